@@ -7,10 +7,12 @@ hold up all others.
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Hashable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import partial
-from threading import Lock, Thread
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -48,6 +50,37 @@ def within(seconds: float | None, call: Callable[[], T]) -> T:
     if seconds is None:
         return call()
     return in_thread(call).result(timeout=max(0.0, seconds))
+
+
+def outcomes(
+    calls: Sequence[Callable[[], T]], seconds: float | None, most: int
+) -> list[T | Exception]:
+    """Return the result of each call, the exception that it raised, or a TimeoutError.
+
+    Args:
+        calls: They run in daemon threads. Those that take too long go on, and nothing waits for
+            them; those that have not begun by then never do.
+        seconds: What all of them together may take; None means without a limit.
+        most: How many run at the same time.
+    """
+    results: list[T | Exception] = [TimeoutError() for _ in calls]
+    jobs: SimpleQueue[tuple[int, Callable[[], T]]] = SimpleQueue()
+    for job in enumerate(calls):
+        jobs.put(job)
+    is_over = Event()
+
+    def work() -> None:
+        with suppress(Empty):
+            while not is_over.is_set():
+                place, call = jobs.get_nowait()
+                try:
+                    results[place] = call()
+                except Exception as error:
+                    results[place] = error
+
+    wait([in_thread(work) for _ in calls[:most]], timeout=seconds)
+    is_over.set()
+    return [*results]
 
 
 async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:

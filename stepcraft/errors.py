@@ -9,7 +9,7 @@ StepcraftError
 ├── SourceFailure       a source of evidence failed (also a ConnectionError)
 │   └── FetchFailed     a page does not exist, does not arrive in time, or cannot be read
 │       └── FetchRefused    a page must not be fetched
-├── NoAnswer            a run ended without an answer (also a ConnectionError)
+├── NoAnswer            a run ended without an answer (also a RuntimeError)
 ├── ModelFailure        the model refuses every call (also a RuntimeError)
 ├── UnreadableReply     a reply has not the form that its step needs (never leaves a run)
 └── RunStopped          an evaluation or a build cannot go on; what is done is kept
@@ -97,11 +97,15 @@ class AddStopped(MemoryFailure):
     """
 
     def __init__(self, reason: str, report: AddReport, done: int) -> None:
-        super().__init__(
-            f"{reason}; the first {done:,} procedures were dealt with: add again to do the rest"
-        )
+        super().__init__(reason, report, done)
         self.report = report
         self.done = done
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]}; the first {self.done:,} procedures were dealt with: "
+            "add again to do the rest"
+        )
 
 
 class SourceFailure(StepcraftError, ConnectionError):
@@ -139,8 +143,8 @@ class UnreadableReply(StepcraftError):
         self.update = update
 
 
-class NoAnswer(StepcraftError, ConnectionError):
-    """A run ended without an answer."""
+class NoAnswer(StepcraftError, RuntimeError):
+    """A run ended without an answer. Asking again at once is of no use: the client has retried."""
 
 
 class RunStopped(StepcraftError, RuntimeError):

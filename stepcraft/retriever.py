@@ -26,6 +26,10 @@ class Source(BaseRetriever):
         """Return the k passages that fit best, best first; it may block."""
         raise NotImplementedError
 
+    def beside(self, id: str) -> list[Document]:  # noqa: A002, ARG002 - as a document's field
+        """Return the passages before and behind the one with this id; [] where none are known."""
+        return []
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:

@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import ensure_config
+from langchain_core.runnables import Runnable, ensure_config
 from pydantic import PrivateAttr
 
 Reply = str | AIMessage | Exception
@@ -147,7 +147,7 @@ class ScriptedModel(BaseChatModel):
 class ToolModel(ScriptedModel):
     """The same, and it takes tools: a call that offered some has their names among its `kwargs`."""
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         return self.bind(tools=[tool.name for tool in tools], **kwargs)
 
 

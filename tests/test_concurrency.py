@@ -3,10 +3,11 @@
 import gc
 import threading
 import weakref
+from functools import partial
 
 import pytest
 
-from stepcraft.concurrency import OncePerKey, in_thread, within
+from stepcraft.concurrency import OncePerKey, in_thread, outcomes, within
 
 
 class Opened:
@@ -86,3 +87,25 @@ def test_a_call_that_is_given_up_ends_and_keeps_nothing_alive():
     assert not threads[0].is_alive()
     gc.collect()
     assert results[0]() is None
+
+
+def test_calls_side_by_side_end_together_and_each_has_its_outcome():
+    go, begun = threading.Event(), list[int]()
+
+    def call(number: int) -> int:
+        begun.append(number)
+        if number == 1:
+            go.wait(10)
+        return 6 // number
+
+    calls = [partial(call, number) for number in (3, 0, 1, 2)]
+    quick, failed, hung, late = outcomes(calls, 0.2, 1)
+    go.set()
+    assert (quick, begun) == (2, [3, 0, 1]), "what has not begun by then never does"
+    assert [type(each) for each in (failed, hung, late)] == [
+        ZeroDivisionError,
+        TimeoutError,
+        TimeoutError,
+    ]
+    assert outcomes([], None, 4) == []
+    assert outcomes([partial(call, 2)] * 9, None, 4) == [3] * 9

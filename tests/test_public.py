@@ -1,11 +1,13 @@
 """The public names of the package, and what importing it costs."""
 
+import pickle
 import subprocess
 import sys
 
 import pytest
 
 import stepcraft
+from stepcraft.errors import AddReport, AddStopped, BadInput, NoAnswer, UnreadableReply
 
 HEAVY = (
     "langchain",
@@ -80,3 +82,13 @@ stepcraft.open_memory().search("add memory")
 print(logging.getLogger().handlers, logging.getLogger().level)
 """
     assert python(code) == "[] 30\n"
+
+
+def test_every_exception_can_be_sent_to_another_process() -> None:
+    stopped = AddStopped("the disk is full", AddReport(added=3), 3)
+    unreadable = UnreadableReply("no list", update={"steps": []})
+    for error in (stopped, unreadable, NoAnswer("why"), BadInput("what")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+    assert str(stopped).startswith("the disk is full; the first 3 procedures")
+    assert not isinstance(NoAnswer("why"), ConnectionError)

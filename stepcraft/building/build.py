@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
 
 from stepcraft.building.documents import Document, Listed, Listing, key_of
 from stepcraft.building.drafted import Drafted
@@ -38,6 +37,7 @@ from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.models.resolve import ChatModel
 
 
 @dataclass(kw_only=True)
@@ -83,7 +83,7 @@ async def build_memory(
     memory: str | ProcedureMemory,
     *,
     embeddings: str | Embeddings | None = None,
-    model: BaseChatModel | str | None = None,
+    model: ChatModel | str | None = None,
     context: ExtractContext | Mapping[str, Any] | None = None,
     ledger: Path | None = None,
     concurrency: int = 8,

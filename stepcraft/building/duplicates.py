@@ -15,9 +15,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
-from uuid import uuid4
-
-from langchain_core.language_models import BaseChatModel
 
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
@@ -29,7 +26,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.models.resolve import model_name
+from stepcraft.models.resolve import ChatModel, model_name
 from stepcraft.text.clean import stems
 
 NEAREST = 5
@@ -64,7 +61,7 @@ class Placer:
     """
 
     memory: ProcedureMemory
-    model: BaseChatModel | str | None = None
+    model: ChatModel | str | None = None
     _: KW_ONLY
     ledger: Ledger | None = None
     settings: DuplicatesContext = field(default_factory=DuplicatesContext)
@@ -110,7 +107,7 @@ class Placer:
         question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
         answer = self.ledger.verdict(question) if self.ledger else None
         if not answer:
-            state: Any = {"first": contents[0], "second": contents[1], "run": uuid4().hex}
+            state: Any = {"first": contents[0], "second": contents[1]}
             result = await self._graph.ainvoke(state, context=self.settings)
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:

@@ -11,7 +11,6 @@ where no feedback says so.
 import operator
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
-from uuid import uuid4
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -24,6 +23,7 @@ from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.nodes import PartRead, extract, parts_of, success
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput
+from stepcraft.llm.limits import RunLimits
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings, no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -103,7 +103,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
     if succeeded is False:
         reason = document.get("outcome") or "it failed"
     return {
-        "run": uuid4().hex,
+        "limits": RunLimits.of(settings),
         "settings": settings.model_dump(mode="json", exclude_unset=True),
         "text": text,
         "kind": kind,
@@ -123,7 +123,7 @@ def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Seq
         return END
     if state.get("succeeded") is None:
         return "success"
-    shared = {name: state.get(name) for name in ("title", "kind", "run", "settings")}
+    shared = {name: state.get(name) for name in ("title", "kind", "settings", "limits", "usage")}
     parts = parts_of(state["text"], resources.settings(state))
     return [Send("extract", {**shared, "reading": part}) for part in parts]
 

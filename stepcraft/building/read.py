@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
 from stepcraft.building.documents import Document, Listed, digest_of
@@ -17,7 +16,7 @@ from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import Failed, ModelFailure, ModelUnknown, SourceFailure
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.models.resolve import model_name, resolve_model
+from stepcraft.models.resolve import ChatModel, model_name, resolve_model
 from stepcraft.progress import counted
 from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings
@@ -40,7 +39,7 @@ class Reader:
     """
 
     settings: ExtractContext
-    choice: BaseChatModel | str | None = None
+    choice: ChatModel | str | None = None
 
     def __post_init__(self) -> None:
         models: BuilderOptions = {"model": self.choice or ""}

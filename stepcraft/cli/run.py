@@ -27,11 +27,15 @@ async def _stream(
     config: RunnableConfig,
     steps: list[StepTime],
     *,
+    start: float,
     quiet: bool,
 ) -> tuple[dict[str, Any], Any]:
-    """Run a graph and print its progress; return its output, and what it asks a person."""
+    """Run a graph and print its progress; return its output, and what it asks a person.
+
+    The times of the steps count from `start`.
+    """
     result, request = dict[str, Any](), None
-    began, started = time.monotonic(), dict[str, float]()
+    started = dict[str, float]()
     async for namespace, mode, data in graph.astream(
         inputs,
         config,
@@ -39,7 +43,7 @@ async def _stream(
         output_keys=graph.output_channels,
         subgraphs=True,
     ):
-        now = time.monotonic() - began
+        now = time.monotonic() - start
         if mode == "custom" and data.get("type") == "progress" and not quiet:
             note(data["text"])
         elif mode == "tasks" and "input" in data:
@@ -81,7 +85,7 @@ def run_graph(
     texts["question"] = clean(question)
     graph = get_graph(name, checkpointer=InMemorySaver() if pauses else None, **arguments)
     run_id, steps = uuid7(), list[StepTime]()
-    stream = partial(_stream, graph, steps=steps, quiet=options["quiet"])
+    stream = partial(_stream, graph, steps=steps, start=time.monotonic(), quiet=options["quiet"])
     config = RunnableConfig(configurable={"thread_id": str(run_id)})
     # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
     result, request = asyncio.run(stream(texts, {**config, "run_id": run_id}))

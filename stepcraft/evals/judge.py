@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import BadInput, RunStopped, UnreadableReply
@@ -20,7 +19,7 @@ from stepcraft.evals.votes import Judgement
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, answer_text, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import EXTRACTIVE, aresolve_model, model_name
+from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences
 from stepcraft.text.clean import clean, tokens, unfenced
@@ -154,7 +153,7 @@ class Judge:
         BadInput: It is the keyless model.
     """
 
-    def __init__(self, model: BaseChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
+    def __init__(self, model: ChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
         if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model
@@ -238,7 +237,7 @@ class Judge:
         try:
             model = await aresolve_model(self.model)
             options = {"temperature": temperature}
-            if "seed" in type(model).model_fields:
+            if hasattr(model, "seed"):
                 options["seed"] = seed
             reply = reply_text(await self._call(model, messages, options, judgement))
         except (Refused, UnreadableReply) as failure:
@@ -260,7 +259,7 @@ class Judge:
 
     async def _call(
         self,
-        model: BaseChatModel,
+        model: ChatModel,
         messages: list[BaseMessage],
         options: Mapping[str, float],
         judgement: Judgement,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes, run_directory
@@ -17,13 +17,14 @@ from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.summary import cheapest_of
 from stepcraft.evals.votes import VOTES, Judgement, every_judgement, key_of
+from stepcraft.models.resolve import ChatModel
 
 _Job = Callable[[], Awaitable[Judgement]]
 
 
 async def judge(
     directory: Path,
-    models: BaseChatModel | str | Sequence[BaseChatModel | str],
+    models: ChatModel | str | Sequence[ChatModel | str],
     *,
     votes: int = 10,
     passage_tokens: int = PASSAGE_TOKENS,
@@ -87,9 +88,9 @@ async def judge(
 
 
 def _judges(
-    models: BaseChatModel | str | Sequence[BaseChatModel | str], passage_tokens: int
+    models: ChatModel | str | Sequence[ChatModel | str], passage_tokens: int
 ) -> dict[str, Judge]:
-    several = [models] if isinstance(models, str | BaseChatModel) else models
+    several = [models] if isinstance(models, str | Runnable) else models
     judges = {each.name: each for each in (Judge(model, passage_tokens) for model in several)}
     if not judges or len(judges) < len(several):
         raise BadInput(

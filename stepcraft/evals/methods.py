@@ -14,7 +14,6 @@ from importlib.resources import files
 from types import FunctionType
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import ValidationError
@@ -23,8 +22,8 @@ from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.samples import Sample
 from stepcraft.graphs.registry import context_of, get_graph, graph_info, graph_names
-from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.models.resolve import model_name, resolve_model
+from stepcraft.llm.resources import BuilderOptions, Resources, is_model
+from stepcraft.models.resolve import ChatModel, model_name, resolve_model
 from stepcraft.registered import installed, installed_names
 from stepcraft.secrets import excerpt
 
@@ -71,7 +70,7 @@ class Method:
         """
         if seed is None:
             return self._context
-        takes_seed = "seed" in type(resolve_model(self._choice)).model_fields
+        takes_seed = hasattr(resolve_model(self._choice), "seed")
         names = {"sample_seed", "seed"} if takes_seed else {"sample_seed"}
         names &= type(self._context).model_fields.keys()
         return self._context.model_copy(update=dict.fromkeys(names, seed))
@@ -103,7 +102,7 @@ class Method:
         return choice if isinstance(choice, str) else model_name(choice)
 
     @cached_property
-    def _choice(self) -> BaseChatModel | str:
+    def _choice(self) -> ChatModel | str:
         resources = Resources.of(self.graph, context_of(self.graph), self.options)
         return resources.choice("answer", self._context)
 
@@ -254,7 +253,7 @@ def _plain(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
 
 
 def _name(value: object) -> str:
-    if isinstance(value, BaseChatModel):
+    if isinstance(value, Runnable) and is_model(value):
         return model_name(value)
     name = getattr(value, "name", None)
     return name if isinstance(name, str) else type(value).__name__

@@ -6,8 +6,9 @@ algorithm is `stepcraft_papers.graphs.aag`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
@@ -39,9 +40,9 @@ MODEL_NODES = (look_up, draft_steps, critic)
 class AagInput(TypedDict, total=False):
     """A goal, or messages; and what is at hand for it."""
 
-    question: str
-    """The goal: what is to be reached."""
-    resources: str | list[str]
+    question: Annotated[str, EphemeralValue]
+    """The goal: what is to be reached; without one, it is the last human message."""
+    resources: Annotated[str | list[str], EphemeralValue]
     """The available resources, as a comma-separated text or a list."""
     messages: Messages
 
@@ -54,7 +55,7 @@ class AagOutput(Answer):
     """The steps in order; `answer` has them as one numbered text."""
     queries: list[str]
     """What was looked up before the steps were drafted."""
-    draft: str
+    first_draft: str
     """The steps before the checks, as one text."""
     revisions: list[Revision]
     """What the critic changed, by step and round."""
@@ -67,7 +68,7 @@ class AagOutput(Answer):
     """The id of the procedure that the steps were remembered as, "" if they were not."""
 
 
-class State(CheckState):
+class State(CheckState, AagInput):
     """The state of AAG."""
 
     steps: list[str]
@@ -85,11 +86,11 @@ def _initial(
         check_may_remember()
     if settings.review or settings.remember:
         check_can_pause()
-    memory = searched[0].memory
-    is_empty = not searched[1:] and memory is not None and memory.is_empty()
+    memory = searched[0].memory if len(searched) == 1 else None
+    is_empty = memory is not None and memory.is_empty()
     return {
         **empty_check(settings, searched),
-        "resources": checked_text("resources", state.get("resources") or ""),
+        "task_resources": checked_text("resources", state.get("resources") or ""),
         "steps": [],
         "names": [],
         "reviews": [],

@@ -9,7 +9,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from stepcraft.contexts.baselines import DirectContext, RagContext, ReactContext
 from stepcraft.llm.node import ModelNode, published
@@ -18,45 +18,35 @@ from stepcraft.llm.usage import RunState
 from stepcraft.nodes.agent import NAME as AGENT
 from stepcraft.nodes.agent import Agent
 from stepcraft.nodes.answer import answer
-from stepcraft.nodes.begin import Begin, asked_question
+from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.state import Answer, Finding, Messages, Part
+from stepcraft.nodes.state import Answer, Finding, Part, QuestionInput
 from stepcraft.retrieval.target import Searched
-from stepcraft.schema import described
 
 
-@described
-class BaselineInput(TypedDict, total=False):
-    """A question, or messages."""
-
-    question: str
-    """The question."""
-    messages: Messages
-
-
-class State(Answer, RunState):
+class State(Answer, RunState, QuestionInput):
     """The state of a baseline."""
 
-    question: str
+    task: str
     queries: list[str]
     findings: list[Finding]
     parts: list[Part]
 
 
-Builder = StateGraph[State, Any, BaselineInput, Answer]
-Graph = CompiledStateGraph[State, Any, BaselineInput, Answer]
+Builder = StateGraph[State, Any, QuestionInput, Answer]
+Graph = CompiledStateGraph[State, Any, QuestionInput, Answer]
 
 
 def _initial(
     state: Mapping[str, Any], _settings: object, _searched: Sequence[Searched]
 ) -> dict[str, Any]:
-    return {"queries": [asked_question(state)], "findings": [], "parts": []}
+    return {"queries": [state["task"]], "findings": [], "parts": []}
 
 
 def baseline_builder(resources: Resources[S], *nodes: str, searches: bool = True) -> Builder:
     """Return a builder with the first node of a baseline; `nodes` are those that ask a model."""
     builder: Builder = StateGraph(
-        State, resources.settings_type, input_schema=BaselineInput, output_schema=Answer
+        State, resources.settings_type, input_schema=QuestionInput, output_schema=Answer
     )
     builder.add_node("begin", Begin(resources, nodes, _initial, searches=searches))
     builder.add_edge(START, "begin")
@@ -84,7 +74,7 @@ def rag_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the baseline that searches once with the question; `k=5` is RAG-5."""
     resources = Resources.of("rag", RagContext, options)
     builder = baseline_builder(resources, "answer")
-    builder.add_node("retrieve", Retrieve(resources, alone=1))
+    builder.add_node("retrieve", Retrieve(resources, minimum=1))
     builder.add_node("answer", answer.bound(resources))
     builder.add_edge("begin", "retrieve")
     builder.add_edge("retrieve", "answer")

@@ -5,26 +5,31 @@ answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
 from stepcraft.contexts.chat import ChatContext, MethodName
+from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.aag import build_aag
 from stepcraft.graphs.baselines import build_direct, build_rag, build_react
 from stepcraft.graphs.rat import build_rat
+from stepcraft.graphs.registry import context_of
 from stepcraft.graphs.rpg import build_rpg
+from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.route import route
 from stepcraft.nodes.state import Answer, Messages
 from stepcraft.schema import described
+from stepcraft.secrets import excerpt
 
 __all__ = ["ChatContext", "ChatInput", "ChatOutput", "build_chat", "chat_builder", "graph"]
 
@@ -37,6 +42,9 @@ BUILDS: Mapping[MethodName, Callable[..., Any]] = {
     "react": build_react,
 }
 
+_SOON_S = 0.001
+"""The deadline of a graph where the chat's own has passed: it ends with what needs no call."""
+
 
 @described
 class ChatInput(TypedDict, total=False):
@@ -46,7 +54,7 @@ class ChatInput(TypedDict, total=False):
     """
 
     messages: Messages
-    question: str
+    question: Annotated[str, EphemeralValue]
     """A message as plain text."""
 
 
@@ -60,10 +68,10 @@ class ChatOutput(Answer):
     """What the graph was asked: the last message, as a question that stands on its own."""
 
 
-class State(Answer, RunState):
+class State(Answer, RunState, ChatInput):
     """The state of the chat."""
 
-    question: str
+    task: str
     method: str
     asked: str
 
@@ -98,16 +106,18 @@ class Method(Runnable[Any, dict[str, Any]]):
         )
 
     def _context(self, state: Mapping[str, Any]) -> Any:
-        """Return the settings of the chat that the graph has, less the calls that were made."""
+        """Return the settings of the chat that the graph has, with what is left of its limits."""
         settings = self.resources.settings(state)
-        context_type: Any = self.graph.context_schema
+        limits = limits_of(state, settings)
         values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
         values |= settings.method_settings
-        if settings.max_calls is not None:
-            values["max_calls"] = max(1, settings.max_calls - state["usage"]["calls"])
-        return context_type(
-            **{key: value for key, value in values.items() if key in context_type.model_fields}
-        )
+        for name, left in {
+            "max_calls": limits.max_calls and max(1, limits.max_calls - limits.calls),
+            "deadline_s": limits.ends_at and max(_SOON_S, limits.seconds_left() or 0),
+        }.items():
+            if left:
+                values[name] = min(left, values.get(name) or left)
+        return _known(self.graph.context_schema, values)
 
 
 def _update(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,9 +144,27 @@ def warnings_below(warnings: Sequence[str]) -> str:
 
 
 def _initial(
-    _state: Mapping[str, Any], _settings: object, _searched: Sequence[Any]
+    _state: Mapping[str, Any], settings: ChatContext, _searched: Sequence[Any]
 ) -> dict[str, Any]:
+    """Return the first state; settings that no graph takes are refused before a model is asked."""
+    is_auto = settings.method == "auto"
+    contexts = [context_of(name) for name in (BUILDS if is_auto else [settings.method])]
+    # Graphs have different nodes, so a node's model can be named for one graph alone.
+    fields = {name for each in contexts for name in each.model_fields}
+    fields -= {"node_models"} if is_auto else set()
+    if unknown := sorted(settings.method_settings.keys() - fields):
+        raise BadInput(
+            f"method_settings has {excerpt(unknown[0])}; with method={settings.method!r} it takes "
+            f"{', '.join(sorted(fields))}"
+        )
+    for each in contexts:
+        _known(each, settings.method_settings)
     return {"method": "", "asked": ""}
+
+
+def _known(context_type: Any, values: Mapping[str, Any]) -> Any:
+    """Return the settings of a graph with those values that it has fields for."""
+    return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 
 def chosen_method(state: State) -> str:

@@ -5,8 +5,9 @@ algorithm, thought by thought, is `stepcraft_papers.graphs.rat`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
@@ -14,7 +15,7 @@ from typing_extensions import TypedDict, Unpack
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, asked_question, checked_text, empty_check, last_draft
+from stepcraft.nodes.begin import Begin, checked_text, empty_check, last_draft
 from stepcraft.nodes.draft import draft
 from stepcraft.nodes.edit import edit_text, needs_another_round
 from stepcraft.nodes.finish import finish
@@ -35,9 +36,9 @@ MODEL_NODES = (draft, to_query, revise, finish)
 class RatInput(TypedDict, total=False):
     """A question, or messages; and a draft to be checked, if there is one."""
 
-    question: str
-    """The question."""
-    draft: str
+    question: Annotated[str, EphemeralValue]
+    """The question; without one, it is the last human message."""
+    draft: Annotated[str, EphemeralValue]
     """An answer that is checked instead of being drafted."""
     messages: Messages
 
@@ -46,15 +47,15 @@ class RatInput(TypedDict, total=False):
 class RatOutput(Answer):
     """The answer and how it was corrected."""
 
-    draft: str
-    """The draft before the checks."""
+    first_draft: str
+    """The text before the checks."""
     checks: list[Check]
     """What the evidence says of the draft, statement by statement."""
     revisions: list[Revision]
     """What the checks changed, by part and round."""
 
 
-class State(CheckState):
+class State(CheckState, RatInput):
     """The state of RAT."""
 
 
@@ -71,8 +72,8 @@ def _initial(
             )
     return {
         **empty_check(settings, searched),
-        "queries": [] if text else [asked_question(state)],
-        "draft": text,
+        "queries": [] if text else [state["task"]],
+        "first_draft": text,
         "answer": text,
         "scope": settings.scope or ("correct" if text else "complete"),
         "by_claim": bool(text),
@@ -80,7 +81,7 @@ def _initial(
 
 
 def after_begin(state: State) -> str:
-    return "with a draft" if state["draft"] else "question alone"
+    return "with a draft" if state["first_draft"] else "question alone"
 
 
 def after_retrieve(state: State) -> str:

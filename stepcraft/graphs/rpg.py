@@ -5,8 +5,9 @@ searches by these words. The paper's loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from langgraph.channels import EphemeralValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
@@ -38,9 +39,9 @@ KINDS = ("auto", "long", "short")
 class RpgInput(TypedDict, total=False):
     """A question, or messages."""
 
-    question: str
-    """The question."""
-    kind: Literal["auto", "long", "short"]
+    question: Annotated[str, EphemeralValue]
+    """The question; without one, it is the last human message."""
+    kind: Annotated[Literal["auto", "long", "short"], EphemeralValue]
     """The form of the answer; `auto` leaves it to the plan. The setting of that name comes
     first."""
     messages: Messages
@@ -54,9 +55,9 @@ class RpgOutput(Answer):
     """The sentences of the answer, each with the ids of the passages that it cites."""
     queries: list[str]
     """What was looked up before the answer was written."""
-    kind: str
+    form: str
     """The form of the answer: long or short."""
-    draft: str
+    first_draft: str
     """The answer before the checks."""
     checks: list[Check]
     """What the evidence says of the draft, statement by statement."""
@@ -64,10 +65,11 @@ class RpgOutput(Answer):
     """What the checks changed, by part and round."""
 
 
-class State(CheckState):
+class State(CheckState, RpgInput):
     """The state of RPG."""
 
-    kind: str
+    form: str
+    """The form of the answer: long, short, or auto until it is planned."""
     sentences: list[TracedSentence]
 
 
@@ -79,7 +81,7 @@ def _initial(
         raise BadInput(
             f"kind={excerpt(kind)} cannot be used: it should be one of {', '.join(KINDS)}"
         )
-    return {**empty_check(settings, searched), "kind": kind, "sentences": []}
+    return {**empty_check(settings, searched), "form": kind, "sentences": []}
 
 
 def after_retrieve(state: State) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from stepcraft.index._rows import Entry
+from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index.local import LocalIndex
 
 
@@ -31,6 +31,16 @@ class GroupedIndex(LocalIndex):
         """Return the mark of each group, empty if the group is not complete."""
         with self._transaction():
             return dict(self._connection.execute("SELECT name, mark FROM groups"))
+
+    def numbered(self, group: str, numbers: Iterable[int]) -> list[Entry]:
+        """Return the entries of a group whose payload has one of these values of `number`."""
+        where = (
+            "id > ? AND id < ? AND json_extract(payload, '$.number') IN"
+            " (SELECT value FROM json_each(?))"
+        )
+        with self._transaction():
+            values = f"{group}:", f"{group};", json.dumps(list(numbers))
+            return [entry for _, entry in entries_where(self._connection, where, *values)]
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> None:
         """Store entries like `put`, and delete what else the groups in `complete` held.

@@ -1,87 +1,68 @@
-"""The limits of a run: `max_calls` and `deadline_s`, in one counter that its branches share.
+"""The limits of a run, `max_calls` and `deadline_s`: one counter and clock that its branches share.
 
-A counter lives in the process. Where a run is resumed in another one, it begins with the calls in
-the state's `usage`, and the deadline counts from the resumption: time that waited for a person does
-not count.
+They are never saved. A run that is resumed, or forked from an earlier point, begins with the calls
+that its state has counted and with a new deadline, so that the time it waited for a person does not
+count.
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 from stepcraft.contexts.base import Settings
 
-_MOST_RUNS = 10_000
-"""Counters that are kept; the least recently used is dropped first, and seeded anew where its run
-goes on."""
+TOO_LATE = "the run stopped early: its deadline has passed; raise deadline_s for a complete answer"
+_LOCK = Lock()
 
 
+@dataclass
 class RunLimits:
-    """The calls of one run and its clock. Thread-safe.
+    """The calls of one run and its clock. Thread-safe."""
 
-    Args:
-        calls: The calls that the run has made before.
-    """
+    max_calls: int | None
+    ends_at: float | None
+    """The deadline on the monotonic clock."""
+    calls: int = 0
+    """Calls that the run has made."""
+    has_reply: bool = False
+    """Whether a model has replied, so that it does not refuse every call."""
 
-    def __init__(self, calls: int = 0) -> None:
-        self.calls = calls
-        self.answered = bool(calls)
-        """Whether a model has replied, so that it does not refuse every call."""
-        self._started = time.monotonic()
-        self._lock = Lock()
-
-    def take_call(self, settings: Settings, keep_back: int = 0) -> str:
-        """Count a call that is about to be made; return why it may not be made, "" if it may.
+    @classmethod
+    def of(cls, settings: Settings, calls: int = 0) -> "RunLimits":
+        """Return the limits of a run that begins or goes on now.
 
         Args:
             settings: The settings of the run.
-            keep_back: Calls that are left to later nodes, which the answer needs.
+            calls: Calls that the run has made before.
         """
-        with self._lock:
-            if settings.max_calls is not None and self.calls + 1 + keep_back > settings.max_calls:
+        ends_at = settings.deadline_s and time.monotonic() + settings.deadline_s
+        return cls(settings.max_calls, ends_at, calls, has_reply=calls > 0)
+
+    def take_call(self, reserved: int = 0) -> str:
+        """Count a call that is about to be made; return why it may not be made, "" if it may.
+
+        Args:
+            reserved: Calls that later nodes need for the answer.
+        """
+        with _LOCK:
+            if self.max_calls is not None and self.calls + 1 + reserved > self.max_calls:
                 return (
-                    f"the run stopped early: max_calls={settings.max_calls} was not enough; "
+                    f"the run stopped early: max_calls={self.max_calls} was not enough; "
                     "raise it for a complete answer"
                 )
-            if self.seconds_left(settings) == 0:
-                return too_late(settings)
+            if self.seconds_left() == 0:
+                return TOO_LATE
             self.calls += 1
             return ""
 
-    def seconds_left(self, settings: Settings) -> float | None:
+    def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, not below 0; None without one."""
-        if settings.deadline_s is None:
-            return None
-        return max(0.0, self._started + settings.deadline_s - time.monotonic())
+        return None if self.ends_at is None else max(0.0, self.ends_at - time.monotonic())
 
 
-def too_late(settings: Settings) -> str:
-    """Return the warning of a run whose deadline has passed."""
-    return (
-        f"the run stopped early: the deadline of {settings.deadline_s or 0:g} s has passed; "
-        "raise deadline_s for a complete answer"
-    )
-
-
-_runs: OrderedDict[str, RunLimits] = OrderedDict()
-_lock = Lock()
-
-
-def limits_of(state: Mapping[str, Any]) -> RunLimits:
-    """Return the counter of the run that a state belongs to."""
-    with _lock:
-        limits = _runs.pop(state["run"], None) or RunLimits(
-            (state.get("usage") or {"calls": 0})["calls"]
-        )
-        _runs[state["run"]] = limits
-        if len(_runs) > _MOST_RUNS:
-            _runs.popitem(last=False)
-        return limits
-
-
-def forget(state: Mapping[str, Any]) -> None:
-    """Drop the counter of a run that ends, or that waits for a person."""
-    with _lock:
-        _runs.pop(state["run"], None)
+def limits_of(state: Mapping[str, Any], settings: Settings) -> RunLimits:
+    """Return the limits of the run that a state belongs to, new ones where the run is resumed."""
+    usage = state.get("usage")
+    return state.get("limits") or RunLimits.of(settings, usage["calls"] if usage else 0)

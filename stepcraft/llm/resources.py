@@ -1,14 +1,17 @@
 """What a graph is built with, and the settings of a run in progress."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial, update_wrapper
-from typing import Any, Generic, TypedDict, TypeVar
+from difflib import get_close_matches
+from functools import cache, partial
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableConfig
+from langchain_core.language_models import BaseLLM
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
@@ -19,31 +22,38 @@ from langgraph.store.base import BaseStore
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from stepcraft import __version__
-from stepcraft.concurrency import OncePerKey
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
-from stepcraft.models.resolve import EXTRACTIVE
+from stepcraft.models.resolve import EXTRACTIVE, ChatModel
 from stepcraft.registered import MODELS, chosen, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 from stepcraft.sources.open import named_object
 
-_OBJECTS: OncePerKey[str, BaseChatModel] = OncePerKey()
-"""The models that a deployment registered as objects of its own."""
-
-NESTED = "|"
-"""Stands in the checkpoint namespace of a node whose graph runs within another."""
-
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
+
+
+_SYNONYMS = {
+    "llm": "model",
+    "chat_model": "model",
+    "retriever": "sources",
+    "retrievers": "sources",
+    "tools": "sources",
+    "vectorstore": "sources",
+    "context": "settings",
+    "config": "settings",
+    "memory_store": "memory",
+}
+"""Options that other libraries have, and ours for the same thing."""
 
 
 class BuilderOptions(TypedDict, total=False):
     """The arguments of every builder."""
 
-    model: BaseChatModel | str
+    model: ChatModel | str
     """The model of all nodes, as an object or a name for `init_chat_model`."""
-    node_models: Mapping[str, BaseChatModel | str]
+    node_models: Mapping[str, ChatModel | str]
     """Another model for some nodes, by the name of the node."""
     memory: Memories
     """The procedural memory: an object, a URL for `open_memory`, or several by the names that runs
@@ -78,8 +88,8 @@ class Resources(Generic[S]):
     defaults: S
     """The settings of runs without a context."""
     target: RetrievalTarget
-    model: BaseChatModel | str | None = None
-    node_models: Mapping[str, BaseChatModel | str] | None = None
+    model: ChatModel | str | None = None
+    node_models: Mapping[str, ChatModel | str] | None = None
 
     @classmethod
     def of(
@@ -94,7 +104,9 @@ class Resources(Generic[S]):
 
         Raises:
             BadInput: An argument is of another kind than it has to be.
+            TypeError: There is no such argument.
         """
+        _check_options(f"{graph}_builder", options, BuilderOptions.__annotations__)
         defaults = options.get("settings") or settings_type()
         if not isinstance(defaults, settings_type):
             raise BadInput(
@@ -102,7 +114,7 @@ class Resources(Generic[S]):
             )
         node_models = options.get("node_models") or {}
         for model in filter(None, [options.get("model"), *node_models.values()]):
-            if not isinstance(model, BaseChatModel | str):
+            if not is_model(model):
                 raise BadInput(
                     f"a model is a chat model or its name, not {type(model).__name__}: "
                     f"{excerpt(model)}"
@@ -116,63 +128,83 @@ class Resources(Generic[S]):
         return cls(graph, settings_type, defaults, target, options.get("model"), node_models)
 
     def bind(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return a node or a router with these resources, under the function's name in traces."""
-        bound = partial(function, resources=self)
-        update_wrapper(bound, function, assigned=("__name__", "__doc__"))
-        # LangGraph is to read the signature of the partial, not that of the function.
-        del bound.__wrapped__  # type: ignore[attr-defined]
-        return bound
+        """Return a node or a router with these resources."""
+        return partial(function, resources=self)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> S:
         """Return the settings of the run in progress.
 
-        A context of this graph's own holds. Without one, as where a run is resumed, those hold that
-        the run began with, and else the builder's. A parent's own context object is not ours.
+        Each field is that of the context, else the one that the run began with, else the builder's.
+        The context of a parent graph is not ours, unless it is of our class.
+
+        Args:
+            state: The state of the run; None where it begins.
 
         Raises:
             BadInput: The run, which is no parent's, has the context of another graph.
         """
         runtime: Any = get_runtime()
         context = runtime.context if runtime else None
-        if isinstance(context, self.settings_type) and context.model_fields_set:
-            return context
-        if (
-            isinstance(context, Settings)
-            and not isinstance(context, self.settings_type)
-            and NESTED not in get_config().get("configurable", {}).get("checkpoint_ns", "")
-        ):
+        fields: dict[str, Any] = (state or {}).get("settings") or {}
+        if isinstance(context, self.settings_type):
+            fields = {**fields, **context.model_dump(exclude_unset=True)}
+        elif isinstance(context, Settings) and not _is_subgraph():
             raise BadInput(
                 f"the context of {self.graph} is a {self.settings_type.__name__}, "
                 f"not {excerpt(context)}"
             )
-        if state and (values := state.get("settings")):
-            return self.settings_type(**values)
-        return self.defaults
+        if not fields:
+            return self.defaults
+        return self.settings_type(**{**self.defaults.model_dump(exclude_unset=True), **fields})
 
-    def choice(self, node: str, settings: Settings) -> BaseChatModel | str:
-        """Return the model of a node, as an object or a name: the context's before the builder's.
+    def choice(self, node: str, settings: Settings) -> ChatModel | str:
+        """Return the model of a node, as an object or a name: that of the settings first.
 
         Raises:
-            BadInput: The context names a model that STEPCRAFT_MODELS does not have, or one that
-                cannot be made.
+            BadInput: The settings name a model that neither STEPCRAFT_MODELS nor the builder's
+                settings have, or one that cannot be made.
         """
-        named = settings.node_models.get(node) or settings.model
-        if named:
-            allowed = registered(MODELS)
-            if allowed and settings is not self.defaults:
-                named = chosen("model", named, {**allowed, EXTRACTIVE: EXTRACTIVE}, MODELS)
-                if "." in named.partition(":")[0]:  # of package.module:attribute
-                    return _OBJECTS.get(named, partial(_registered_model, named))
-            return named
+        if name := settings.node_models.get(node) or settings.model:
+            return self._named(name)
         built_with = (self.node_models or {}).get(node) or self.model
         return built_with or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
 
+    def _named(self, name: str) -> ChatModel | str:
+        names = registered(MODELS)
+        of_builder = {self.defaults.model, *self.defaults.node_models.values()}
+        if not names or (name in of_builder and name not in names):
+            return name
+        spec = chosen("model", name, {**names, EXTRACTIVE: EXTRACTIVE}, MODELS)
+        is_object = "." in spec.partition(":")[0]  # package.module:attribute
+        return _registered_model(spec) if is_object else spec
 
-def _registered_model(spec: str) -> BaseChatModel:
-    model = named_object(spec)
-    if not isinstance(model, BaseChatModel):
+
+def is_model(value: object) -> bool:
+    """Tell whether a value is the name of a chat model, or replies to messages like one."""
+    others = (BaseRetriever, BaseTool, BaseLLM)
+    return isinstance(value, Runnable | str) and not isinstance(value, others)
+
+
+def _is_subgraph() -> bool:
+    """Tell whether the graph in progress runs within another."""
+    return "|" in get_config().get("configurable", {}).get("checkpoint_ns", "")
+
+
+@cache
+def _registered_model(spec: str) -> ChatModel:
+    model: Any = named_object(spec)
+    if isinstance(model, str) or not is_model(model):
         raise BadInput(f"{MODELS} names {spec}, a {type(model).__name__}; name a chat model")
-    return model
+    return cast("ChatModel", model)
+
+
+def _check_options(function: str, options: Iterable[str], allowed: Iterable[str]) -> None:
+    for name in options:
+        if name not in allowed:
+            close = get_close_matches(name, [*allowed], 1)
+            meant = _SYNONYMS.get(name) or (close[0] if close else "")
+            advice = f"did you mean {meant!r}?" if meant else f"it has {', '.join(allowed)}"
+            raise TypeError(f"{function}() has no option {name!r}; {advice}")
 
 
 def compiled(
@@ -181,15 +213,15 @@ def compiled(
     options: GraphOptions,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
     """Build a graph with the builder's options, and compile it under its name with the rest."""
+    _check_options(f"build_{graph}", options, GraphOptions.__annotations__)
     compile_options: dict[str, Any] = {"name": graph, **options}
     for_builder = {
         key: compile_options.pop(key)
         for key in BuilderOptions.__annotations__
         if key in compile_options
     }
+    result = make_builder(**for_builder).compile(**compile_options)
+    # The limits are an object of this process; a stream has nothing of them.
+    result.stream_channels = [name for name in result.stream_channels_list if name != "limits"]
     metadata = {"stepcraft_graph": graph, "stepcraft_version": __version__}
-    return (
-        make_builder(**for_builder)
-        .compile(**compile_options)
-        .with_config(RunnableConfig(metadata=metadata))
-    )
+    return result.with_config(RunnableConfig(metadata=metadata))

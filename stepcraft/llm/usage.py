@@ -1,10 +1,14 @@
 """The usage of models by a run, and the reducers of the keys that every graph's state has."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired
 
+from langchain_core.messages import AIMessage
+from langgraph.channels import UntrackedValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from stepcraft.llm.limits import RunLimits
 from stepcraft.schema import described
 
 
@@ -32,9 +36,14 @@ def no_usage() -> Usage:
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}}
 
 
-def usage_of(node: str, calls: int, input_tokens: int, output_tokens: int) -> Usage:
-    """Return the usage of one node."""
-    used = NodeUsage(calls=calls, input_tokens=input_tokens, output_tokens=output_tokens)
+def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
+    """Return the usage of one node: its calls, and the tokens of those that were answered."""
+    counted = [reply.usage_metadata for reply in replies if reply.usage_metadata]
+    used = NodeUsage(
+        calls=calls,
+        input_tokens=sum(tokens["input_tokens"] for tokens in counted),
+        output_tokens=sum(tokens["output_tokens"] for tokens in counted),
+    )
     return {**used, "nodes": {node: used} if calls else {}}
 
 
@@ -60,23 +69,14 @@ def add_warnings(left: list[str], right: list[str]) -> list[str]:
     return list(dict.fromkeys([*left, *right]))
 
 
-OPTIONAL_INPUTS = ("draft", "resources", "kind")
-"""Inputs that a run may have beside its question."""
-
-
 class RunState(TypedDict):
-    """The keys of every graph's state that hold its warnings, its usage and its limits."""
+    """The keys of every graph's state that hold its warnings, its usage, settings and limits."""
 
     warnings: Annotated[list[str], add_warnings]
     """Failed steps, reached limits, and whatever else a reader of the answer should know."""
     usage: Annotated[Usage, add_usage]
     """Model calls and tokens, in total and by node."""
-    run: str
-    """What the calls of this run are counted under."""
     settings: NotRequired[dict[str, Any]]
     """The settings that the run began with, which hold where it is resumed without a context."""
-    began: NotRequired[dict[str, str]]
-    """The input of the thread's last run: its question, the id of the last human message, and the
-    optional inputs."""
-    left: NotRequired[dict[str, str]]
-    """The optional inputs as that run left them."""
+    limits: NotRequired[Annotated[RunLimits, UntrackedValue(RunLimits, guard=False)]]
+    """The limits of the run; absent where it is resumed."""

@@ -6,12 +6,17 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
 
 from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.secrets import without_secrets
+
+ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
+"""A chat model, also one with retries, with fallbacks, or with configurable fields."""
 
 EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
@@ -21,24 +26,24 @@ _Futures: TypeAlias = dict[str, Future[BaseChatModel]]
 _loop_models: dict[asyncio.AbstractEventLoop, tuple[_Futures, AsyncGenerator[None]]] = {}
 
 
-def resolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+def resolve_model(choice: ChatModel | str) -> ChatModel:
     """Return the chat model of a name, for blocking calls; a model object is returned as it is.
 
     Raises:
         ModelUnknown: The name is not known, its package is not installed, or its key is missing.
     """
-    if isinstance(choice, BaseChatModel):
+    if not isinstance(choice, str):
         return choice
     return _models.get(choice, partial(_build, choice))
 
 
-async def aresolve_model(choice: BaseChatModel | str) -> BaseChatModel:
+async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
 
     A connection works only on the event loop that opened it, so every loop has its own model of a
     name; its connections are closed when the loop shuts down.
     """
-    if isinstance(choice, BaseChatModel):
+    if not isinstance(choice, str):
         return choice
     loop = asyncio.get_running_loop()
     if loop not in _loop_models:
@@ -86,7 +91,7 @@ def _build(name: str) -> BaseChatModel:
     return model
 
 
-def model_name(model: BaseChatModel | str) -> str:
+def model_name(model: ChatModel | str) -> str:
     """Return the name of a model in messages and traces: its own, else that of its class."""
     if isinstance(model, str):
         return model

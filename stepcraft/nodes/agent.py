@@ -1,26 +1,23 @@
 """An agent that searches as often as it needs: LangChain's `create_agent` with its own limits."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelCallLimitMiddleware, ToolCallLimitMiddleware
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.concurrency import within
 from stepcraft.contexts.baselines import ReactContext
-from stepcraft.evidence import Evidence
-from stepcraft.llm.limits import limits_of
+from stepcraft.llm.calls import Call, Calls, Node
+from stepcraft.llm.limits import RunLimits, limits_of
 from stepcraft.llm.prompt import passages
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import aresolve_model, resolve_model
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import passages_of
 from stepcraft.secrets import without_secrets
@@ -29,7 +26,7 @@ from stepcraft.text.sections import written
 NAME = "agent"
 
 
-class Agent(Runnable[Any, dict[str, Any]]):
+class Agent(Node):
     """Runs the agent.
 
     What it did not answer, a call without tools answers: a notice of a limit is no answer.
@@ -41,71 +38,95 @@ class Agent(Runnable[Any, dict[str, Any]]):
     def __init__(self, resources: Resources[ReactContext]) -> None:
         self.name = NAME
         self.resources = resources
-        self.retrieve = Retrieve(resources, alone=1)
+        self.retrieve = Retrieve(resources, minimum=1)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
+    async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Run the agent and return its answer, "" where it gave none."""
-        run = _Run(self, input)
+        settings = self.resources.settings(state)
+        limits = limits_of(state, settings)
+        counter = _Counter(limits)
+        searches = _Searches(self.retrieve, {**state, "limits": limits})
+        most = settings.max_searches + 2
+        if settings.max_calls is not None:  # one call is reserved for an answer without tools
+            most = min(most, settings.max_calls - limits.calls - 1)
+        answer = ""
         try:
-            agent, messages = run.agent(resolve_model(run.choice))
-            reply = within(run.seconds_left, partial(agent.invoke, messages, config))
+            if most > 0:
+                model: Any = await calls.model(self.resources.choice(NAME, settings))
+                middleware: list[Any] = [
+                    ToolCallLimitMiddleware(run_limit=settings.max_searches),
+                    ModelCallLimitMiddleware(run_limit=most),
+                ]
+                agent = create_agent(
+                    model,
+                    [searches.tool()],
+                    system_prompt=settings.agent_instructions,
+                    middleware=middleware,
+                    name=NAME,
+                ).with_config(callbacks=[counter])
+                question = {"messages": [HumanMessage(state["task"])]}
+                result = await calls.one(Call(agent, question, {}), limits.seconds_left())
+                answer = _answer(result["messages"], counter.calls)
+        except GraphBubbleUp:
+            raise
         except Exception as error:
-            return run.failed(error)
-        return run.update(reply["messages"])
-
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """As `invoke`, on the running event loop."""
-        run = _Run(self, input)
-        try:
-            agent, messages = run.agent(await aresolve_model(run.choice))
-            async with asyncio.timeout(run.seconds_left):
-                reply = await agent.ainvoke(messages, config)
-        except Exception as error:
-            return run.failed(error)
-        return run.update(reply["messages"])
+            reason = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            searches.warnings.append(f"the agent failed: {reason[:300]}")
+        return {
+            "answer": answer,
+            "evidence": searches.state["evidence"],
+            "limits": limits,
+            "usage": usage_of(NAME, counter.calls, counter.replies),
+            "warnings": searches.warnings,
+        }
 
 
-class _Run:
-    """One run of the agent: its limits, and what its searches find."""
+def _answer(messages: Sequence[Any], calls: int) -> str:
+    """Return the text of the last reply, "" where it calls tools or is the notice of a limit."""
+    replies = [message for message in messages if isinstance(message, AIMessage)]
+    is_answered = replies and len(replies) <= calls and not replies[-1].tool_calls
+    return str(replies[-1].text).strip() if is_answered else ""
 
-    def __init__(self, node: Agent, state: Mapping[str, Any]) -> None:
-        self.resources = node.resources
-        self.settings = node.resources.settings(state)
-        self.choice = node.resources.choice(NAME, self.settings)
-        self.retrieve = node.retrieve
+
+class _Counter(BaseCallbackHandler):
+    """Counts the calls of a model as they begin, and keeps its replies."""
+
+    run_inline = True
+
+    def __init__(self, limits: RunLimits) -> None:
+        self.limits = limits
+        self.calls = 0
+        self.replies: list[AIMessage] = []
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        self.calls += 1
+        self.limits.calls += 1
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        self.limits.has_reply = True
+        for generation in (each for several in response.generations for each in several):
+            if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+                self.replies.append(generation.message)
+
+
+class _Searches:
+    """What the searches of one run of the agent find."""
+
+    def __init__(self, retrieve: Retrieve, state: dict[str, Any]) -> None:
+        self.retrieve = retrieve
         self.state = {**state, "parts": [], "queries": [], "findings": [], "evidence": []}
-        self.limits = limits_of(state)
-        self.seconds_left = self.limits.seconds_left(self.settings)
         self.warnings: list[str] = []
-        self.most = self.settings.max_searches + 2
-        if self.settings.max_calls is not None:  # one call is left for an answer without tools
-            self.most = max(1, min(self.most, self.settings.max_calls - 1))
 
-    def agent(self, model: BaseChatModel) -> tuple[Any, dict[str, Any]]:
-        """Return the agent and its input."""
-        middleware: list[Any] = [
-            ToolCallLimitMiddleware(run_limit=self.settings.max_searches),
-            ModelCallLimitMiddleware(run_limit=self.most),
-        ]
-        agent: Any = create_agent(
-            model,
-            [self._tool()],
-            system_prompt=self.settings.agent_instructions,
-            middleware=middleware,
-            name=NAME,
-        )
-        return agent, {"messages": [HumanMessage(self.state["question"])]}
+    def tool(self) -> BaseTool:
+        """Return the search as a tool."""
 
-    def _tool(self) -> BaseTool:
         def search(query: str, config: RunnableConfig) -> str:
-            return self._keep(
+            return self._found(
                 query, self.retrieve.invoke({**self.state, "queries": [query]}, config)
             )
 
         async def asearch(query: str, config: RunnableConfig) -> str:
-            return self._keep(
+            return self._found(
                 query, await self.retrieve.ainvoke({**self.state, "queries": [query]}, config)
             )
 
@@ -113,36 +134,9 @@ class _Run:
             search, asearch, name="search", description="Find passages for a short, specific query."
         )
 
-    def _keep(self, query: str, update: Mapping[str, Any]) -> str:
+    def _found(self, query: str, update: dict[str, Any]) -> str:
         """Add what a search found to the evidence, and return it for the model."""
         self.warnings += update.get("warnings", [])
-        evidence: Sequence[Evidence] = update.get("evidence", self.state["evidence"])
-        findings = update.get("findings", self.state["findings"])
-        self.state |= {"evidence": evidence, "findings": findings}
-        shown = passages_of(self.state, query)
+        self.state |= {key: update[key] for key in ("evidence", "findings") if key in update}
+        evidence, shown = self.state["evidence"], passages_of(self.state, [query])
         return written([each for each in passages(evidence, shown) if each]) or "Nothing was found."
-
-    def failed(self, error: Exception) -> dict[str, Any]:
-        """Leave the answer to a call without tools; interrupts pass through."""
-        if isinstance(error, GraphBubbleUp):
-            raise error
-        reason = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
-        self.warnings.append(f"the agent failed: {reason}")
-        return self.update([])
-
-    def update(self, messages: Sequence[BaseMessage]) -> dict[str, Any]:
-        """Return the answer of a conversation, with what was found and used."""
-        replies = [message for message in messages if isinstance(message, AIMessage)]
-        calls = min(len(replies), self.most)  # one more is the notice of the limit
-        last = replies[-1] if replies and len(replies) == calls else None
-        answer = str(last.text).strip() if last and not last.tool_calls else ""
-        self.limits.calls += calls
-        counted = [reply.usage_metadata for reply in replies if reply.usage_metadata]
-        used = usage_of(
-            NAME,
-            calls,
-            sum(tokens["input_tokens"] for tokens in counted),
-            sum(tokens["output_tokens"] for tokens in counted),
-        )
-        evidence = self.state["evidence"]
-        return {"answer": answer, "evidence": evidence, "usage": used, "warnings": self.warnings}

@@ -17,7 +17,7 @@ FORMAT = (
 
 def ask(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and the evidence."""
-    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     return prompt(settings.answer_instructions, FORMAT, "reply", sections)
 
 

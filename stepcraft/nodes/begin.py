@@ -1,17 +1,22 @@
-"""The first node of every graph: check the input, open what the run needs, and reset the state."""
+"""The first node of every graph: check the input, open what the run needs, and reset the state.
+
+The keys of the input are gone after this node. What later nodes need of them has keys of its own.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
+from stepcraft.concurrency import within
 from stepcraft.contexts.base import CheckSettings, PartQuerySettings
 from stepcraft.errors import BadInput
+from stepcraft.llm.limits import TOO_LATE, RunLimits
 from stepcraft.llm.resources import Resources
-from stepcraft.llm.usage import OPTIONAL_INPUTS, no_usage
+from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.retrieval.target import Searched
@@ -37,8 +42,8 @@ class Begin:
     Args:
         resources: What the graph is built with.
         model_nodes: The names of the nodes that ask a model.
-        initial: Makes the rest of the state from the input, the settings and what is searched;
-            raises BadInput.
+        initial: Makes the rest of the state from the input with the run's `task`, the settings and
+            what is searched, which is nothing where the deadline has passed; raises BadInput.
         searches: Whether the graph searches at all.
 
     Raises:
@@ -67,32 +72,37 @@ class Begin:
             MemoryFailure, SourceFailure: What is searched cannot be opened.
         """
         settings = self.resources.settings()
-        state = of_this_run(state)
-        question = asked_question(state)
-        human = _last_human(state.get("messages") or [])
+        limits = RunLimits.of(settings)
+        state = {**state, "task": asked_question(state)}
         self._check_nodes(settings.node_models)
         models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
         warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
-        searched: list[Searched] = []
-        if self.searches:
-            searched = self.resources.target.open(settings, store_of_run())
-            warnings += self.resources.target.warnings(settings, searched)
-        initial = self.initial(state, settings, searched)
+        try:
+            update = within(limits.seconds_left(), partial(self._opened, state, settings))
+        except TimeoutError:
+            if limits.seconds_left():
+                raise
+            update = self.initial(state, settings, [])
+            warnings.append(TOO_LATE)
         return {
             "answer": "",
             "evidence": [],
-            **initial,
-            "question": question,
-            "began": {
-                "question": question,
-                "message": str(human.id) if human else "",
-                **{key: str(state.get(key) or "") for key in OPTIONAL_INPUTS},
-            },
-            "run": uuid4().hex,
+            **update,
+            "task": state["task"],
             "settings": settings.model_dump(mode="json", exclude_unset=True),
-            "warnings": Overwrite([*warnings, *initial.get("warnings", [])]),
+            "limits": limits,
+            "warnings": Overwrite([*warnings, *update.get("warnings", [])]),
             "usage": Overwrite(no_usage()),
         }
+
+    def _opened(self, state: Mapping[str, Any], settings: Any) -> dict[str, Any]:
+        """Open what the run searches, and return the rest of the state."""
+        if not self.searches:
+            return self.initial(state, settings, [])
+        searched = self.resources.target.open(settings, store_of_run())
+        update = self.initial(state, settings, searched)
+        warnings = self.resources.target.warnings(settings, searched)
+        return {**update, "warnings": [*warnings, *update.get("warnings", [])]}
 
     def _check_nodes(self, named: Iterable[str]) -> None:
         if unknown := sorted(set(named) - set(self.model_nodes)):
@@ -109,7 +119,7 @@ def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[s
     return {
         "queries": [],
         "findings": [],
-        "draft": "",
+        "first_draft": "",
         "parts": [],
         "pending": [],
         "changes": [],
@@ -120,28 +130,6 @@ def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[s
         "scope": "complete",
         "by_claim": False,
     }
-
-
-def of_this_run(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a thread less what an earlier run's input left there.
-
-    A human message that has come since is the question of this run. A draft and the like belong to
-    the question that they came with; what a run wrote itself is none.
-
-    Raises:
-        BadInput: As `asked_question`.
-    """
-    began, values = state.get("began"), dict(state)
-    if not began:
-        return values
-    human = _last_human(state.get("messages") or [])
-    if human and str(human.id) != began["message"] and values.get("question") == began["question"]:
-        values["question"] = ""
-    is_another = asked_question(values) != began["question"]
-    for key, value in (state.get("left") or {}).items():
-        if values.get(key) == value and (is_another or not began.get(key)):
-            values[key] = ""
-    return values
 
 
 def asked_question(state: Mapping[str, Any]) -> str:

@@ -73,8 +73,8 @@ def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
 def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
     evidence: Sequence[Evidence] = state["evidence"]
     texts = {
-        "goal": state["question"],
-        "resources": state["resources"],
+        "goal": state["task"],
+        "resources": state["task_resources"],
         **{passage["id"]: f"{passage['title']}\n{passage['text']}" for passage in evidence},
     }
     return [place for place, text in texts.items() if mentions(text, name)]

@@ -30,20 +30,20 @@ def shown_passages(state: Any) -> list[int]:
 
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and what a first search found."""
-    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     return prompt(settings.draft_instructions, "The answer and nothing else.", "draft", sections)
 
 
 def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the draft, which is the answer so far."""
     text = answer_text(reply)
-    return {"draft": text, "answer": text}
+    return {"first_draft": text, "answer": text}
 
 
 def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the goal, the resources and the procedures that were found."""
     shown = passages(state["evidence"], shown_passages(state))
-    sections = [*asked(state["question"], state["resources"]), *shown]
+    sections = [*asked(state["task"], state["task_resources"]), *shown]
     return prompt(settings.draft_instructions, STEPS_FORMAT, "steps", sections)
 
 
@@ -62,7 +62,7 @@ def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any
 def steps_update(steps: list[str]) -> dict[str, Any]:
     """Return the update for a draft of these steps."""
     text = numbered(steps)
-    return {"draft": text, "answer": text, "steps": steps}
+    return {"first_draft": text, "answer": text, "steps": steps}
 
 
 def no_draft(_state: Any, reason: str) -> dict[str, Any]:
@@ -80,7 +80,9 @@ draft = ModelNode(
     read_text,
     no_draft,
     started="Drafting the answer.",
-    finished=lambda _state, update: f"Wrote a draft of {len(update['draft'].split()):,} words.",
+    finished=lambda _state, update: (
+        f"Wrote a draft of {len(update['first_draft'].split()):,} words."
+    ),
 )
 draft_steps = ModelNode(
     "draft",

@@ -46,7 +46,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
             parts += as_parts(
                 [text],
                 model_queries=state["model_queries"],
-                question=state["question"],
+                question=state["task"],
                 by_claim=by_claim,
             )
             pending.append(len(parts))

@@ -18,7 +18,7 @@ def ask_for_form(state: Any, settings: RatContext) -> list[BaseMessage]:
     """Show the question and the checked text."""
     code = settings.finish == "code"
     form = _CODE.format(language=settings.language) if code else _ARTICLE
-    sections = [*asked(state["question"]), Section("text", "", state["answer"])]
+    sections = [*asked(state["task"]), Section("text", "", state["answer"])]
     return prompt(settings.finish_instructions, form, settings.finish, sections)
 
 

@@ -14,9 +14,9 @@ _FORMAT = "The answer and nothing else."
 
 def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
     """Show the question and the evidence; the kind of the answer decides on the instructions."""
-    short = state["kind"] == "short"
+    short = state["form"] == "short"
     instructions = settings.short_instructions if short else settings.long_instructions
-    sections = [*asked(state["question"]), *passages(state["evidence"], shown_passages(state))]
+    sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     return prompt(f"{instructions}\n{MARKS}", _FORMAT, "short" if short else "answer", sections)
 
 
@@ -26,5 +26,5 @@ generate = ModelNode(
     read_text,
     no_draft,
     started="Writing the answer from the evidence.",
-    finished=lambda _state, update: f"Wrote {len(update['draft'].split()):,} words.",
+    finished=lambda _state, update: f"Wrote {len(update['first_draft'].split()):,} words.",
 )

@@ -23,8 +23,8 @@ _KIND_LINE = re.compile(r"^\W*kind\W+(long|short)\b.*$", re.IGNORECASE | re.MULT
 
 def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
     """Show the question alone: the plan comes before the evidence."""
-    form = (_KIND if state["kind"] == "auto" else "") + _LIST.format(most=settings.max_queries)
-    return prompt(settings.plan_instructions, form, "plan", asked(state["question"]))
+    form = (_KIND if state["form"] == "auto" else "") + _LIST.format(most=settings.max_queries)
+    return prompt(settings.plan_instructions, form, "plan", asked(state["task"]))
 
 
 def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
@@ -33,20 +33,20 @@ def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
     queries = _queries(_KIND_LINE.sub("", reply), settings.max_queries)
     asked_for = kind[1].lower() if kind else "long"
     return {
-        "queries": [state["question"], *queries],
-        "kind": asked_for if state["kind"] == "auto" else state["kind"],
+        "queries": [state["task"], *queries],
+        "form": asked_for if state["form"] == "auto" else state["form"],
     }
 
 
 def without_plan(state: Any, _reason: str) -> dict[str, Any]:
     """Look up the question alone, for a long answer unless a short one was asked for."""
-    kind = "long" if state["kind"] == "auto" else state["kind"]
-    return {"queries": [state["question"]], "kind": kind}
+    kind = "long" if state["form"] == "auto" else state["form"]
+    return {"queries": [state["task"]], "form": kind}
 
 
 def ask_for_queries(state: Any, settings: AagContext) -> list[BaseMessage]:
     """Show the goal and the resources."""
-    sections = asked(state["question"], state["resources"])
+    sections = asked(state["task"], state["task_resources"])
     return prompt(
         settings.look_up_instructions, _LIST.format(most=settings.max_queries), "plan", sections
     )
@@ -65,9 +65,9 @@ def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
 def goal_query(state: Any) -> str:
     """Return the goal with its resources as the paper's query (AAG §3.2)."""
     return (
-        f"{state['question']} using {state['resources']}"
-        if state["resources"]
-        else str(state["question"])
+        f"{state['task']} using {state['task_resources']}"
+        if state["task_resources"]
+        else str(state["task"])
     )
 
 

@@ -26,8 +26,8 @@ def remember(
     approved = state["reviews"][-1]
     thread = str(config.get("configurable", {}).get("thread_id") or "")
     procedure = Procedure(
-        input=state["resources"] or NO_RESOURCES,
-        output=state["question"],
+        input=state["task_resources"] or NO_RESOURCES,
+        output=state["task"],
         steps=tuple(state["steps"]),
         source=f"aag thread {thread}".strip(),
         metadata={"approved": {"by": approved["by"], "at": approved["at"], "thread": thread}},
@@ -40,5 +40,5 @@ def remember(
     if problem:
         emit(resources.graph, "remember", f"The steps were not remembered: {problem}")
         return {"remembered": "", "warnings": [f"the steps were not remembered: {problem}"]}
-    emit(resources.graph, "remember", f"Remembered the steps for {quoted(state['question'])}.")
+    emit(resources.graph, "remember", f"Remembered the steps for {quoted(state['task'])}.")
     return {"remembered": procedure.id}

@@ -1,183 +1,197 @@
-"""Find the passages that fit each query (AAG §3.2, RAT §3.2).
+"""Find the passages for the queries of the plan, then of the parts (AAG §3.2, RAT §3.2)."""
 
-The queries are those of the plan, then those of the parts of the draft.
-"""
-
-import asyncio
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.concurrency import within
 from stepcraft.errors import StepcraftError
 from stepcraft.evidence import NOTES, Evidence
+from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
-from stepcraft.nodes.state import Finding
+from stepcraft.nodes.state import Finding, Part, passages_of
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retrieval.target import Searched
+from stepcraft.retriever import Source
 from stepcraft.secrets import without_secrets
-
-Outcome = list[Document] | Exception
-"""What one search found, or why it failed."""
+from stepcraft.text.clean import stems
 
 NAME = "retrieve"
-ALONE = 5
-"""A question that is the only query before a draft has to find more than one of several."""
+ONLY_QUERY = 5
+"""Minimum of passages when the question is the only query."""
 
 
-class Retrieve(Runnable[Any, dict[str, Any]]):
-    """Searches all that the run names for every query that was not searched for yet, side by side.
+class Retrieve(Node):
+    """Searches all sources of the run for every query that was not searched for yet.
 
-    What several sources find for a query is interleaved by rank, as scores of different sources do
-    not compare. A search that fails or exceeds the deadline becomes a warning; what the others
-    found is kept.
+    What several sources find for a query is interleaved by rank, because scores of different
+    sources do not compare. A search that fails or exceeds the deadline becomes a warning. A part
+    that is looked up statement by statement gets one passage for each query, and the one beside
+    them, on the same page, that shares most words with it: an exception is often in the next
+    section.
 
     Args:
         resources: What the graph is built with.
-        alone: Passages that a query finds at least where it is the only one before a draft.
+        minimum: Minimum of passages when the question is the only query.
     """
 
-    def __init__(self, resources: Resources[Any], alone: int = ALONE) -> None:
+    def __init__(self, resources: Resources[Any], minimum: int = ONLY_QUERY) -> None:
         self.name = NAME
         self.resources = resources
-        self.alone = alone
+        self.minimum = minimum
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
+    async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
-        queries, settings = pending_queries(input), self.resources.settings(input)
+        settings = self.resources.settings(state)
+        queries = self._queries(state, settings.k)
         if not queries:
             return {}
-        self._announce(queries)
-        seconds = limits_of(input).seconds_left(settings)
-        searched = self.resources.target.open(settings, store_of_run())
-        k = self._k(input, settings.k)
-        outcomes = [_search(each, queries, k, config, seconds) for each in searched]
-        return self._update(input, queries, searched, outcomes)
+        limits = limits_of(state, settings)
+        asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
+        emit(self.resources.graph, NAME, f"Searching for {asked}.")
+        passages = _Passages(state)
+        opening = partial(self.resources.target.open, settings, store_of_run())
+        try:
+            searched = await calls.function(opening, limits.seconds_left())
+        except TimeoutError as failure:
+            searched = []
+            passages.fail("", failure)
+        searches = [
+            Call(each.retriever, query, {"k": k})
+            for query, k in queries.items()
+            for each in searched
+        ]
+        outcomes = iter(await calls.all(searches, limits.seconds_left()))
+        for query in queries:
+            passages.add(query, {each.label: next(outcomes) for each in searched})
+        beside = partial(_beside, pending_parts(state), passages, searched)
+        with suppress(TimeoutError, StepcraftError):
+            for query, document in await calls.function(beside, limits.seconds_left()):
+                passages.add(query, {"": [document]})
+        emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
+        return {**passages.update(), "limits": limits}
 
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """As `invoke`, without blocking the event loop."""
-        queries, settings = pending_queries(input), self.resources.settings(input)
-        if not queries:
-            return {}
-        self._announce(queries)
-        seconds = limits_of(input).seconds_left(settings)
-        searched = await asyncio.to_thread(self.resources.target.open, settings, store_of_run())
-        k = self._k(input, settings.k)
-        searches = [_asearch(each, queries, k, config, seconds) for each in searched]
-        return self._update(input, queries, searched, await asyncio.gather(*searches))
+    def _queries(self, state: Mapping[str, Any], k: int) -> dict[str, int]:
+        """Return the queries that were not searched for, each with the passages to find."""
+        parts = pending_parts(state)
+        wanted = {
+            query: 1 if len(part["queries"]) > 1 else k
+            for part in parts
+            for query in part["queries"]
+        }
+        if not parts:
+            alone = len(state["queries"]) == 1
+            wanted = dict.fromkeys(state["queries"], max(k, self.minimum) if alone else k)
+        done = {each["query"] for each in state["findings"]}
+        return {query: k for query, k in wanted.items() if query and query not in done}
 
-    def _k(self, state: Mapping[str, Any], k: int) -> int:
-        return max(k, self.alone) if not state["parts"] and len(state["queries"]) == 1 else k
 
-    def _announce(self, queries: Sequence[str]) -> None:
-        what = (
-            quoted(queries[0])
-            if len(queries) == 1
-            else counted(len(queries), "query").replace("ys", "ies")
+class _Passages:
+    """The evidence of a run, to which the results of searches are added."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.evidence: list[Evidence] = list(state["evidence"])
+        self.findings: list[Finding] = list(state["findings"])
+        self.documents: dict[str, list[Document]] = {}
+        """What each new query found."""
+        self._numbers = {_key(passage): number for number, passage in enumerate(self.evidence, 1)}
+        self._before = len(self.evidence)
+        self._warnings: list[str] = []
+
+    @property
+    def new(self) -> int:
+        """How many passages were added."""
+        return len(self.evidence) - self._before
+
+    def has(self, document: Document) -> bool:
+        """Tell whether a document is among the evidence."""
+        return _key(_evidence(document, ())) in self._numbers
+
+    def fail(self, label: str, failure: Exception) -> None:
+        """Add the failure of a search to the warnings."""
+        name = f"{label}: " if label else ""
+        self._warnings.append(
+            f"retrieve: a search failed, so its part is unchecked: {name}{_reason(failure)}"
         )
-        emit(self.resources.graph, NAME, f"Searching for {what}.")
 
-    def _update(
-        self,
-        state: Mapping[str, Any],
-        queries: Sequence[str],
-        searched: Sequence[Searched],
-        outcomes: Sequence[list[Outcome]],
-    ) -> dict[str, Any]:
-        labels = [f"{each.label}: " for each in searched] if len(searched) > 1 else [""]
-        evidence: list[Evidence] = list(state["evidence"])
-        numbers = {_key(passage): number for number, passage in enumerate(evidence, 1)}
-        ids = {passage["id"] for passage in evidence}
-        findings: list[Finding] = list(state["findings"])
-        warnings, before = list[str](), len(evidence)
-        for query, of_query in zip(queries, zip(*outcomes, strict=True), strict=True):
-            for label, outcome in zip(labels, of_query, strict=True):
-                if isinstance(outcome, Exception):
-                    warnings.append(
-                        "retrieve: a search failed, so its part is unchecked: "
-                        f"{label}{_reason(outcome)}"
-                    )
-            places: list[int] = []
-            for document in _interleaved(of_query):
-                passage = _evidence(document, ids)
-                if _key(passage) not in numbers:
-                    evidence.append(passage)
-                    ids.add(passage["id"])
-                    numbers[_key(passage)] = len(evidence)
-                places.append(numbers[_key(passage)])
-                warnings += [str(note) for note in document.metadata.get(NOTES, ())]
-            findings.append(Finding(query=query, passages=list(dict.fromkeys(places))))
-        emit(
-            self.resources.graph,
-            NAME,
-            f"Found {counted(len(evidence) - before, 'new passage')}.",
-        )
-        return {"evidence": evidence, "findings": findings, "warnings": warnings}
+    def add(self, query: str, outcomes: Mapping[str, list[Document] | Exception]) -> None:
+        """Add what each source found for a query, or why it failed.
+
+        Raises:
+            GraphBubbleUp: A retriever called `interrupt`.
+        """
+        lists: list[list[Document]] = []
+        for label, outcome in outcomes.items():
+            if isinstance(outcome, GraphBubbleUp):
+                raise outcome
+            if isinstance(outcome, Exception):
+                self.fail(label if len(outcomes) > 1 else "", outcome)
+            else:
+                lists.append(outcome)
+        numbers: list[int] = []
+        for document in _interleaved(lists):
+            self.documents.setdefault(query, []).append(document)
+            self._warnings += map(str, document.metadata.get(NOTES, ()))
+            passage = _evidence(document, {each["id"] for each in self.evidence})
+            if _key(passage) not in self._numbers:
+                self.evidence.append(passage)
+                self._numbers[_key(passage)] = len(self.evidence)
+            numbers.append(self._numbers[_key(passage)])
+        earlier = passages_of({"findings": self.findings}, [query])
+        self.findings = [each for each in self.findings if each["query"] != query]
+        passages = list(dict.fromkeys([*earlier, *numbers]))
+        self.findings.append(Finding(query=query, passages=passages))
+
+    def update(self) -> dict[str, Any]:
+        """Return the state update."""
+        return {
+            "evidence": self.evidence,
+            "findings": self.findings,
+            "warnings": self._warnings,
+        }
 
 
-def pending_queries(state: Mapping[str, Any]) -> list[str]:
-    """Return the queries that have not been searched for.
+def pending_parts(state: Mapping[str, Any]) -> list[Part]:
+    """Return the parts that are still to be checked; none before there is a draft."""
+    return [state["parts"][number - 1] for number in state.get("pending", ())]
 
-    They are those of the pending parts, or before there are any, those of the plan.
+
+def _beside(
+    parts: Sequence[Part], passages: _Passages, searched: Sequence[Searched]
+) -> list[tuple[str, Document]]:
+    """Return for each part the passage beside those found for it that shares most words with it.
+
+    Each stands with a query of its part.
     """
-    parts = [state["parts"][number - 1] for number in state.get("pending", ())]
-    queries = [query for part in parts for query in part["queries"]] or state["queries"]
-    done = {each["query"] for each in state["findings"]}
-    return [query for query in dict.fromkeys(queries) if query and query not in done]
+    sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
+    chosen: list[tuple[str, Document]] = []
+    for part in parts if sources else ():
+        found = [
+            each for query in part["queries"][1:] for each in passages.documents.get(query, ())
+        ]
+        ids = dict.fromkeys(str(document.id) for document in found)
+        near = [each for source in sources for id_ in ids for each in source.beside(id_)]
+        words = stems(part["text"])
+
+        def fit(document: Document, words: frozenset[str] = words) -> float:
+            terms = stems(f"{document.metadata['title']} {document.page_content}")
+            return len(words & terms) / math.sqrt(5 + len(terms))
+
+        best = max((each for each in near if not passages.has(each)), key=fit, default=None)
+        if best and fit(best):
+            chosen.append((part["queries"][0], best))
+    return chosen
 
 
-def _search(
-    searched: Searched,
-    queries: list[str],
-    k: int,
-    config: RunnableConfig | None,
-    seconds: float | None,
-) -> list[Outcome]:
-    batch = partial(searched.retriever.batch, queries, config, return_exceptions=True, k=k)
-    try:
-        return _without_interrupts(within(seconds, batch))
-    except (TimeoutError, StepcraftError) as failure:
-        return [failure] * len(queries)
-
-
-async def _asearch(
-    searched: Searched,
-    queries: list[str],
-    k: int,
-    config: RunnableConfig | None,
-    seconds: float | None,
-) -> list[Outcome]:
-    try:
-        async with asyncio.timeout(seconds):
-            outcomes: list[Any] = await searched.retriever.abatch(
-                queries, config, return_exceptions=True, k=k
-            )
-    except (TimeoutError, StepcraftError) as failure:
-        return [failure] * len(queries)
-    return _without_interrupts(outcomes)
-
-
-def _without_interrupts(outcomes: list[Any]) -> list[Outcome]:
-    """Raise an `interrupt()` in a retriever, which `batch` returns as an outcome."""
-    for outcome in outcomes:
-        if isinstance(outcome, GraphBubbleUp):
-            raise outcome
-    return outcomes
-
-
-def _interleaved(outcomes: Sequence[Outcome]) -> list[Document]:
+def _interleaved(lists: Sequence[list[Document]]) -> list[Document]:
     """Return the best document of each source, then the second best of each, and so on."""
-    lists = [outcome for outcome in outcomes if isinstance(outcome, list)]
     longest = max(map(len, lists), default=0)
     return [
         documents[rank] for rank in range(longest) for documents in lists if rank < len(documents)
@@ -195,7 +209,7 @@ def _reason(error: Exception) -> str:
     return without_secrets(" ".join(str(error).split()))[:300] or type(error).__name__
 
 
-def _evidence(document: Document, taken: set[str]) -> Evidence:
+def _evidence(document: Document, taken: Collection[str]) -> Evidence:
     """Return a passage of a document.
 
     An id that another passage has gets a suffix of the text's own.

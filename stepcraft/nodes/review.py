@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 from stepcraft.access import caller
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import BadInput
-from stepcraft.llm.limits import forget
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import checked_text
 from stepcraft.nodes.check_names import check_names
@@ -44,11 +43,10 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         GraphInterrupt: The person has not answered yet.
     """
     steps: list[str] = state["steps"]
-    forget(state)  # time that waits for a person does not count
     emit(resources.graph, "review", f"Waiting for a review of {counted(len(steps), 'step')}.")
     unverified = [each["name"] for each in state["names"] if not each["verified"]]
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
-    text = "\n\n".join(filter(None, [state["question"], numbered(steps), notes]))
+    text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
     decision, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {}
     if edited:

@@ -86,13 +86,13 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     form = f"{lines}Then one block for each change, and nothing else:\n{_CHANGES}"
     form += _APPEND if state["scope"] == "complete" else ""
     form += _NUMBERS if state["by_claim"] else ""
-    sections = [*asked(state["question"]), *_material(state)]
+    sections = [*asked(state["task"]), *_material(state)]
     return prompt("\n".join(rules), form, "changes", sections)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     """Show the goal, the steps with their passages, and why a person rejected them, if one did."""
-    sections = [*asked(state["question"], state["resources"]), *_material(state)]
+    sections = [*asked(state["task"], state["task_resources"]), *_material(state)]
     instructions = settings.critic_instructions
     if state["reason"]:
         instructions += "\nA person has rejected the steps: make the changes that they ask for."

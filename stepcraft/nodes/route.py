@@ -39,7 +39,7 @@ def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
     turns = earlier(state)
     sections = [
         Section("conversation", "", "\n\n".join(turns)) if turns else None,
-        *asked(state["question"]),
+        *asked(state["task"]),
     ]
     return prompt(settings.route_instructions, _FORMAT, "route", sections)
 
@@ -66,19 +66,19 @@ def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:
     if not (kind and question):
         raise UnreadableReply("there were no lines KIND: and QUESTION: in it.")
     method = METHODS[kind[1].upper()] if settings.method == "auto" else settings.method
-    return {"method": method, "asked": question[1].strip() or state["question"]}
+    return {"method": method, "asked": question[1].strip() or state["task"]}
 
 
 def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
     """Let RPG answer the message as it stands."""
-    return {"method": "rpg", "asked": state["question"]}
+    return {"method": "rpg", "asked": state["task"]}
 
 
 def nothing_to_decide(state: Any, settings: ChatContext) -> dict[str, Any] | None:
     """Ask nothing for a single message where the settings name the graph."""
     if settings.method == "auto" or earlier(state):
         return None
-    return {"method": settings.method, "asked": state["question"]}
+    return {"method": settings.method, "asked": state["task"]}
 
 
 route = ModelNode(

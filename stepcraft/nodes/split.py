@@ -68,17 +68,17 @@ def claim_queries(text: str, question: str) -> list[str]:
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Return the thoughts of the draft as its parts."""
-    return _parts(state, split_thoughts(state["draft"]))
+    return _parts(state, split_thoughts(state["first_draft"]))
 
 
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Return the blocks of the draft as its parts."""
-    return _parts(state, split_blocks(state["draft"]))
+    return _parts(state, split_blocks(state["first_draft"]))
 
 
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Return the steps of the draft as its parts, each looked up as a whole."""
-    steps = read_steps(state["draft"]) or [state["draft"]]
+    steps = read_steps(state["first_draft"]) or [state["first_draft"]]
     return {"steps": steps, **_parts(state, steps, by_claim=False)}
 
 
@@ -86,7 +86,7 @@ def _parts(state: Any, texts: Sequence[str], *, by_claim: bool = True) -> dict[s
     parts = as_parts(
         texts,
         model_queries=state["model_queries"],
-        question=state["question"],
+        question=state["task"],
         by_claim=by_claim,
     )
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
+from langgraph.channels import EphemeralValue
 from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -18,6 +19,18 @@ Messages = Annotated[
     Field(description="The conversation; the last human message is the question."),
     add_messages,
 ]
+
+
+@described
+class QuestionInput(TypedDict, total=False):
+    """A question, or messages.
+
+    Every key but `messages` belongs to one run, and is gone after its first node.
+    """
+
+    question: Annotated[str, EphemeralValue]
+    """The question; without one, it is the last human message."""
+    messages: Messages
 
 
 class Finding(TypedDict):
@@ -101,16 +114,16 @@ class Answer(TypedDict):
 class CheckState(Answer, RunState):
     """The state of a graph that looks up every part of a draft and changes what is wrong."""
 
-    question: str
+    task: str
     """The question, or the goal."""
-    resources: NotRequired[str]
+    task_resources: NotRequired[str]
     """What is at hand for a goal, as one text."""
     queries: list[str]
     """What is looked up before the draft is written, the question among it."""
     findings: list[Finding]
     """What each query found."""
-    draft: str
-    """The draft as it was written or came in."""
+    first_draft: str
+    """The draft as it was written or came in, before the checks."""
     parts: list[Part]
     """The parts of the text as it stands; empty until the draft is split."""
     pending: list[int]

@@ -26,7 +26,7 @@ def ask_for_queries(state: Any, settings: PartQuerySettings) -> list[BaseMessage
         if not part["queries"]
     ]
     return prompt(
-        settings.to_query_instructions, _FORMAT, "queries", [*asked(state["question"]), *parts]
+        settings.to_query_instructions, _FORMAT, "queries", [*asked(state["task"]), *parts]
     )
 
 

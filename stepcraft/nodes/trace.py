@@ -40,12 +40,12 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     settings = resources.settings(state)
     evidence: Sequence[Evidence] = state["evidence"]
     sentences: list[TracedSentence] = [
-        _traced(text, [evidence[number - 1] for number in numbers], state["question"])
+        _traced(text, [evidence[number - 1] for number in numbers], state["task"])
         for text, numbers in cited_sentences(state["answer"], range(1, len(evidence) + 1))
     ]
     ids = list(dict.fromkeys(id_ for sentence in sentences for id_ in sentence["evidence"]))
     by_id = {passage["id"]: passage for passage in evidence}
-    short = state["kind"] == "short"
+    short = state["form"] == "short"
     inline = settings.citations == "inline" and not short
     if inline:
         sentences = [

@@ -74,7 +74,7 @@ def page(
         "warnings": result["warnings"],
         "answer": True,
         "queries": result.get("queries"),
-        "changes": changes or result.get("draft"),
+        "changes": changes or result.get("first_draft"),
         "names": result.get("names"),
         "reviews": result.get("reviews"),
         "evidence": True,
@@ -103,7 +103,7 @@ def page(
         sentences=sentences,
         supported=sum(sentence.supported for sentence in sentences),
         changes=changes,
-        draft=plain(result.get("draft", "")),
+        draft=plain(result.get("first_draft", "")),
         decisions=_DECISIONS,
         numbers={passage["id"]: number for number, passage in enumerate(evidence, 1)},
         # Passages of the input, and procedures drawn at random, score 0.

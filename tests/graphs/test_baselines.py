@@ -45,3 +45,31 @@ def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:
     result, _, _ = agent(RuntimeError("out of order"), "Haldruvin.")
     assert result["answer"] == "Haldruvin."
     assert "out of order" in str(result["warnings"])
+
+
+def test_the_calls_of_a_failing_agent_are_counted() -> None:
+    replies = [searching("Oster"), searching("mayor"), RuntimeError("503"), "Haldruvin."]
+    result, model, _ = agent(*replies, max_calls=4)
+    assert (result["answer"], len(model.calls), result["usage"]["calls"]) == ("Haldruvin.", 4, 4)
+    assert result["usage"]["nodes"]["agent"]["output_tokens"] == 0 < result["usage"]["input_tokens"]
+    assert ids(result) == ["Oster", "mayor"]
+
+
+@pytest.mark.parametrize(("most", "calls"), [(1, ["answer"]), (2, ["model", "answer"])])
+def test_one_call_is_reserved_for_the_agents_answer(most: int, calls: list[str]) -> None:
+    def reply(node: str, _prompt: str) -> Any:
+        return searching("Oster") if node == "model" else "Haldruvin."
+
+    model = ToolModel(reply)
+    graph = get_graph("react", model=model, sources=Shelf())
+    result = graph.invoke(QUESTION, context=ReactContext(max_calls=most))
+    assert (model.nodes, result["usage"]["calls"]) == (calls, most)
+    assert result["answer"] == "Haldruvin."
+
+
+def test_an_agent_takes_a_model_with_fallbacks() -> None:
+    second = ToolModel([searching("Oster"), "Haldruvin."])
+    model = ToolModel([RuntimeError("503")] * 2).with_fallbacks([second])
+    result = get_graph("react", model=model, sources=Shelf()).invoke(QUESTION)
+    assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
+    assert result["usage"]["nodes"]["agent"]["calls"] == 4

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, RetryPolicy
@@ -362,11 +362,14 @@ def test_what_came_with_a_question_is_not_the_next_ones() -> None:
     assert ["spelt" in call.prompt for call in model.calls] == [True] * 3 + [False] * 3
 
 
-def test_a_parents_retry_policy_tries_a_model_that_is_down_again() -> None:
-    down = ConnectionError("503")
-    graph, model = scripted("rag", replies=[down, down, "Haldruvin."])
+@pytest.mark.parametrize(
+    "reply", [ConnectionError("503"), AIMessage("", additional_kwargs={"refusal": "I may not."})]
+)
+def test_a_parents_retry_policy_does_not_ask_again_what_had_no_answer(reply: Any) -> None:
+    graph, model = scripted("rag", replies=[reply] * 3)
     retry = RetryPolicy(max_attempts=3, initial_interval=0.01)
     builder = StateGraph(MessagesState).add_node("rag", graph, retry_policy=retry)
     parent: Any = builder.add_edge(START, "rag").compile()
-    assert parent.invoke({"messages": [HumanMessage("Who?")]})["messages"][-1].text == "Haldruvin."
-    assert len(model.calls) == 3
+    with pytest.raises(NoAnswer):
+        parent.invoke({"messages": [HumanMessage("Who?")]})
+    assert len(model.calls) == 1

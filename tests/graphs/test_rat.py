@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.graph import START, StateGraph
-from langgraph.types import RetryPolicy
 
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
 from stepcraft.graphs.rat import RatInput, RatOutput
@@ -37,7 +35,7 @@ def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
     result, model = run(DRAFT, CHANGES, "NO CHANGE", shelf=shelf)
     assert model.nodes == ["draft", "revise", "revise"]
     assert result["answer"] == ANSWER
-    assert result["draft"] == DRAFT
+    assert result["first_draft"] == DRAFT
     changes = [
         (each["round"], each["part"], each["before"].strip()) for each in result["revisions"]
     ]
@@ -176,16 +174,6 @@ def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
 
 class Conversation(RatInput, RatOutput):
     """The state of a parent graph."""
-
-
-def test_a_parents_retry_policy_repeats_a_run_that_had_no_answer() -> None:
-    model = ScriptedModel([RuntimeError("out of order"), DRAFT, "NO CHANGE"])
-    parent: Any = StateGraph(Conversation)
-    policy = RetryPolicy(initial_interval=0.0)
-    parent.add_node("rat", build_rat(model=model, sources=Shelf()), retry_policy=policy)
-    parent.add_edge(START, "rat")
-    assert parent.compile().invoke(QUESTION)["answer"] == DRAFT
-    assert model.nodes == ["draft", "draft", "revise"]
 
 
 def test_a_score_that_is_no_number_is_zero() -> None:

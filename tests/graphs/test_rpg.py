@@ -27,7 +27,7 @@ def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
     assert model.nodes == ["plan", "generate", "revise"]
     assert shelf.queries[:3] == [QUESTION["question"], "works of Haldruvin", "mayor in 1873"]
     assert result["queries"] == shelf.queries[:3]
-    assert result["kind"] == "long"
+    assert result["form"] == "long"
     assert [each["supported"] for each in result["sentences"]] == [True, False, True]
 
 
@@ -64,7 +64,7 @@ def test_no_more_is_looked_up_than_the_settings_allow() -> None:
 def test_a_short_answer_is_the_answer_and_nothing_else() -> None:
     short = "Haldruvin built the Oster bridge in 1873 [3].\n\nAnswer: Haldruvin."
     result, model, _ = run("KIND: short\n- works of Haldruvin", short, "NO CHANGE")
-    assert (result["answer"], result["kind"], ids(result)) == ("Haldruvin", "short", ["Haldruvin"])
+    assert (result["answer"], result["form"], ids(result)) == ("Haldruvin", "short", ["Haldruvin"])
     assert "Answer:" in model.calls[1].prompt
     assert result["sentences"][0]["supported"]
 

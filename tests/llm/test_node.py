@@ -6,16 +6,25 @@ import asyncio
 from typing import Any
 
 import pytest
+from httpx import Request, Response
 from langchain_core.caches import InMemoryCache
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import ConfigurableField
+from langchain_openai.chat_models.base import OpenAIContextOverflowError
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 from stepcraft import ModelFailure, NoAnswer, RatContext, RpgContext, build_rat, build_rpg
 from stepcraft.contexts.baselines import RagContext
-from stepcraft.graphs.baselines import build_rag
-from stepcraft.llm.limits import forget
-from tests.scripted import ScriptedModel, block
+from stepcraft.errors import UnreadableReply
+from stepcraft.graphs.baselines import State, build_rag
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.resources import Resources
+from stepcraft.nodes.begin import Begin
+from stepcraft.nodes.draft import no_draft
+from stepcraft.nodes.state import Answer, QuestionInput
+from tests.scripted import ScriptedModel, block, searching
 from tests.shelf import QUESTION, THREAD, Shelf, shown
 
 PLAN = "KIND: long\n- Oster"
@@ -63,7 +72,7 @@ def test_a_deadline_ends_the_run_with_the_best_answer_so_far(way: str) -> None:
     else:
         result = asyncio.run(graph.ainvoke(question, context=context))
     assert result["answer"] == "Haldruvin built it."
-    assert "deadline of 1 s" in str(result["warnings"])
+    assert "its deadline has passed" in str(result["warnings"])
     assert model.calls[0].ended is None, "the call is not waited for"
 
 
@@ -107,7 +116,6 @@ def test_a_resumed_run_that_the_provider_refuses_keeps_what_it_has() -> None:
     options: Any = {"checkpointer": InMemorySaver(), "interrupt_before": ["revise"]}
     graph = build_rat(model=model, sources=Shelf(), **options)
     graph.invoke(QUESTION, THREAD)
-    forget(graph.get_state(THREAD).values)  # as another process begins
     result = graph.invoke(None, THREAD)
     assert result["answer"] == "Haldruvin built it."
     assert result["usage"]["calls"] == 2
@@ -166,3 +174,118 @@ def test_sampling_options_are_sent_only_where_they_are_set_and_taken(
     asked(model)
     asked(model, temperature=0.5, seed=7)
     assert [call.kwargs for call in model.calls] == [{}, options]
+
+
+PART = "these words stand in no part"
+
+
+def noting(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
+    """Read a reply such as "a, ?": what is a letter is kept, and the rest is handed back."""
+    words = [*state.get("kept", {"evidence": []})["evidence"], *reply.split(", ")]
+    kept = {"answer": " ".join(words).replace(" ?", ""), "evidence": words}
+    if "?" in reply:
+        raise UnreadableReply(
+            PART, update={**kept, "evidence": [each for each in words if each != "?"]}
+        )
+    return kept
+
+
+def asked_of(model: Any) -> Any:
+    """Return what a graph of one node with one message makes of the model's replies."""
+    resources = Resources.of("rag", RagContext, {"model": model})
+    node = ModelNode(
+        "answer", lambda *_: [HumanMessage("Note it.")], noting, no_draft, is_last=True
+    )
+    builder: Any = StateGraph(State, RagContext, input_schema=QuestionInput, output_schema=Answer)
+    builder.add_node("begin", Begin(resources, ["answer"], lambda *_: {}, searches=False))
+    builder.add_node("answer", node.bound(resources))
+    builder.add_edge(START, "begin").add_edge("begin", "answer").add_edge("answer", END)
+    return builder.compile().invoke(QUESTION)
+
+
+def test_the_readable_part_of_a_first_reply_reaches_the_second_reading() -> None:
+    model = ScriptedModel(["a, ?", "b"])
+    result = asked_of(model)
+    assert (result["answer"], result["warnings"]) == ("a b", [])
+    assert PART in model.calls[1].prompt
+
+
+def test_a_second_reply_that_cannot_be_read_leaves_what_could_be() -> None:
+    result = asked_of(ScriptedModel(["a, ?", "b, ?"]))
+    assert result["answer"] == "a b"
+    assert PART in str(result["warnings"])
+
+
+def test_a_reply_that_was_cut_off_is_taken_in_part_at_once() -> None:
+    model = ScriptedModel([AIMessage("a, ?", response_metadata={"finish_reason": "length"})])
+    result = asked_of(model)
+    assert (result["answer"], len(model.calls)) == ("a", 1)
+    assert "cut off" in str(result["warnings"])
+
+
+def test_calls_of_tools_are_not_handed_back_without_results() -> None:
+    model = ScriptedModel([searching("Oster"), "Haldruvin."])
+    assert asked(model)["answer"] == "Haldruvin."
+    assert [message.type for message in model.calls[1].messages] == ["system", "human", "human"]
+
+
+TOO_LONG = OpenAIContextOverflowError(
+    "context_length_exceeded",
+    response=Response(400, request=Request("POST", "http://localhost")),
+    body=None,
+)
+
+
+@pytest.mark.parametrize("longest", [1, 0])
+def test_a_prompt_that_the_model_refuses_as_too_long_has_fewer_passages(longest: int) -> None:
+    passages = {word: f"{word} stands here." for word in ("Who", "built", "Oster", "mayor")}
+
+    def reply(_node: str, prompt: str) -> Any:
+        return TOO_LONG if len(shown(prompt, "passage")) > longest else "Haldruvin."
+
+    model = ScriptedModel(reply)
+    graph = build_rag(model=model, sources=Shelf(passages=passages))
+    result = graph.invoke(QUESTION)
+    left = [len(shown(call.prompt, "passage")) for call in model.calls]
+    assert (result["answer"], left) == ("Haldruvin.", [4, 2, 1, 0][: 4 - longest])
+    assert result["usage"]["calls"] == len(left)
+    assert f"{4 - longest} of 4 passages" in str(result["warnings"])
+
+
+def test_a_prompt_that_stays_too_long_costs_the_step() -> None:
+    model = ScriptedModel([TOO_LONG] * 9)
+    with pytest.raises(NoAnswer, match="context_length_exceeded"):
+        asked(model)
+    assert len(model.calls) == 3
+
+
+def wrapped(kind: str, model: Any) -> Any:
+    """Return a model as LangChain wraps it."""
+    other = ScriptedModel(["Quandt."])
+    return {
+        "retry": lambda: model.with_retry(stop_after_attempt=2, wait_exponential_jitter=False),
+        "fallbacks": lambda: model.with_fallbacks([other]),
+        "fields": lambda: model.configurable_fields(latency=ConfigurableField("latency")),
+        "alternatives": lambda: model.configurable_alternatives(
+            ConfigurableField("which"), other=other
+        ),
+        "bound": lambda: model.bind(stop=["END"]),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["retry", "fallbacks", "fields", "alternatives", "bound"])
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_wrapped_models_are_models(kind: str, way: str) -> None:
+    model = wrapped(kind, ScriptedModel(["Haldruvin."] * 2))
+    for options in ({"model": model}, {"node_models": {"answer": model}}):
+        graph = build_rag(sources=Shelf(), **options)
+        result = graph.invoke(QUESTION) if way == "sync" else asyncio.run(graph.ainvoke(QUESTION))
+        assert result["answer"] == "Haldruvin."
+        assert result["usage"]["output_tokens"] > 0
+
+
+def test_retries_and_fallbacks_do_their_work() -> None:
+    down = RuntimeError("503")
+    model = wrapped("retry", ScriptedModel([down, "Haldruvin."]))
+    assert asked(model)["answer"] == "Haldruvin."
+    assert asked(wrapped("fallbacks", ScriptedModel([down])))["answer"] == "Quandt."

@@ -18,7 +18,7 @@ from typing_extensions import Unpack
 from stepcraft.graphs.aag import AagInput
 from stepcraft.llm.node import Update, published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, asked_question, checked_text
+from stepcraft.nodes.begin import Begin, checked_text
 from stepcraft.nodes.plan import goal_query
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import Answer
@@ -61,9 +61,9 @@ Graph = CompiledStateGraph[AagPaperState, AagPaperContext, AagInput, AagPaperOut
 def _initial(state: Mapping[str, Any], *_: object) -> Update:
     resources = checked_text("resources", state.get("resources") or "")
     return {
-        "resources": resources,
+        "task_resources": resources,
         "parts": [],
-        "queries": [goal_query({"question": asked_question(state), "resources": resources})],
+        "queries": [goal_query({"task": state["task"], "task_resources": resources})],
         "findings": [],
         "steps": [],
         "questions": Overwrite([]),
@@ -112,7 +112,7 @@ def aag_paper_builder(
     )
     begin: Any = Begin(resources, [node.name for node in MODEL_NODES], _initial)
     builder.add_node("begin", begin)
-    builder.add_node("retrieve", Retrieve(resources, alone=1))
+    builder.add_node("retrieve", Retrieve(resources, minimum=1))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))
     builder.add_node("finish", partial(finish, resources=resources))

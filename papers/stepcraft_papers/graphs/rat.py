@@ -13,13 +13,13 @@ from typing import Any
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from stepcraft.llm.node import Update
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.state import Answer, Messages
+from stepcraft.nodes.state import Answer, QuestionInput
 from stepcraft.schema import described
 from stepcraft.text.thoughts import split_thoughts
 from stepcraft_papers.contexts import RatPaperContext
@@ -33,26 +33,17 @@ MODEL_NODES = (draft_thoughts, query_thought, revise_thought, finish_thoughts)
 
 
 @described
-class RatPaperInput(TypedDict, total=False):
-    """A question, or messages."""
-
-    question: str
-    """The question."""
-    messages: Messages
-
-
-@described
 class RatPaperOutput(Answer):
     """The answer and how it was written."""
 
-    draft: str
+    first_draft: str
     """The draft, before any search."""
     revisions: list[ThoughtRevision]
     """The outcome for each thought."""
 
 
-Builder = StateGraph[RatPaperState, RatPaperContext, RatPaperInput, RatPaperOutput]
-Graph = CompiledStateGraph[RatPaperState, RatPaperContext, RatPaperInput, RatPaperOutput]
+Builder = StateGraph[RatPaperState, RatPaperContext, QuestionInput, RatPaperOutput]
+Graph = CompiledStateGraph[RatPaperState, RatPaperContext, QuestionInput, RatPaperOutput]
 
 
 def _initial(*_: object) -> Update:
@@ -63,7 +54,9 @@ def split(state: RatPaperState, resources: Resources[RatPaperContext]) -> Update
     """Split the draft into thoughts, unless it is looked up or revised as a whole."""
     settings = resources.settings(state)
     by_thought = settings.causal and settings.query_from == "thought"
-    return {"thoughts": split_thoughts(state["draft"]) if by_thought else [state["draft"]]}
+    return {
+        "thoughts": split_thoughts(state["first_draft"]) if by_thought else [state["first_draft"]]
+    }
 
 
 def append(state: RatPaperState) -> Update:
@@ -87,7 +80,7 @@ def rat_paper_builder(
     """Return the paper's RAT as an uncompiled graph."""
     resources = Resources.of("rat_paper", RatPaperContext, options)
     builder = StateGraph(
-        RatPaperState, RatPaperContext, input_schema=RatPaperInput, output_schema=RatPaperOutput
+        RatPaperState, RatPaperContext, input_schema=QuestionInput, output_schema=RatPaperOutput
     )
     nodes: Any = [
         ("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial)),
@@ -95,7 +88,7 @@ def rat_paper_builder(
         ("split", partial(split, resources=resources)),
         ("append", append),
         ("to_query", query_thought.bound(resources)),
-        ("retrieve", Retrieve(resources, alone=1) | RunnableLambda(note_failure)),
+        ("retrieve", Retrieve(resources, minimum=1) | RunnableLambda(note_failure)),
         ("revise", revise_thought.bound(resources)),
     ]
     builder.add_sequence(nodes)

@@ -13,14 +13,14 @@ from typing import Any, get_args
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from stepcraft.errors import BadInput
 from stepcraft.llm.node import Update
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, asked_question
+from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.state import Answer, Messages
+from stepcraft.nodes.state import Answer
 from stepcraft.nodes.trace import TracedSentence
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
@@ -28,22 +28,11 @@ from stepcraft_papers.contexts import Kind, RpgPaperContext
 from stepcraft_papers.nodes.combine_segments import combine_segments
 from stepcraft_papers.nodes.plan_segment import plan_segment
 from stepcraft_papers.nodes.select_sentences import select_sentences
-from stepcraft_papers.nodes.state import RpgPaperState, Segment
+from stepcraft_papers.nodes.state import RpgPaperInput, RpgPaperState, Segment
 from stepcraft_papers.nodes.write_segment import write_segment
 from stepcraft_papers.rerank import HybridReranker
 
 MODEL_NODES = (plan_segment, write_segment, combine_segments)
-
-
-@described
-class RpgPaperInput(TypedDict, total=False):
-    """A question, or messages."""
-
-    question: str
-    """The question."""
-    kind: Kind
-    """The form of the answer. The setting of that name comes first."""
-    messages: Messages
 
 
 @described
@@ -67,9 +56,9 @@ def _initial(state: Mapping[str, Any], settings: RpgPaperContext, _searched: obj
             f"kind={excerpt(kind)} cannot be used: it is one of {', '.join(get_args(Kind))}"
         )
     return {
-        "kind": kind,
+        "form": kind,
         "parts": [],
-        "queries": [asked_question(state)] * settings.retrieve,
+        "queries": [state["task"]] * settings.retrieve,
         "findings": [],
         "plans": [],
         "complete": False,
@@ -86,7 +75,7 @@ def after_plan(state: RpgPaperState) -> str:
 
 
 def after_answer(state: RpgPaperState, resources: Resources[RpgPaperContext]) -> str:
-    cycles = 1 if state["kind"] == "short" else resources.settings(state).max_cycles
+    cycles = 1 if state["form"] == "short" else resources.settings(state).max_cycles
     return "combine" if state["complete"] or len(state["plans"]) >= cycles else "plan"
 
 
@@ -114,7 +103,7 @@ def rpg_paper_builder(
     )
     begin: Any = Begin(resources, [node.name for node in MODEL_NODES], _initial)
     builder.add_node("begin", begin)
-    builder.add_node("retrieve", Retrieve(resources, alone=1))
+    builder.add_node("retrieve", Retrieve(resources, minimum=1))
     builder.add_node("select", partial(select_sentences, resources=resources, reranker=reranker))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))

@@ -20,7 +20,7 @@ def ask_for_questions(state: AagPaperState, settings: AagPaperContext) -> Prompt
         settings.to_query_instructions,
         form,
         "questions",
-        sections(question=state["question"], resources=state["resources"]),
+        sections(question=state["task"], resources=state["task_resources"]),
     )
 
 
@@ -40,7 +40,7 @@ ask_questions = ModelNode(
     "to_query",
     ask_for_questions,
     read_questions,
-    lambda state, _reason: {"queries": [state["question"]]},
+    lambda state, _reason: {"queries": [state["task"]]},
     keep_back=lambda _settings: 1,
     started="Asking what has to be looked up.",
 )

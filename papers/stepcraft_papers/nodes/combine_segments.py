@@ -18,7 +18,7 @@ def ask_to_combine(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
         settings.combine_instructions,
         _FORMAT,
         "combine",
-        sections(question=state["question"], text=state["answer"]),
+        sections(question=state["task"], text=state["answer"]),
     )
 
 
@@ -30,7 +30,7 @@ def segments_are_the_answer(state: RpgPaperState, _settings: RpgPaperContext) ->
     """
     if not state["segments"]:
         raise NoAnswer(f"no segment was written: {'; '.join(state['warnings'][-1:])}")
-    combined = state["kind"] == "multihop" and state["plans"]
+    combined = state["form"] == "multihop" and state["plans"]
     return None if combined else {"answer": state["answer"]}
 
 

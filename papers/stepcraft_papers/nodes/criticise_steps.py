@@ -21,7 +21,7 @@ no praise, no summary, no rewritten list."""
 def ask_for_edits(state: AagPaperState, settings: AagPaperContext) -> Prompt:
     """Show the goal, the resources and the steps."""
     material = sections(
-        question=state["question"], resources=state["resources"], steps=state["answer"]
+        question=state["task"], resources=state["task_resources"], steps=state["answer"]
     )
     return prompt(settings.critic_instructions, _FORMAT, "critique", material)
 

@@ -14,9 +14,7 @@ Nothing before the first thought or after the last one."""
 
 def ask_for_thoughts(state: RatPaperState, settings: RatPaperContext) -> Prompt:
     """Show the question alone."""
-    return prompt(
-        settings.draft_instructions, _FORMAT, "draft", sections(question=state["question"])
-    )
+    return prompt(settings.draft_instructions, _FORMAT, "draft", sections(question=state["task"]))
 
 
 draft_thoughts = replace(draft, ask=ask_for_thoughts)

@@ -17,7 +17,7 @@ numbers follow.
 
 def ask_to_edit(state: AagPaperState, settings: AagPaperContext) -> Prompt:
     """Show what is the same at every edit first, then the steps and the edits."""
-    material = sections(question=state["question"], resources=state["resources"])
+    material = sections(question=state["task"], resources=state["task_resources"])
     material += looked_up(state, settings)
     material += sections(
         steps=numbered(state["steps"], code_at_margin=True),

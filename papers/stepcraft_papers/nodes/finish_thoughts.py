@@ -29,7 +29,7 @@ def ask_for_answer(state: RatPaperState, settings: RatPaperContext) -> Prompt:
         settings.finish_instructions,
         form,
         kind,
-        sections(question=state["question"], text=state["answer"]),
+        sections(question=state["task"], text=state["answer"]),
     )
 
 

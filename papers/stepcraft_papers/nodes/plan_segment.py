@@ -28,7 +28,7 @@ _LABEL = re.compile(
 def ask_for_plan(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
     """Show the question, the plans and the segments: the planner sees no evidence."""
     material = sections(
-        question=state["question"], plans=numbered(state["plans"]), text=state["answer"]
+        question=state["task"], plans=numbered(state["plans"]), text=state["answer"]
     )
     form = _LATER if state["plans"] else _FIRST
     return prompt(settings.plan_instructions, form, "topic", material)
@@ -51,7 +51,7 @@ def read_plan(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -> U
 
 def the_question(state: RpgPaperState, _reason: str = "") -> Update:
     """Plan the question itself; once there is a segment, the answer is complete."""
-    return {"complete": True} if state["segments"] else _planned(state, state["question"])
+    return {"complete": True} if state["segments"] else _planned(state, state["task"])
 
 
 def _planned(state: RpgPaperState, topic: str) -> Update:
@@ -63,7 +63,7 @@ plan_segment = ModelNode(
     ask_for_plan,
     read_plan,
     the_question,
-    skip=lambda state, settings: None if settings.plan else _planned(state, state["question"]),
+    skip=lambda state, settings: None if settings.plan else _planned(state, state["task"]),
     keep_back=lambda _settings: 1,
     started="Planning the next segment.",
 )

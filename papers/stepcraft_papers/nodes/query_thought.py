@@ -23,7 +23,7 @@ _LABEL = re.compile(r"\A(?:search )?query\s*[:\uff1a]\s*", re.IGNORECASE)
 def ask_for_query(state: RatPaperState, settings: RatPaperContext) -> Prompt:
     """Show the question and the text first and the thought last, for a provider's prompt cache."""
     thought = state["thought"] if settings.causal else ""
-    material = sections(question=state["question"], text=state["text"], thought=thought)
+    material = sections(question=state["task"], text=state["text"], thought=thought)
     form = _ONE if settings.causal else _EACH
     return prompt(settings.to_query_instructions, form, "query", material)
 
@@ -34,7 +34,7 @@ def read_query(reply: str, state: RatPaperState, settings: RatPaperContext) -> U
     Raises:
         UnreadableReply: There is no query in the reply.
     """
-    most = 1 if settings.causal else len(split_thoughts(state["draft"]))
+    most = 1 if settings.causal else len(split_thoughts(state["first_draft"]))
     lines = read_lines(reply)[:most][: settings.max_retrievals]
     if not lines:
         raise UnreadableReply("there was no query in it.")
@@ -46,7 +46,7 @@ def without_model(state: RatPaperState, settings: RatPaperContext) -> Update | N
     if settings.causal and 0 < (settings.max_retrievals or 0) < state["step"]:
         return _looked_up([], f"max_retrievals={settings.max_retrievals} is reached")
     if settings.query_from == "question":
-        return _looked_up([state["question"]])
+        return _looked_up([state["task"]])
     return _looked_up([state["text"].strip()]) if settings.query == "draft" else None
 
 

@@ -26,7 +26,7 @@ def ask_for_revision(state: RatPaperState, settings: RatPaperContext) -> Prompt:
     whole = settings.revise_scope == "prefix"
     rest = "".join(state["thoughts"][state["step"] :])
     material = sections(
-        question=state["question"],
+        question=state["task"],
         text=state["text"],
         thought="" if whole else state["thought"],
         rest=rest if settings.show_rest else "",

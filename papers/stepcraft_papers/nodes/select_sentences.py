@@ -50,7 +50,7 @@ def select_sentences(
     ]
     places, budget = list[int](), settings.max_evidence_tokens
     try:
-        seconds = limits_of(state).seconds_left(settings)
+        seconds = limits_of(state, settings).seconds_left()
         scores = within(seconds, partial(reranker.score, pairs))
         _check_finite(scores)
         ranked = zip(scores, range(len(sentences)), strict=True)

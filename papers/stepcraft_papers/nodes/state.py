@@ -4,11 +4,12 @@ import operator
 from typing import Annotated, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage
+from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict
 
 from stepcraft.llm.usage import RunState
 from stepcraft.nodes.draft import shown_passages
-from stepcraft.nodes.state import Answer, Finding, Part, passages_of
+from stepcraft.nodes.state import Answer, Finding, Part, QuestionInput, passages_of
 from stepcraft.nodes.trace import TracedSentence
 from stepcraft.schema import described
 from stepcraft.text.sections import Section
@@ -17,10 +18,10 @@ from stepcraft_papers.contexts import Kind
 Prompt: TypeAlias = list[BaseMessage]
 
 
-class PaperState(Answer, RunState):
+class PaperState(Answer, RunState, QuestionInput):
     """The keys that the papers' graphs share."""
 
-    question: str
+    task: str
     """The question, or the goal."""
     parts: list[Part]
     """Empty: what is searched for stands in `queries`."""
@@ -37,7 +38,7 @@ def sections(**texts: str) -> list[Section | None]:
 
 def passages_found(state: PaperState) -> list[int]:
     """Return the numbers of the passages for the queries, without those left out of a prompt."""
-    numbers = {number for query in state["queries"] for number in passages_of(state, query)}
+    numbers = {number for query in state["queries"] for number in passages_of(state, [query])}
     return [number for number in shown_passages(state) if number in numbers]
 
 
@@ -62,7 +63,7 @@ class ThoughtRevision(TypedDict):
 class RatPaperState(PaperState):
     """The state of the paper's RAT."""
 
-    draft: str
+    first_draft: str
     thoughts: list[str]
     """The draft, split."""
     step: int
@@ -106,10 +107,18 @@ class Segment(TypedDict):
     """Whether no sentence fitted well enough, so that it was written without evidence."""
 
 
-class RpgPaperState(PaperState):
+@described
+class RpgPaperInput(QuestionInput, total=False):
+    """A question, or messages."""
+
+    kind: Annotated[Kind, EphemeralValue]
+    """The form of the answer. The setting of that name comes first."""
+
+
+class RpgPaperState(PaperState, RpgPaperInput):
     """The state of the paper's RPG."""
 
-    kind: Kind
+    form: Kind
     plans: list[str]
     """The plans so far; the last is that of the segment that is written next."""
     complete: bool
@@ -146,8 +155,9 @@ class Critique(TypedDict):
 class AagPaperState(PaperState):
     """The state of the paper's AAG."""
 
-    resources: str
-    draft: str
+    resources: Annotated[str | list[str], EphemeralValue]
+    task_resources: str
+    first_draft: str
     """The drafted steps, with `[[ ]]` around what their writer doubts."""
     steps: list[str]
     """The steps as they stand, without such marks."""

@@ -12,7 +12,7 @@ from stepcraft_papers.nodes.state import AagPaperState, Prompt, sections
 def ask_for_update(state: AagPaperState, settings: AagPaperContext) -> Prompt:
     """Show the goal, the resources and the doubtful draft first, what was looked up last."""
     material = sections(
-        question=state["question"], resources=state["resources"], steps=state["draft"]
+        question=state["task"], resources=state["task_resources"], steps=state["first_draft"]
     )
     material += looked_up(state, settings)
     return prompt(settings.revise_instructions, STEPS_FORMAT, "steps", material)

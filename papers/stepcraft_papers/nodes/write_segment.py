@@ -29,12 +29,12 @@ full; at most {tokens} tokens (about {words} words).""",
 def ask_for_segment(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
     """Show the question and the text first, then the plan and its sentences, for a prompt cache."""
     size, plan = settings.segment_tokens, "".join(state["plans"][-1:])
-    material = sections(question=state["question"], text=state["answer"], plan=plan)
+    material = sections(question=state["task"], text=state["answer"], plan=plan)
     shown = {state["evidence"][number - 1]["id"] for number in shown_passages(state)}
     selected = [each for each in state["selected"] if each["passage"] in shown]
     for title, group in groupby(selected, key=lambda each: each["title"]):
         material.append(Section("passage", title, "\n".join(each["text"] for each in group)))
-    form = _FORMATS[state["kind"]].format(tokens=size, words=7 * size // 10)
+    form = _FORMATS[state["form"]].format(tokens=size, words=7 * size // 10)
     if selected:
         form += " Add nothing that the passages do not say."
     return prompt(settings.answer_instructions, form, "segment", material)

@@ -6,7 +6,6 @@ answers; here one call labels all segments of an answer.
 
 import re
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -132,7 +131,6 @@ def build_label(model: BaseChatModel | str) -> CompiledStateGraph[Any, Any, Any,
 def unlabelled(question: str, answered: list[Unlabelled]) -> dict[str, Any]:
     """Return the input of the graph for one answer."""
     return {
-        "run": uuid4().hex,
         "settings": {},
         "question": question,
         "answered": answered,

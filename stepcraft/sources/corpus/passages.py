@@ -19,7 +19,7 @@ from stepcraft.sources.corpus.content import (
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 5
+VERSION = 6
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000

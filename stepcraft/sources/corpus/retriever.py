@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.files import named_path
-from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, in_group
+from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, Hit, in_group
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
@@ -85,11 +85,21 @@ class CorpusRetriever(Source):
         """Close the index; one that nobody uses any more closes by itself."""
         self.index.close()
 
+    def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
+        """Return the passages before and behind the one with this id in its file."""
+        entry = self.index.get(id)
+        if entry is None:
+            return []
+        number = entry.payload["number"]
+        entries = self.index.numbered(id.partition(":")[0], (number - 1, number + 1))
+        return [self._document(Hit(entry, 0.0)) for entry in entries]
+
+    def _document(self, hit: Hit) -> Document:
+        path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
+        return passage_of(hit, f"{shown(path, self.roots)}{place}")
+
     def _search(self, query: str, k: int) -> list[Document]:
-        documents: list[Document] = []
-        for hit in self.index.search(query, k, alpha=self.alpha):
-            path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
-            documents.append(passage_of(hit, f"{shown(path, self.roots)}{place}"))
+        documents = [*map(self._document, self.index.search(query, k, alpha=self.alpha))]
         if documents and self.problems:
             documents[0].metadata[NOTES] = self.notes
         return documents
@@ -110,9 +120,15 @@ class CorpusRetriever(Source):
                 self.read += 1
                 mark, ids = state, set[str]()
                 try:
-                    for title, text, place in passages(Path(file.path)):
+                    for number, passage in enumerate(passages(Path(file.path))):
+                        title, text, place = passage
                         whole = f"{title}\n{text}"
-                        payload = {"title": title, "path": file.path, "place": place}
+                        payload = {
+                            "title": title,
+                            "path": file.path,
+                            "place": place,
+                            "number": number,
+                        }
                         entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
                         ids.add(entries[-1].id)
                         if len(entries) >= _BATCH:

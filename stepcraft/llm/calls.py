@@ -1,0 +1,165 @@
+"""Nodes whose work is written once for blocking and for async runs.
+
+Such a node awaits the methods of `Calls` and nothing else. In a blocking run these never suspend,
+so that the coroutine runs to its end at once.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from typing_extensions import override
+
+from stepcraft.concurrency import in_thread, outcomes, within
+from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model
+
+T = TypeVar("T")
+
+_MOST_CALLS = 16
+"""Calls that are made at the same time, unless the config's `max_concurrency` says otherwise."""
+
+
+class Call(NamedTuple):
+    """A call of a runnable, with options for its `invoke`."""
+
+    runnable: Runnable[Any, Any]
+    input: Any
+    options: dict[str, Any]
+
+
+class Calls(ABC):
+    """The ways in which a node calls what takes time.
+
+    Args:
+        config: The config of the node, for traces and callbacks.
+    """
+
+    def __init__(self, config: RunnableConfig | None) -> None:
+        self.config = config
+
+    @abstractmethod
+    async def model(self, choice: ChatModel | str) -> ChatModel:
+        """Return the model of a name."""
+
+    @abstractmethod
+    async def function(self, function: Callable[[], T], seconds: float | None) -> T:
+        """Call a function that blocks.
+
+        Raises:
+            TimeoutError: It took longer.
+        """
+
+    @abstractmethod
+    async def one(self, call: Call, seconds: float | None) -> Any:
+        """Make a call and return its result.
+
+        Raises:
+            TimeoutError: It took longer.
+        """
+
+    @abstractmethod
+    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+        """Make calls side by side; return a result, an exception or a TimeoutError for each."""
+
+    @property
+    def most(self) -> int:
+        """How many calls are made at the same time."""
+        return (self.config or {}).get("max_concurrency") or _MOST_CALLS
+
+    def blocking(self, call: Call) -> Callable[[], Any]:
+        """Return a call as a function without arguments."""
+        return partial(call.runnable.invoke, call.input, self.config, **call.options)
+
+
+class BlockingCalls(Calls):
+    """Calls in a blocking run. With a limit on their time they are made in daemon threads."""
+
+    @override
+    async def model(self, choice: ChatModel | str) -> ChatModel:
+        return resolve_model(choice)
+
+    @override
+    async def function(self, function: Callable[[], T], seconds: float | None) -> T:
+        return within(seconds, function)
+
+    @override
+    async def one(self, call: Call, seconds: float | None) -> Any:
+        return within(seconds, self.blocking(call))
+
+    @override
+    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+        return outcomes([*map(self.blocking, calls)], seconds, self.most)
+
+
+class AsyncCalls(Calls):
+    """Calls on the running event loop, with daemon threads for what blocks."""
+
+    @override
+    async def model(self, choice: ChatModel | str) -> ChatModel:
+        return await aresolve_model(choice)
+
+    @override
+    async def function(self, function: Callable[[], T], seconds: float | None) -> T:
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(in_thread(function))
+
+    @override
+    async def one(self, call: Call, seconds: float | None) -> Any:
+        if _blocks(call.runnable):
+            return await self.function(self.blocking(call), seconds)
+        async with asyncio.timeout(seconds):
+            return await call.runnable.ainvoke(call.input, self.config, **call.options)
+
+    @override
+    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+        places, loop = asyncio.Semaphore(self.most), asyncio.get_running_loop()
+        ends_at = None if seconds is None else loop.time() + seconds
+
+        async def outcome(call: Call) -> Any:
+            try:
+                async with asyncio.timeout_at(ends_at), places:
+                    return await self.one(call, None)
+            except Exception as error:
+                return error
+
+        return await asyncio.gather(*map(outcome, calls))
+
+
+def _blocks(runnable: Runnable[Any, Any]) -> bool:
+    """Tell whether a runnable is a retriever that has no async search of its own."""
+    search = "_aget_relevant_documents"
+    own = getattr(type(runnable), search, None)
+    return isinstance(runnable, BaseRetriever) and own is getattr(BaseRetriever, search)
+
+
+class Node(Runnable[Any, dict[str, Any]], ABC):
+    """A node of a graph whose work is `run`."""
+
+    @abstractmethod
+    async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
+        """Do the work and return the state update."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
+        """Do the work in the calling thread."""
+        return _completed(self.run(input, BlockingCalls(config)))
+
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """Do the work on the running event loop."""
+        return await self.run(input, AsyncCalls(config))
+
+
+def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a node awaited something other than its calls in a blocking run")
