@@ -50,8 +50,8 @@ class ModelNode:
 
     name: str
     ask: Callable[[State, Any], list[BaseMessage]]
-    """Makes the messages from the node's state and the run's settings. Passages whose numbers are
-    in the state's `left_out` are not shown."""
+    """Makes the messages from the node's state and the run's settings. The state also has the
+    model's `input_limit` in tokens, or None, and in `left_out` the passages not to be shown."""
     read: Callable[[str, State, Any], Update]
     """Makes the update from the reply's text. Raises UnreadableReply with a sentence that tells the
     model what was wrong, and with the update from the rest of the reply, if that is of use. The
@@ -130,9 +130,11 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, and once more where its reply cannot be read; return the update."""
-        node, kept, state = self.node, None, self.state
+        node, kept = self.node, None
         try:
-            prompt = _Prompt(node, state, self.settings, await calls.model(choice))
+            model = await calls.model(choice)
+            state = self.state = {**self.state, "input_limit": _input_limit(model, self.settings)}
+            prompt = _Prompt(node, state, self.settings, model)
             problem: list[BaseMessage] = []
             for is_second in (False, True):
                 reply = await self._reply(prompt, problem, calls)
@@ -225,8 +227,7 @@ class _Prompt:
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
         self._left_out = 0
         self.messages = node.ask(state, settings)
-        profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
-        limit = settings.max_input_tokens or profile.get("max_input_tokens")
+        limit = state["input_limit"]
         while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
             self._leave_out(max(1, 2 * self._left_out))
         self._why = f"to keep within {limit or 0:,} input tokens"
@@ -266,6 +267,12 @@ def published(graph: str, state: State, update: Update) -> Update:
     emit_answer(graph, update["answer"])
     messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
     return {**update, **messages}
+
+
+def _input_limit(model: ChatModel, settings: Settings) -> int | None:
+    """Return how many tokens a prompt may have; None where no limit is known."""
+    profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
+    return settings.max_input_tokens or profile.get("max_input_tokens")
 
 
 class _LimitReached(Exception):

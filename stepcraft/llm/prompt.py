@@ -53,7 +53,7 @@ def passages(
         numbers: The numbers of the passages to show; by default all.
     """
     shown = range(1, len(evidence) + 1) if numbers is None else numbers
-    return [Section("passage", str(number), _titled(evidence[number - 1])) for number in shown]
+    return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in shown]
 
 
 def _titled(passage: Evidence) -> str:

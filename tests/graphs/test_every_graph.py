@@ -46,7 +46,9 @@ def scripted(
     name: str, *, replies: list[Any] | None = None, **options: Any
 ) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies or REPLIES[name])
-    return get_graph(name, model=model, sources=Shelf(), memory=small_memory(), **options), model
+    options |= {"settings": context_of(name)(rounds=2)} if name in REPLIES else {}
+    sources = {"sources": Shelf(), "memory": small_memory()}
+    return get_graph(name, model=model, **sources, **options), model
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -220,17 +222,27 @@ def decided(kind: str) -> Any:
 
 
 QUERIES = "PART 1: builder"
+LONG_STEP = "Oster has arches. " * 60
+LONG_PARTS = f"{LONG_STEP}\n\n{LONG_STEP}"
+"""Two parts that do not fit a prompt of 600 tokens together."""
 MORE = block(1, new="More.")
 WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     "rat": [
         (["NO CHANGE"], {"draft": "Haldruvin."}, {}, []),
         (["Oster.", QUERIES, MORE, QUERIES, "NO CHANGE"], {}, {"query": "model"}, []),
+        (["NO CHANGE", "NO CHANGE"], {"draft": LONG_PARTS}, {"max_input_tokens": 600}, []),
     ],
     "rpg": [
         (
             [REPLIES["rpg"][0], "It [1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
             {},
             {"query": "model"},
+            [],
+        ),
+        (
+            [REPLIES["rpg"][0], LONG_PARTS, "NO CHANGE", "NO CHANGE"],
+            {},
+            {"max_input_tokens": 600},
             [],
         ),
     ],
@@ -242,6 +254,12 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
             [decided("reject"), decided("approve")],
         ),
         ([LOOK_UP, DRAFT, "NO CHANGE"], {}, {"remember": True}, [decided("approve")]),
+        (
+            [LOOK_UP, f"1. {LONG_STEP}\n2. {LONG_STEP}", "NO CHANGE", "NO CHANGE"],
+            {},
+            {"max_input_tokens": 600},
+            [],
+        ),
     ],
 }
 """Runs that take the edges which the plain one does not: replies, more input, context, reviews."""

@@ -27,7 +27,8 @@ def run(
 ) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies)
     graph = build_rat(model=model, sources=shelf or Shelf())
-    return graph.invoke(given or QUESTION, context=RatContext(**context)), model
+    settings = RatContext(**{"rounds": 2, **context})
+    return graph.invoke(given or QUESTION, context=settings), model
 
 
 def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
@@ -47,8 +48,10 @@ def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
     assert shown(prompt, "part") == DRAFT.split("\n\n")
     passages = shown(prompt, "passage")
     assert len(passages) == len(set(passages)) == 3
-    # Only what changed is looked up again.
-    assert sorted(shelf.queries[3:]) == ANSWER.split("\n\n")
+    # Only what changed is looked up and shown again.
+    second = model.calls[2].prompt
+    assert shown(second, "part") == ANSWER.split("\n\n")
+    assert {*ANSWER.split("\n\n")} <= {*shelf.queries[5:]}
 
 
 @pytest.mark.parametrize(
@@ -98,18 +101,24 @@ def test_the_model_writes_the_queries_where_asked_to() -> None:
     assert result["answer"] == DRAFT
 
 
-def test_parts_that_do_not_fit_one_call_take_several_side_by_side() -> None:
-    def reply(node: str, prompt: str) -> str:
-        wrong = CHANGES if "1837" in "".join(shown(prompt, "part")) else "NO CHANGE"
-        return DRAFT if node == "draft" else wrong
-
-    model = ScriptedModel(reply)
-    graph = build_rat(model=model, sources=Shelf())
-    result = graph.invoke(QUESTION, context=RatContext(parts_per_call=1))
-    checks = model.calls[1:]
-    assert [len(shown(call.prompt, "part")) for call in checks] == [1, 1, 1, 1]
-    assert checks[0].superstep == checks[1].superstep < checks[2].superstep == checks[3].superstep
-    assert result["answer"] == ANSWER
+def test_parts_that_do_not_fit_one_prompt_are_checked_one_after_the_other() -> None:
+    draft = "\n\n".join(f"Oster has {number} arches. " * 60 for number in range(3))
+    change = block(2, "Oster has 1 arches. " * 59 + "Oster", "Oster")
+    result, model = run(
+        "NO CHANGE",
+        change,
+        "NO CHANGE",
+        given={**QUESTION, "draft": draft},
+        max_input_tokens=900,
+        rounds=1,
+    )
+    assert [len(shown(call.prompt, "part")) for call in model.calls] == [1, 1, 1]
+    assert [each["part"] for each in result["revisions"]] == [2]
+    assert result["answer"].count("1 arches") == 1
+    _, model = run(
+        "NO CHANGE", given={**QUESTION, "draft": draft}, max_input_tokens=900, max_calls=1
+    )
+    assert model.nodes == ["revise"]
 
 
 def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:

@@ -8,6 +8,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, RpgContext, build_rpg
+from stepcraft.text.sections import parse
 from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
@@ -19,7 +20,8 @@ LONG = "Haldruvin built it in 1873 [3]. It is a fine bridge. The mayor was Ilse 
 def run(*replies: Any, given: Any = None, **context: Any) -> tuple[Any, ScriptedModel, Shelf]:
     model, shelf = ScriptedModel(replies), Shelf()
     graph = build_rpg(model=model, sources={"bridges": shelf})
-    return graph.invoke(given or QUESTION, context=RpgContext(**context)), model, shelf
+    settings = RpgContext(**{"rounds": 2, **context})
+    return graph.invoke(given or QUESTION, context=settings), model, shelf
 
 
 def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
@@ -45,7 +47,8 @@ def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
     change = block(1, "in 1873 [3]", "in 1873 with four arches [1]")
     result, model, _ = run(PLAN, LONG, change, "NO CHANGE")
     assert model.nodes == ["plan", "generate", "revise", "revise"]
-    assert len(shown(model.calls[2].prompt, "passage")) == 2  # those that it cites
+    first = parse(model.calls[2].prompt)
+    assert [each.id for each in first if each.name == "passage"][:2] == ["p2", "p3"]  # it cites them
     assert "four arches [1]" in result["answer"]
 
 
@@ -53,7 +56,7 @@ def test_a_part_stands_above_what_it_cites_and_a_fence_is_one_part() -> None:
     text = "She governed then [2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
     _, model, _ = run(PLAN, text, "NO CHANGE")
     assert shown(model.calls[2].prompt, "part") == [text]
-    assert shown(model.calls[2].prompt, "passage") == ["The mayor in 1873 was Ilse Quandt."]
+    assert shown(model.calls[2].prompt, "passage")[0] == "The mayor in 1873 was Ilse Quandt."
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:

@@ -45,20 +45,11 @@ def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None
     }
     model = ScriptedModel(replies)
     graph = build_rpg(model=model, sources=Shelf())
-    result = graph.invoke(QUESTION, context=RpgContext(max_calls=most))
+    result = graph.invoke(QUESTION, context=RpgContext(max_calls=most, rounds=2))
     assert model.nodes == (["generate"] if most == 1 else ["plan", "generate", "revise"][:most])
     assert result["usage"]["calls"] == most
     assert result["answer"].startswith("It has arches")
     assert f"max_calls={most}" in str(result["warnings"])
-
-
-def test_branches_side_by_side_share_one_counter() -> None:
-    draft = "\n\n".join(f"Oster has arch {number}." for number in range(6))
-    model = ScriptedModel({"draft": [draft], "revise": ["NO CHANGE"] * 6})
-    graph = build_rat(model=model, sources=Shelf())
-    result = graph.invoke(QUESTION, context=RatContext(parts_per_call=1, max_calls=4))
-    assert model.nodes.count("revise") == 3
-    assert result["usage"]["calls"] == 4
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
@@ -83,7 +74,7 @@ def test_an_unreadable_reply_is_handed_back_once_with_what_was_wrong() -> None:
     assert "empty" in model.calls[1].messages[-1].text
     *_, reply, answer = model.calls[3].messages
     assert reply.text == "what?"
-    assert "NO CHANGE" in answer.text
+    assert "neither a verdict nor a change" in answer.text
     assert result["usage"]["nodes"]["revise"]["calls"] == 2
 
 
@@ -144,7 +135,7 @@ def test_passages_that_do_not_fit_are_left_out_and_the_others_stay_numbered() ->
     graph = build_rag(model=model, sources=shelf)
     result = graph.invoke(QUESTION, context=RagContext(max_input_tokens=700))
     prompt = model.calls[0].prompt
-    assert '<passage id="2">' in prompt
+    assert '<passage id="p2">' in prompt
     assert len(shown(prompt, "passage")) == 1
     assert "700" in str(result["warnings"])
 

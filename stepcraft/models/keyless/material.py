@@ -56,7 +56,7 @@ class Material:
     def statements(self) -> list[str]:
         """The sentences of the passages, with marks of citations where the reply cites."""
         return [
-            with_marks(text, [int(passage.id)] if self.cites else [])
+            with_marks(text, [int(passage.id.strip("p"))] if self.cites else [])
             for passage in self.named("passage")
             for text in statements(passage.text)
         ]
