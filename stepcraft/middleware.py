@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypeVar
@@ -31,7 +31,6 @@ from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
 from stepcraft.memory.feedback import fetched, reranked
-from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.message import blocks, text_of
@@ -116,13 +115,13 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Find the procedures for the task."""
         del runtime
-        best: list[Found] = []
+        shown = ""
         with _logged("the agent works without procedures"):
             memory = opened(self.memory, self.embeddings)
             found = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
             fits = [hit for hit in found if hit.score >= self.least_score]
-            best = reranked(fits, self.k, WEIGHT)
-        return {"procedures": shown_procedures(best), "learned": {}}
+            shown = shown_procedures(reranked(fits, self.k, WEIGHT))
+        return {"procedures": shown, "learned": {}}
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """As `before_agent`; the memory is searched in a thread."""
@@ -153,7 +152,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """As `after_model`, on the running event loop."""
         del runtime
         with _logged(_NOT_LEARNED):
-            if self._extract and (document := _shown_run(state)):
+            if self._extract and (document := await _in_thread(_shown_run, state)):
                 return _learned(await self._extract.ainvoke(document))
         return None
 
@@ -223,7 +222,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 @contextmanager
-def _logged(what: str) -> Iterator[None]:
+def _logged(what: str) -> Generator[None]:
     """Log an error as a warning, so that the agent goes on; interrupts pass."""
     try:
         yield

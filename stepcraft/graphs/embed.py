@@ -4,7 +4,7 @@ As a node of a parent it needs no adapter: call it in a function, or share keys.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, get_type_hints
 
@@ -147,7 +147,7 @@ def _not_found_below(checks: Sequence[Mapping[str, Any]]) -> str:
 
 
 @contextmanager
-def tool_errors() -> Iterator[None]:
+def tool_errors() -> Generator[None]:
     """Turn an error of ours into the reply of a tool with `status="error"`.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -59,7 +59,7 @@ class RetrieverAdapter(Source):
             return _completed(retriever.invoke(query, **options)[:k])
 
     async def _asearch(self, query: str, k: int) -> list[Document]:
-        if _is_inherited(type(self.retriever)._aget_relevant_documents, BaseRetriever):
+        if _is_inherited(self.retriever, BaseRetriever, "_aget_relevant_documents"):
             return await super()._asearch(query, k)
         retriever, options = self._with_k(k, "_aget_relevant_documents")
         with self._failures():
@@ -76,7 +76,7 @@ class RetrieverAdapter(Source):
         return retriever.model_copy(update={name: values[name] for name in fields}), {}
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failures(self) -> Generator[None]:
         try:
             yield
         except (StepcraftError, GraphBubbleUp):
@@ -152,12 +152,12 @@ def _only_blocks(tool: BaseTool) -> bool:
     """
     if isinstance(tool, Tool | StructuredTool):
         return tool.coroutine is None
-    return _is_inherited(type(tool)._arun, BaseTool)
+    return _is_inherited(tool, BaseTool, "_arun")
 
 
-def _is_inherited(method: Callable[..., object], base: type) -> bool:
-    """Tell whether a class has a method from this base class."""
-    return method is getattr(base, method.__name__)
+def _is_inherited(value: object, base: type, method: str) -> bool:
+    """Tell whether the class of a value has a method from this base class."""
+    return getattr(type(value), method) is getattr(base, method)
 
 
 def _takes_k(method: Callable[..., object]) -> bool:
