@@ -17,6 +17,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from langgraph.errors import GraphBubbleUp
 
@@ -59,7 +60,7 @@ class RetrieverAdapter(Source):
             return _completed(retriever.invoke(query, **options)[:k])
 
     async def _asearch(self, query: str, k: int) -> list[Document]:
-        if _is_inherited(self.retriever, BaseRetriever, "_aget_relevant_documents"):
+        if _only_blocks(self.retriever):
             return await super()._asearch(query, k)
         retriever, options = self._with_k(k, "_aget_relevant_documents")
         with self._failures():
@@ -68,7 +69,8 @@ class RetrieverAdapter(Source):
     def _with_k(self, k: int, method: str) -> tuple[BaseRetriever, dict[str, Any]]:
         """Return the retriever that finds k documents by a method, and the options of the call."""
         retriever = self.retriever
-        if _takes_k(getattr(type(retriever), method)):
+        methods = {"_get_relevant_documents", method}  # LangChain reads the options of the first
+        if all(_takes_k(getattr(type(retriever), each)) for each in methods):
             return retriever, {"k": k}
         arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
         values = {"k": k, "search_kwargs": arguments}
@@ -120,6 +122,8 @@ class ToolRetriever(BaseRetriever):
     ) -> list[Document]:
         del run_manager
         call = self._call(query)
+        if _only_blocks(self.tool):
+            return self._passages(self.tool.invoke(call))
         return self._passages(in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result())
 
     async def _aget_relevant_documents(
@@ -145,14 +149,18 @@ class ToolRetriever(BaseRetriever):
         return splitter.create_documents([text for text in texts if text.strip()])
 
 
-def _only_blocks(tool: BaseTool) -> bool:
-    """Tell whether a tool has no coroutine, so that LangChain would run it in its own threads.
+def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
+    """Tell whether a source has no coroutine, so that LangChain would run it in its own threads.
 
-    Those threads are joined when an event loop is closed.
+    Those are joined when an event loop or the process ends, however long a search still takes.
     """
-    if isinstance(tool, Tool | StructuredTool):
-        return tool.coroutine is None
-    return _is_inherited(tool, BaseTool, "_arun")
+    if isinstance(source, Tool | StructuredTool):
+        return source.coroutine is None
+    if isinstance(source, BaseTool):
+        return _is_inherited(source, BaseTool, "_arun")
+    if isinstance(source, VectorStoreRetriever):
+        return _is_inherited(source.vectorstore, VectorStore, "asimilarity_search")
+    return _is_inherited(source, BaseRetriever, "_aget_relevant_documents")
 
 
 def _is_inherited(value: object, base: type, method: str) -> bool:

@@ -6,13 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 
 from stepcraft import RatContext, build_rat
@@ -20,6 +21,14 @@ from tests.scripted import ScriptedModel
 
 TASK: Any = {"question": "Who?", "draft": "Haldruvin built it."}
 SETTINGS = RatContext(rounds=1, deadline_s=5)
+
+
+def checked(source: Any, *, is_async: bool, settings: RatContext = SETTINGS) -> Any:
+    """Return the result of a check by a blocking or an async caller."""
+    rat = build_rat(model=ScriptedModel(["NO CHANGE"] * 2), sources=source)
+    if is_async:
+        return asyncio.run(rat.ainvoke(TASK, context=settings))
+    return rat.invoke(TASK, context=settings)
 
 
 class Session:
@@ -105,15 +114,29 @@ def search(query: str) -> str:
 @pytest.mark.parametrize("functions", [{"func": search}, {"coroutine": asearch}])
 def test_every_tool_serves_both_kinds_of_callers(functions: Any, is_async: bool) -> None:
     tool = StructuredTool.from_function(**functions)
-    rat = build_rat(model=ScriptedModel(["NO CHANGE"]), sources=tool)
-    result: Any = (
-        asyncio.run(rat.ainvoke(TASK, context=SETTINGS))
-        if is_async
-        else rat.invoke(TASK, context=SETTINGS)
-    )
+    result = checked(tool, is_async=is_async)
     (passage,) = result["evidence"]
     assert TASK["draft"] in passage["text"]
     assert "True" not in passage["text"]
+
+
+class TenByDefault(BaseRetriever):
+    """Takes `k` in one of its methods."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(f"Passage {number}.") for number in range(10)]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: Any, k: int = 10
+    ) -> list[Document]:
+        return [Document(f"Passage {number}.") for number in range(k)]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_no_more_passages_than_asked_for(is_async: bool) -> None:
+    settings = RatContext(rounds=1, k=3)
+    result = checked(TenByDefault(), is_async=is_async, settings=settings)
+    assert len(result["evidence"]) == 3
 
 
 class Hung(BaseRetriever):
@@ -136,18 +159,32 @@ async def ahang(query: str) -> str:
     return query
 
 
+class HungStore(VectorStore):
+    def similarity_search(self, query: str, k: int = 4, **_: Any) -> list[Document]:
+        time.sleep(3)
+        return []
+
+    @classmethod
+    def from_texts(cls, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     "source",
     [
         Hung(),
+        HungStore().as_retriever(),
         StructuredTool.from_function(hang),
         StructuredTool.from_function(coroutine=ahang, name="ahang"),
     ],
 )
-def test_a_source_that_hangs_holds_up_neither_the_run_nor_the_end_of_its_loop(source: Any) -> None:
-    rat = build_rat(model=ScriptedModel(["NO CHANGE"]), sources=source)
+def test_a_source_that_hangs_holds_up_neither_the_run_nor_the_end_of_its_loop(
+    source: Any, is_async: bool
+) -> None:
     started = time.monotonic()
-    result = asyncio.run(rat.ainvoke(TASK, context=RatContext(rounds=1, deadline_s=0.5)))
+    settings = RatContext(rounds=1, deadline_s=0.5)
+    result = checked(source, is_async=is_async, settings=settings)
     assert time.monotonic() - started < 2
     assert "longer than the deadline" in str(result["warnings"])
 
@@ -160,10 +197,5 @@ async def fail(query: str) -> str:
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_a_tool_raises_is_a_warning(is_async: bool) -> None:
     tool = StructuredTool.from_function(coroutine=fail, name="desk")
-    rat = build_rat(model=ScriptedModel(["NO CHANGE"] * 2), sources={"desk": tool})
-    result: Any = (
-        asyncio.run(rat.ainvoke(TASK, context=SETTINGS))
-        if is_async
-        else rat.invoke(TASK, context=SETTINGS)
-    )
+    result = checked({"desk": tool}, is_async=is_async)
     assert "the source desk failed: ExceptionGroup" in str(result["warnings"])
