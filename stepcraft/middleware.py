@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypeVar
 
@@ -15,12 +16,9 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    SystemMessage,
-)
+from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
 
 from stepcraft.building.extract import build_extract
 from stepcraft.building.settings import ExtractContext
@@ -30,11 +28,14 @@ from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import StepcraftError
 from stepcraft.graphs.memory_tools import WEIGHT, opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
+from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
 from stepcraft.memory.feedback import fetched, reranked
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
+from stepcraft.nodes.message import blocks, text_of
 from stepcraft.retrieval.target import Sources
+from stepcraft.secrets import excerpt
 
 T = TypeVar("T")
 
@@ -46,6 +47,9 @@ LEAST_SCORE = 0.25
 With wordllama's vectors 19 of 20 goals that the bundled procedures reach find one of this score or
 more, and 18 of 30 goals of other trades none.
 """
+
+_NOT_LEARNED = "nothing is learned from the run"
+_NOT_CHECKED = "the answer was not checked"
 
 Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
 AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -102,7 +106,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         self.k = k
         self.least_score = least_score
         self.embeddings = embeddings
-        self._extract = (
+        self._extract: Any = (
             build_extract(model=learn, settings=ExtractContext(max_calls=max_calls))
             if learn
             else None
@@ -111,20 +115,17 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Find the procedures for the task."""
         del runtime
-        fresh: dict[str, Any] = {"procedures": "", "learned": {}}
-        try:
+        shown = ""
+        with _logged("the agent works without procedures"):
             memory = opened(self.memory, self.embeddings)
-            near = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
-        except StepcraftError as error:
-            _log.warning("the agent works without procedures: %s", error)
-            return fresh
-        fits = [hit for hit in near if hit.score >= self.least_score]
-        best = reranked(fits, self.k, WEIGHT)
-        return fresh | {"procedures": shown_procedures(best)}
+            found = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
+            fits = [hit for hit in found if hit.score >= self.least_score]
+            shown = shown_procedures(reranked(fits, self.k, WEIGHT))
+        return {"procedures": shown, "learned": {}}
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
-        """As `before_agent`."""
-        return await _awaited(self.before_agent, state, runtime)
+        """As `before_agent`; the memory is searched in a thread."""
+        return await _in_thread(self.before_agent, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Put the procedures below the system prompt."""
@@ -142,42 +143,39 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         The person is asked by another node, which a resumed run repeats without asking the model.
         """
         del runtime
-        turn = _turn(state)
-        if not (self._extract and _is_answered(turn) and any(each.type == "tool" for each in turn)):
-            return None
-        document: Any = vars(transcript(turn, "an agent"))
-        try:
-            result = self._extract.invoke(document)
-        except StepcraftError as error:
-            _log.warning("nothing is learned from the run: %s", error)
-            return None
-        drafts = [
-            {"goal": each["output"], "needs": each["input"], "steps": each["steps"]}
-            for each in result["procedures"]
-        ]
-        return {"learned": drafts[0] if drafts else {}}
+        with _logged(_NOT_LEARNED):
+            if self._extract and (document := _shown_run(state)):
+                return _learned(self._extract.invoke(document))
+        return None
 
     async def aafter_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """As `after_model`."""
-        return await _awaited(self.after_model, state, runtime)
+        """As `after_model`, on the running event loop."""
+        del runtime
+        with _logged(_NOT_LEARNED):
+            if self._extract and (document := await _in_thread(_shown_run, state)):
+                return _learned(await self._extract.ainvoke(document))
+        return None
 
     def after_agent(self, state: MemoryState, runtime: object) -> None:
         """Ask a person whether what was learned is to be stored."""
         del runtime
-        if learned := state.get("learned"):
-            place = opened(self.memory, self.embeddings)
-            save_procedure(place, learned, get_config(), approve=True)
+        with _logged("what was learned is not saved"):
+            if learned := state.get("learned"):
+                place = opened(self.memory, self.embeddings)
+                save_procedure(place, learned, get_config(), approve=True)
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> None:
-        """As `after_agent`."""
-        await _awaited(self.after_agent, state, runtime)
+        """As `after_agent`, in a thread."""
+        await _in_thread(self.after_agent, state, runtime)
 
 
 class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Has RAT look up every part of an agent's answer, and change what is wrong, once.
 
-    The user sees the corrected answer in place of the agent's. One in which nothing is to be
-    changed, and one that cannot be checked, stays as it is.
+    The user sees the corrected text in place of the agent's; images, reasoning and all else of the
+    message stay. An answer in which nothing is to be changed, and one that cannot be checked, stays
+    as it is; why it was not checked is logged. What the check says of each claim is in the
+    message's `response_metadata["stepcraft"]["checks"]`.
 
     Args:
         sources: The sources that answers are checked with, as `build_rat` takes them.
@@ -204,50 +202,114 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             options["model"] = model
         if embeddings:
             options["embeddings"] = embeddings
-        self._rat = build_rat(**options)
+        self._rat: Any = build_rat(**options)
 
     def after_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
         """Check the answer, and put the corrected one in its place."""
         del runtime
-        turn = _turn(state)
-        if not _is_answered(turn):
-            return None
-        answer, question = turn[-1], asked_question(state)
-        try:
-            result = self._rat.invoke({"question": question, "draft": answer.text})
-        except StepcraftError as error:
-            _log.warning("the answer was not checked: %s", error)
-            return None
-        if not result["revisions"]:
-            return None
-        return {"messages": [answer.model_copy(update={"content": result["answer"]})]}
+        with _logged(_NOT_CHECKED):
+            if answer := _answer(state):
+                return _checked(answer, self._rat.invoke(_task(state, answer)))
+        return None
 
     async def aafter_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
-        """As `after_model`."""
-        return await _awaited(self.after_model, state, runtime)
+        """As `after_model`, on the running event loop."""
+        del runtime
+        with _logged(_NOT_CHECKED):
+            if answer := _answer(state):
+                return _checked(answer, await self._rat.ainvoke(_task(state, answer)))
+        return None
 
 
-async def _awaited(hook: Callable[..., T], *args: object) -> T:
-    """Run a hook in a thread of its own: LangChain runs one that is not async on the event loop."""
+@contextmanager
+def _logged(what: str) -> Generator[None]:
+    """Log an error as a warning, so that the agent goes on; interrupts pass."""
+    try:
+        yield
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        reason = error if isinstance(error, StepcraftError) else excerpt(error, 300)
+        _log.warning("%s: %s", what, reason)
+
+
+async def _in_thread(hook: Callable[..., T], *args: object) -> T:
+    """Run a hook that blocks in a thread: LangChain would run it on the event loop."""
     return await asyncio.wrap_future(in_thread(partial(hook, *args)))
 
 
-def _turn(state: AgentState[Any]) -> list[AnyMessage]:
-    """Return the messages from the last human one on."""
+def _answer(state: AgentState[Any]) -> AIMessage | None:
+    """Return the last message if it is a text of the model that calls no tool."""
+    last = state["messages"][-1]
+    return last if isinstance(last, AIMessage) and last.text and not last.tool_calls else None
+
+
+def _shown_run(state: MemoryState) -> dict[str, Any] | None:
+    """Return the transcript of an answered turn that called tools, as a document."""
     messages = state["messages"]
     requests = [place for place, each in enumerate(messages) if each.type == "human"]
-    return messages[max(requests, default=0) :]
+    turn = messages[max(requests, default=0) :]
+    used_tools = any(each.type == "tool" for each in turn)
+    return vars(transcript(turn, "an agent")) if used_tools and _answer(state) else None
 
 
-def _is_answered(turn: Sequence[AnyMessage]) -> bool:
-    """Tell whether a turn ends with a text of the model that calls no tool."""
-    return isinstance(turn[-1], AIMessage) and not turn[-1].tool_calls and bool(turn[-1].text)
+def _learned(result: Mapping[str, Any]) -> dict[str, Any]:
+    _log_warnings(_NOT_LEARNED, result)
+    drafts = [
+        {"goal": each["output"], "needs": each["input"], "steps": each["steps"]}
+        for each in result["procedures"]
+    ]
+    return {"learned": drafts[0] if drafts else {}}
+
+
+def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:
+    return {"question": asked_question(state), "draft": reply_text(answer)}
+
+
+def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return an answer with the text and the checks of a result of RAT."""
+    _log_warnings("the check of the answer", result)
+    update: dict[str, Any] = {}
+    if result["answer"].strip() not in {"", result["draft"].strip()}:
+        update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
+    if checks := result.get("checks", []):
+        update["response_metadata"] = {
+            **answer.response_metadata,
+            "stepcraft": {"checks": checks},
+        }
+    return {"messages": [answer.model_copy(update=update)]} if update else None
+
+
+def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
+    for warning in result["warnings"]:
+        _log.warning("%s: %s", what, warning)
+
+
+def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
+    """Return the content of a message with a new text in place of the old one.
+
+    Blocks that are not text stay. Of several text blocks, the first has the new text.
+    """
+    if isinstance(content, str):
+        before, place, behind = content.rpartition(old)
+        return f"{before}{new}{behind}" if place else new
+    texts = [text for block in content if (text := text_of(block)) is not None]
+    written = _with_text(texts[0], old, new)
+    kept: list[Any] = []
+    for block in content:
+        if text_of(block) is None:
+            kept.append(block)
+        elif written:
+            kept.append(written if isinstance(block, str) else {**block, "text": written})
+            written = ""
+    return kept
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
     procedures = request.state.get("procedures")
     if not procedures:
         return request
-    prompt: list[Any] = request.system_message.content_blocks if request.system_message else []
+    system = request.system_message or SystemMessage([])
     text = {"type": "text", "text": procedures}
-    return request.override(system_message=SystemMessage([*prompt, text]))
+    prompt = [each for each in blocks(system) if each != ""]
+    return request.override(system_message=system.model_copy(update={"content": [*prompt, text]}))

@@ -15,7 +15,10 @@ from stepcraft.concurrency import in_thread
 
 
 class Source(BaseRetriever):
-    """A retriever that takes `k` with a call and searches in a thread for an event loop."""
+    """A retriever that takes `k` with a call.
+
+    For an event loop it searches in a thread, unless it has an `_asearch` of its own.
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -40,5 +43,7 @@ class Source(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         del run_manager
-        search = partial(self._search, query, self.k if k is None else k)
-        return await asyncio.wrap_future(in_thread(search))
+        return await self._asearch(query, self.k if k is None else k)
+
+    async def _asearch(self, query: str, k: int) -> list[Document]:
+        return await asyncio.wrap_future(in_thread(partial(self._search, query, k)))

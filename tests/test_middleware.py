@@ -1,11 +1,12 @@
 """Procedures for an agent's task, and a check of its answer, as middleware."""
 
+import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -15,6 +16,7 @@ from stepcraft import (
     ProceduralMemoryMiddleware,
     Procedure,
     RatContext,
+    open_memory,
 )
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import small_memory
@@ -73,6 +75,67 @@ def test_without_a_memory_the_agent_works_all_the_same(caplog: pytest.LogCapture
     assert "without procedures" in caplog.text
 
 
+class Broken(LocalMemory):
+    def search(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("out of order")
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("content", ["x" * 50_001, "", [IMAGE], "\u200b"])
+def test_no_message_fails_the_agent(
+    content: Any, is_async: bool, memory: LocalMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([]))
+    middleware = [ProceduralMemoryMiddleware(memory), check]
+    agent = create_agent(ToolModel(["Done."]), [], middleware=middleware)
+    task: Any = {"messages": [HumanMessage(content)]}
+    result = asyncio.run(agent.ainvoke(task)) if is_async else agent.invoke(task)
+    assert result["messages"][-1].text == "Done."
+    assert "without procedures" in caplog.text
+    assert "not checked" in caplog.text
+
+
+def test_no_fault_of_a_memory_a_source_or_a_model_fails_the_agent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_query: str) -> NoReturn:
+        raise KeyError("of the source")
+
+    broken = Broken(":memory:", embeddings="none", create=True)
+    writer = ScriptedModel([ValueError("of the writer")] * 2)
+    checks = [
+        CheckAnswerMiddleware(Shelf(), model=ScriptedModel([TypeError("of the checker")])),
+        CheckAnswerMiddleware(Shelf(fail=fail), model=ScriptedModel([])),
+    ]
+    middleware = [ProceduralMemoryMiddleware(broken, learn=writer), *checks[:1]]
+    agent = create_agent(ToolModel([searching("x"), WRONG]), [search], middleware=middleware)
+    assert agent.invoke(TASK)["messages"][-1].text == WRONG
+    agent = create_agent(ToolModel([WRONG]), [], middleware=checks[1:])
+    assert agent.invoke(TASK)["messages"][-1].text == WRONG
+    for reason in ("out of order", "of the writer", "of the checker", "of the source"):
+        assert reason in caplog.text
+    broken.close()
+
+
+def test_a_memory_that_cannot_be_changed_does_not_fail_the_agent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
+    agent = create_agent(
+        ToolModel([searching("bread"), "Baked."]),
+        [search],
+        middleware=[ProceduralMemoryMiddleware(open_memory(""), learn=writer)],
+        checkpointer=InMemorySaver(),
+    )
+    assert "__interrupt__" in agent.invoke(TASK, THREAD)
+    ended = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert ended["messages"][-1].text == "Baked."
+    assert "can be searched, not changed" in caplog.text
+
+
 async def test_what_a_run_shows_is_stored_once_a_person_approves(memory: LocalMemory) -> None:
     writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
     middleware = [ProceduralMemoryMiddleware(memory, learn=writer)]
@@ -119,6 +182,62 @@ def test_a_wrong_answer_is_corrected_before_the_user_sees_it() -> None:
     messages, model = checked([searching("bridge"), WRONG], [CHANGE])
     assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
     assert (messages[-1].text, len(model.calls)) == (RIGHT, 2)
+
+
+THINKING = {"type": "thinking", "thinking": "1884?", "signature": "sig"}
+PICTURE = {"type": "image_generation_call", "id": "ig_1", "result": "iVBOR"}
+
+
+def block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "id": "msg_1", "annotations": []}
+
+
+@pytest.mark.parametrize(
+    ("answer", "corrected"),
+    [
+        (f"<think>\n1884?\n</think>\n\n{WRONG}", f"<think>\n1884?\n</think>\n\n{RIGHT}"),
+        ([THINKING, block(WRONG)], [THINKING, block(RIGHT)]),
+        ([THINKING, block(WRONG), PICTURE], [THINKING, block(RIGHT), PICTURE]),
+        ([block(WRONG[:20]), PICTURE, block(WRONG[20:])], [block(RIGHT), PICTURE]),
+    ],
+)
+def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None:
+    facts: Any = {"id": "ai-1", "response_metadata": {"stop_reason": "end_turn"}}
+    usage: Any = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+    agent = create_agent(
+        ToolModel([AIMessage(answer, usage_metadata=usage, **facts)]),
+        middleware=[CheckAnswerMiddleware(Shelf(), model=ScriptedModel([CHANGE]))],
+    )
+    message = agent.invoke({"messages": [("human", "Who built the bridge?")]})["messages"][-1]
+    assert message.content == corrected
+    assert (message.id, message.usage_metadata) == (facts["id"], usage)
+    assert message.response_metadata["stop_reason"] == "end_turn"
+
+
+def test_a_change_that_names_another_part_is_kept() -> None:
+    both = "The Oster bridge has four arches.\n\n{}"
+    messages, _ = checked([both.format(WRONG)], [CHANGE])
+    assert messages[-1].text == both.format(RIGHT)
+
+
+async def test_a_cancelled_agent_pays_for_no_more_calls() -> None:
+    asked = asyncio.Event()
+
+    def check(_node: str, _prompt: str) -> str:
+        asked.set()
+        return CHANGE
+
+    checker = ScriptedModel(check, latency=0.1)
+    settings = RatContext(rounds=3)
+    middleware = [CheckAnswerMiddleware(Shelf(), model=checker, settings=settings)]
+    agent = create_agent(ToolModel([WRONG]), middleware=middleware)
+    run = asyncio.create_task(agent.ainvoke(TASK))
+    await asked.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await asyncio.sleep(0.3)
+    assert len(checker.calls) == 1
 
 
 async def test_on_an_event_loop_too() -> None:

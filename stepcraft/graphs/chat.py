@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.channels import EphemeralValue
+from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
@@ -24,12 +25,13 @@ from stepcraft.graphs.registry import context_of
 from stepcraft.graphs.rpg import build_rpg
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.llm.usage import RunState
+from stepcraft.llm.usage import RunState, add_warnings
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.route import route
 from stepcraft.nodes.state import Answer, Messages
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
+from stepcraft.text.citations import marks
 
 __all__ = ["ChatContext", "ChatInput", "ChatOutput", "build_chat", "chat_builder", "graph"]
 
@@ -94,16 +96,16 @@ class Method(Runnable[Any, dict[str, Any]]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
         """Run the graph on the question that stands on its own."""
         context = self._context(input)
-        return _update(self.graph.invoke({"question": input["asked"]}, config, context=context))
+        result = self.graph.invoke({"question": input["asked"]}, config, context=context)
+        return _update(result, input["warnings"])
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> dict[str, Any]:
         """As `invoke`, on the running event loop."""
         context = self._context(input)
-        return _update(
-            await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
-        )
+        result = await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
+        return _update(result, input["warnings"])
 
     def _context(self, state: Mapping[str, Any]) -> Any:
         """Return the settings of the chat that the graph has, with what is left of its limits."""
@@ -120,27 +122,35 @@ class Method(Runnable[Any, dict[str, Any]]):
         return _known(self.graph.context_schema, values)
 
 
-def _update(result: Mapping[str, Any]) -> dict[str, Any]:
-    text = result["answer"] + sources_below(result["evidence"]) + warnings_below(result["warnings"])
+def _update(result: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Return the output of a graph, with a message that shows all warnings of the run."""
+    answer = result["answer"]
+    below = sources_below(answer, result["evidence"])
+    below += warnings_below(add_warnings(warnings, result["warnings"]))
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
-    return {**taken, "messages": [AIMessage(text)]}
+    return {**taken, "messages": [AIMessage(answer + below)]}
 
 
-def sources_below(evidence: Sequence[Evidence], most: int = 10) -> str:
-    """Return the sources of an answer as numbered lines below it; "" if there are none."""
+def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
+    """Return the sources of an answer as numbered lines below it; "" if there are none.
+
+    Those that the answer cites are all listed, others up to the number `most`.
+    """
+    cited = marks(answer)
     lines = [
         f"[{number}] {' '.join((passage['title'] or passage['text']).split())[:100]}"
         + (f" ({passage['source']})" if passage["source"] else "")
-        for number, passage in enumerate(evidence[:most], 1)
+        for number, passage in enumerate(evidence, 1)
+        if number <= most or number in cited
     ]
-    if len(evidence) > most:
-        lines.append(f"and {len(evidence) - most} more")
+    if len(evidence) > len(lines):
+        lines.append(f"and {len(evidence) - len(lines)} more")
     return "\n".join(["\n\nSources:", *lines]) if lines else ""
 
 
 def warnings_below(warnings: Sequence[str]) -> str:
-    """Return what failed and is therefore unchecked, as lines below an answer; "" if nothing is."""
-    return "\n- ".join(["\n\nTo be minded:", *warnings]) if warnings else ""
+    """Return the warnings of a run as lines below its answer; "" if there are none."""
+    return "\n- ".join(["\n\nWarnings:", *warnings]) if warnings else ""
 
 
 def _initial(
@@ -181,7 +191,8 @@ def chat_builder(
     }
     builder = StateGraph(State, ChatContext, input_schema=ChatInput, output_schema=ChatOutput)
     builder.add_node("begin", Begin(resources, ["route"], _initial, searches=False))
-    builder.add_node("route", route.bound(resources))
+    # A chat interface shows what is streamed: the answer, and nothing of the choice of its graph.
+    builder.add_node("route", route.bound(resources).with_config(tags=[TAG_NOSTREAM]))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "route")
     builder.add_conditional_edges("route", chosen_method, list(get_args(MethodName)))

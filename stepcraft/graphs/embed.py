@@ -4,7 +4,8 @@ As a node of a parent it needs no adapter: call it in a function, or share keys.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
@@ -21,7 +22,9 @@ from stepcraft.secrets import excerpt
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 MAX_SOURCES = 20
-"""Sources that the content of a tool's reply lists; the artifact has all."""
+"""Sources that the content of a tool's reply lists beside those that the answer cites."""
+MAX_CLAIMS = 10
+"""Claims that the content of a tool's reply lists as not found."""
 
 
 def as_tool(
@@ -35,9 +38,9 @@ def as_tool(
 ) -> BaseTool:
     """Return a graph as a tool for `create_agent` and any other program whose model calls tools.
 
-    The model reads the answer with its sources, numbered where the answer cites them, and what
-    failed and is therefore unchecked; the artifact of the reply is the whole output. An error is a
-    reply with `status="error"`; interrupts pass through to the agent.
+    The model reads the answer with its sources, numbered where the answer cites them, what was not
+    found in them, and what failed and is therefore unchecked; the artifact of the reply is the
+    whole output. An error is a reply with `status="error"`; interrupts pass through to the agent.
 
     Args:
         graph: A compiled graph of this package.
@@ -72,16 +75,12 @@ def as_tool(
     optional = _optional_fields(graph, arguments, shown)
 
     def run(config: RunnableConfig, **values: Any) -> tuple[str, dict[str, Any]]:
-        try:
+        with tool_errors():
             return _reply(graph.invoke(_filled(values), config, context=context))
-        except StepcraftError as error:
-            raise ToolException(str(error)) from error
 
     async def arun(config: RunnableConfig, **values: Any) -> tuple[str, dict[str, Any]]:
-        try:
+        with tool_errors():
             return _reply(await graph.ainvoke(_filled(values), config, context=context))
-        except StepcraftError as error:
-            raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
         run,
@@ -130,8 +129,34 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
-    below = sources_below(result["evidence"], MAX_SOURCES) + warnings_below(result["warnings"])
+    below = (
+        sources_below(result["answer"], result["evidence"], MAX_SOURCES)
+        + _not_found_below(result.get("checks", []))
+        + warnings_below(result["warnings"])
+    )
     return result["answer"] + below, dict(result)
+
+
+def _not_found_below(checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the claims that the sources do not speak of, as lines below an answer."""
+    claims = [check["text"] for check in checks if check["verdict"] == "not found"]
+    lines = [f"- {' '.join(claim.split())}" for claim in claims[:MAX_CLAIMS]]
+    if len(claims) > MAX_CLAIMS:
+        lines.append(f"and {len(claims) - MAX_CLAIMS} more")
+    return "\n".join(["\n\nNot found in the sources:", *lines]) if lines else ""
+
+
+@contextmanager
+def tool_errors() -> Generator[None]:
+    """Turn an error of ours into the reply of a tool with `status="error"`.
+
+    Raises:
+        ToolException: An error of ours was raised.
+    """
+    try:
+        yield
+    except StepcraftError as error:
+        raise ToolException(str(error)) from error
 
 
 def argument_sentence(error: Any) -> str:

@@ -14,8 +14,8 @@ from langgraph.runtime import get_runtime
 from pydantic import BaseModel, Field
 
 from stepcraft.access import caller
-from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.graphs.embed import argument_sentence
+from stepcraft.errors import BadInput
+from stepcraft.graphs.embed import argument_sentence, tool_errors
 from stepcraft.memory.feedback import counts, fetched, reranked, with_vote
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
@@ -167,10 +167,10 @@ def save_procedure(
         decision, procedure = ask_person(
             "save_procedure", dict(args), text, partial(_read, args, config)
         )
-        if decision.type == "reject":
-            reason = decision.message
-            content = f"It was not saved, because a person rejected it: {reason}"
-            return content, {"saved": False, "reason": reason}
+        if decision["type"] == "reject":
+            reason = decision.get("message", "")
+            because = ": ".join(filter(None, ["because a person rejected it", reason]))
+            return f"It was not saved, {because}", {"saved": False, "reason": reason}
     report = memory.add([procedure])
     for failure in report.failed:
         raise ToolException(f"it was not saved: {failure.reason}")
@@ -184,10 +184,8 @@ def _tool(
 ) -> BaseTool:
     def guarded(config: RunnableConfig, **values: Any) -> Reply:
         needs_config = {} if name == "search_procedures" else {"config": config}
-        try:
+        with tool_errors():
             return call(**values, **needs_config)
-        except StepcraftError as error:
-            raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
         guarded,
@@ -215,7 +213,7 @@ def _read(
     Raises:
         BadInput: An edited argument cannot be used.
     """
-    values = {**args, **(decision.edited_action.args if decision.edited_action else {})}
+    values = {**args, **(decision["edited_action"]["args"] if decision["type"] == "edit" else {})}
     try:
         edited = _Save(**values)
     except ValueError as error:

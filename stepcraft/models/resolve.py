@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,8 +21,7 @@ EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
 
 _models: OncePerKey[str, BaseChatModel] = OncePerKey()
-_Futures: TypeAlias = dict[str, Future[BaseChatModel]]
-_loop_models: dict[asyncio.AbstractEventLoop, tuple[_Futures, AsyncGenerator[None]]] = {}
+_loop_models: dict[asyncio.AbstractEventLoop, "_LoopModels"] = {}
 
 
 def resolve_model(choice: ChatModel | str) -> ChatModel:
@@ -41,32 +39,75 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
 
     A connection works only on the event loop that opened it, so every loop has its own model of a
-    name; its connections are closed when the loop shuts down.
+    name. Of OpenAI's models, whose connections LangChain shares among all loops, it has copies with
+    connections of its own, which are closed when it shuts down.
     """
-    if not isinstance(choice, str):
+    if not isinstance(choice, str) and not _shares_connections(choice):
         return choice
-    loop = asyncio.get_running_loop()
-    if loop not in _loop_models:
-        _loop_models[loop] = {}, _close_with(loop)
-        await anext(_loop_models[loop][1])
-    futures, _ = _loop_models[loop]
-    future = futures.get(choice)
-    if future is None or (future.done() and future.exception()):
-        future = futures[choice] = in_thread(partial(_build, choice))
+    loop = await _models_of_this_loop()
+    if isinstance(choice, str):
+        future = loop.models.start(choice, lambda: loop.connected(_build(choice)))
+    else:
+        future = in_thread(partial(loop.connected, choice))
     return await asyncio.wrap_future(future)
 
 
-async def _close_with(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-    """Close a loop's models when it shuts down its generators, as `asyncio.run` does."""
-    try:
-        yield
-    finally:
-        futures, _ = _loop_models.pop(loop)
-        for future in futures.values():
-            is_built = future.done() and not future.exception()
-            client = getattr(future.result(), "root_async_client", None) if is_built else None
-            if client is not None:
-                await client.close()
+def _shares_connections(model: BaseChatModel) -> bool:
+    """Tell whether a model is one of OpenAI's without an async client that its owner made."""
+    client, proxy, of_owner = (
+        getattr(model, name, None)
+        for name in ("root_async_client", "openai_proxy", "http_async_client")
+    )
+    return bool(client) and bool(proxy or not of_owner)  # LangChain sets a client for a proxy
+
+
+class _LoopModels:
+    """The models and connections of an event loop."""
+
+    def __init__(self) -> None:
+        self.models: OncePerKey[str, BaseChatModel] = OncePerKey()
+        self.clients: OncePerKey[str, Any] = OncePerKey()
+        """The HTTP clients by their proxies; "" is that of the environment."""
+        self.opened: list[Any] = []
+        self.closing: AsyncGenerator[None] | None = None
+
+    def connected(self, model: BaseChatModel) -> BaseChatModel:
+        """Return a model that shares no connection with other loops."""
+        if not _shares_connections(model):
+            return model
+        openai_model: Any = model
+        proxy = openai_model.openai_proxy or ""
+        http_client = self.clients.get(proxy, partial(self._connect, proxy))
+        client = openai_model.root_async_client.with_options(http_client=http_client)
+        clients = {"root_async_client": client, "async_client": client.chat.completions}
+        return model.model_copy(update=clients)
+
+    def _connect(self, proxy: str) -> Any:  # noqa: ANN401 - a class that takes long to import
+        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - slow to import
+
+        self.opened.append(DefaultAsyncHttpxClient(proxy=proxy or None))
+        return self.opened[-1]
+
+    async def close_with(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+        """Close the connections when the loop shuts down its generators, as `asyncio.run` does."""
+        try:
+            yield
+        finally:
+            _loop_models.pop(loop, None)
+            for client in self.opened:
+                await client.aclose()
+
+
+async def _models_of_this_loop() -> _LoopModels:
+    running = asyncio.get_running_loop()
+    if running not in _loop_models:
+        for each in list(_loop_models):
+            if each.is_closed():  # without a shutdown of its generators
+                _loop_models.pop(each, None)
+        loop = _loop_models[running] = _LoopModels()
+        loop.closing = loop.close_with(running)
+        await anext(loop.closing)
+    return _loop_models[running]
 
 
 def _build(name: str) -> BaseChatModel:
@@ -74,12 +115,7 @@ def _build(name: str) -> BaseChatModel:
         return ExtractiveModel()
     from langchain.chat_models import init_chat_model  # noqa: PLC0415 - slow to import
 
-    options: dict[str, Any] = {}
-    if name.startswith("openai:"):
-        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - slow to import
-
-        # LangChain's own client is shared by all event loops, and closed with the first of them.
-        options = {"stream_usage": True, "http_async_client": DefaultAsyncHttpxClient()}
+    options: dict[str, Any] = {"stream_usage": True} if name.startswith("openai:") else {}
     try:
         model: BaseChatModel = init_chat_model(name, **options)
     except Exception as error:

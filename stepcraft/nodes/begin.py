@@ -19,6 +19,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
+from stepcraft.nodes.message import message_text, unread_parts
 from stepcraft.retrieval.target import Searched
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
@@ -77,6 +78,9 @@ class Begin:
         self._check_nodes(settings.node_models)
         models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
         warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
+        human = _last_human(state.get("messages") or [])
+        if human and not state.get("question"):
+            warnings += unread_parts(human)
         try:
             update = within(limits.seconds_left(), partial(self._opened, state, settings))
         except TimeoutError:
@@ -140,7 +144,7 @@ def asked_question(state: Mapping[str, Any]) -> str:
     """
     question: object = state.get("question")
     if not question and (human := _last_human(state.get("messages") or [])):
-        question = str(human.text)
+        question = message_text(human)
     checked = checked_text("question", question or "")
     if not checked:
         raise BadInput(

@@ -1,40 +1,39 @@
-"""What a person decides on an action.
-
-It has the form of LangChain's HumanInTheLoopMiddleware, which its inboxes show.
-"""
+"""What a person decides on an action, in the form of LangChain's HumanInTheLoopMiddleware."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
+from langchain.agents.middleware.human_in_the_loop import (
+    ActionRequest,
+    ApproveDecision,
+    EditDecision,
+    HITLRequest,
+    RejectDecision,
+    RespondDecision,
+    ReviewConfig,
+)
 from langgraph.types import interrupt
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Discriminator, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 
 T = TypeVar("T")
 
-
-class EditedAction(BaseModel):
-    """The action as a person has edited it."""
-
-    args: dict[str, Any]
+Decision: TypeAlias = ApproveDecision | EditDecision | RejectDecision
 
 
-class Decision(BaseModel):
-    """A decision: approve, edit with the arguments as they are to be, or reject with a reason."""
-
-    type: Literal["approve", "edit", "reject"]
-    edited_action: EditedAction | None = None
-    message: str = ""
-
-
-class Response(BaseModel):
+class _Response(TypedDict):
     """LangChain's HITLResponse with one decision."""
 
-    decisions: list[Decision] = Field(min_length=1, max_length=1)
+    decisions: Annotated[
+        list[Annotated[Decision | RespondDecision, Discriminator("type")]],
+        Field(min_length=1, max_length=1),
+    ]
 
 
-RESPONSES = (
+_RESPONSE = TypeAdapter(_Response)
+_EXAMPLES = (
     'resume with {"decisions": [{"type": "approve"}]}, '
     '{"decisions": [{"type": "edit", "edited_action": {"name": "…", "args": {…}}}]} '
     'or {"decisions": [{"type": "reject", "message": "…"}]}'
@@ -57,39 +56,36 @@ def ask_person(
     Raises:
         GraphInterrupt: The person has not answered yet.
     """
+    config = ReviewConfig(
+        action_name=action, allowed_decisions=["approve", "edit", "reject", "respond"]
+    )
     problem = ""
     while True:
         text = "\n\n".join(filter(None, [problem, description]))
-        response = interrupt(
-            {
-                "action_requests": [{"name": action, "args": args, "description": text}],
-                "review_configs": [
-                    {"action_name": action, "allowed_decisions": ["approve", "edit", "reject"]}
-                ],
-            }
-        )
+        request = ActionRequest(name=action, args=args, description=text)
+        response = interrupt(HITLRequest(action_requests=[request], review_configs=[config]))
         try:
             return read(read_decision(response))
         except BadInput as error:
             problem = str(error)
 
 
-def read_decision(response: object) -> Decision:
-    """Return the decision of a response.
+def read_decision(response: Any) -> Decision:
+    """Return the decision of a response. A reply to the action (`respond`) rejects it.
 
     Raises:
-        BadInput: It has another form, an edit has no action, or a rejection no reason.
+        BadInput: It has another form, or edits an action that it does not call edited.
     """
     try:
-        decision = Response.model_validate(response).decisions[0]
+        (decision,) = _RESPONSE.validate_python(response)["decisions"]
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "it"
         raise BadInput(
-            f"the response cannot be used: {where}: {first['msg']}; {RESPONSES}"
+            f"the response cannot be used: {where}: {first['msg']}; {_EXAMPLES}"
         ) from error
-    if (decision.type == "edit") != (decision.edited_action is not None):
-        raise BadInput(f"an edit, and nothing else, has an edited_action; {RESPONSES}")
-    if decision.type == "reject" and not decision.message.strip():
-        raise BadInput(f"a rejection needs a message that says what is wrong; {RESPONSES}")
+    if decision["type"] != "edit" and response["decisions"][0].get("edited_action"):
+        raise BadInput(f"only a decision of type edit has an edited_action; {_EXAMPLES}")
+    if decision["type"] == "respond":
+        return RejectDecision(type="reject", message=decision["message"])
     return decision

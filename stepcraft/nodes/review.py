@@ -1,7 +1,7 @@
 """Pause until a person approves the steps, edits them, or rejects them with a reason."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from langgraph.config import get_config
 from typing_extensions import TypedDict
@@ -18,12 +18,14 @@ from stepcraft.progress import counted, emit
 from stepcraft.schema import described
 from stepcraft.text.lists import numbered
 
+DecisionType: TypeAlias = Literal["approve", "edit", "reject"]
+
 
 @described
 class Review(TypedDict):
     """What a person decided on the steps."""
 
-    type: Literal["approve", "edit", "reject"]
+    type: DecisionType
     """`approve` and `edit` make the steps final; what a `reject` says is mended, and the steps are
     reviewed again."""
     steps: list[str]
@@ -47,38 +49,45 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     unverified = [each["name"] for each in state["names"] if not each["verified"]]
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
-    decision, edited = ask_person("review", {"steps": steps}, text, _read)
+    decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {}
     if edited:
-        parts = as_parts(edited, model_queries=state["model_queries"])
-        update = {"steps": edited, "answer": numbered(edited), "parts": parts}
+        parts = as_parts(edited, by_claim=False)
+        update = {"steps": edited, "answer": numbered(edited), "parts": parts, "pending": []}
         update |= check_names({**state, **update}, resources)
     record = Review(
-        type=decision.type,
+        type=decision,
         steps=edited or steps,
-        reason=decision.message,
+        reason=reason,
         by=caller() or "",
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    reason = decision.message if decision.type == "reject" else ""
+    if reason:
+        update["pending"] = [*range(1, len(steps) + 1)]
     return {**update, "reviews": [*state["reviews"], record], "reason": reason}
 
 
-def _read(decision: Decision) -> tuple[Decision, list[str]]:
-    """Return a decision with the steps of an edit.
+def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:
+    """Return the type of a decision, the reason of a rejection, and the steps of an edit.
 
     Raises:
-        BadInput: The steps are no list of texts.
+        BadInput: A rejection has no reason, or the steps are no list of texts.
     """
-    steps = decision.edited_action.args.get("steps") if decision.edited_action else []
-    if not isinstance(steps, list) or (decision.edited_action and not steps):
+    if decision["type"] == "approve":
+        return "approve", "", []
+    if decision["type"] == "reject":
+        if not (reason := decision.get("message", "").strip()):
+            raise BadInput("a rejection needs a message that says what is wrong")
+        return "reject", reason, []
+    steps = decision["edited_action"]["args"].get("steps")
+    if not (isinstance(steps, list) and steps):
         raise BadInput('an edit needs all steps as they are to be: "args": {"steps": ["…", "…"]}')
     texts = [checked_text(f"step {number}", step) for number, step in enumerate(steps, 1)]
     if "" in texts:
         raise BadInput(
             f"step {texts.index('') + 1} of the edit is empty; write it, or leave it out"
         )
-    return decision, texts
+    return "edit", "", texts
 
 
 def check_can_pause() -> None:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from stepcraft.contexts.chat import ChatContext, MethodName
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
+from stepcraft.nodes.message import message_text
 from stepcraft.text.sections import Section
 
 METHODS: Mapping[str, MethodName] = {
@@ -49,15 +50,13 @@ def earlier(state: Mapping[str, Any]) -> list[str]:
     messages = list(state.get("messages") or [])
     while messages and not isinstance(messages[-1], HumanMessage):
         messages.pop()
-    spoken = [
-        each
-        for each in messages[:-1]
-        if isinstance(each, HumanMessage | AIMessage) and each.text.strip()
-    ]
     names = {"human": "Person", "ai": "Assistant"}
-    return [
-        f"{names[each.type]}: {str(each.text).strip()[:LONGEST_TURN]}" for each in spoken[-TURNS:]
+    spoken = [
+        f"{names[each.type]}: {text[:LONGEST_TURN]}"
+        for each in messages[:-1]
+        if each.type in names and (text := message_text(each).strip())
     ]
+    return spoken[-TURNS:]
 
 
 def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:

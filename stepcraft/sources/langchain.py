@@ -2,15 +2,22 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from langgraph.errors import GraphBubbleUp
 
@@ -28,7 +35,7 @@ class RetrieverAdapter(Source):
 
     Asking for more documents than the retriever gives by default works where it takes `k` with a
     call, has a field `k`, or has `search_kwargs`. Missing scores are filled in from the rank. The
-    retriever runs in a thread rather than on an event loop, which a hung search would hold up.
+    retriever is awaited on the event loop of the caller; one that only blocks runs in a thread.
 
     Raises:
         SourceFailure: The retriever raised something else than an interrupt or an error of ours.
@@ -48,28 +55,43 @@ class RetrieverAdapter(Source):
         return cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
+        retriever, options = self._with_k(k, "_get_relevant_documents")
+        with self._failures():
+            return _completed(retriever.invoke(query, **options)[:k])
+
+    async def _asearch(self, query: str, k: int) -> list[Document]:
+        if _only_blocks(self.retriever):
+            return await super()._asearch(query, k)
+        retriever, options = self._with_k(k, "_aget_relevant_documents")
+        with self._failures():
+            return _completed((await retriever.ainvoke(query, **options))[:k])
+
+    def _with_k(self, k: int, method: str) -> tuple[BaseRetriever, dict[str, Any]]:
+        """Return the retriever that finds k documents by a method, and the options of the call."""
         retriever = self.retriever
-        options: dict[str, Any] = {}
-        if _takes_k(type(retriever)._get_relevant_documents):
-            options["k"] = k
-        else:
-            arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
-            values = {"k": k, "search_kwargs": arguments}
-            fields = values.keys() & type(retriever).model_fields
-            retriever = retriever.model_copy(update={name: values[name] for name in fields})
+        methods = {"_get_relevant_documents", method}  # LangChain reads the options of the first
+        if all(_takes_k(getattr(type(retriever), each)) for each in methods):
+            return retriever, {"k": k}
+        arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
+        values = {"k": k, "search_kwargs": arguments}
+        fields = values.keys() & type(retriever).model_fields
+        return retriever.model_copy(update={name: values[name] for name in fields}), {}
+
+    @contextmanager
+    def _failures(self) -> Generator[None]:
         try:
-            documents = retriever.invoke(query, **options)[:k]
+            yield
         except (StepcraftError, GraphBubbleUp):
             raise
         except Exception as error:
             raise SourceFailure(f"the source {self.spec} failed: {excerpt(error, 300)}") from error
-        return [*map(_complete, documents, count(1))]
 
 
 class ToolRetriever(BaseRetriever):
     """A search tool, such as one of an MCP server, as a retriever of what it returns.
 
-    It is called on an event loop of its own. A text is cut into passages where it is long.
+    It is awaited on the event loop of the caller, where its session may live; a blocking caller
+    gets an event loop in another thread. A long text is cut into passages.
     """
 
     tool: BaseTool
@@ -99,13 +121,27 @@ class ToolRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         del run_manager
-        call = {
-            "type": "tool_call",
-            "id": "search",
-            "name": self.tool.name,
-            "args": {self.argument: query},
-        }
-        message = in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result()
+        call = self._call(query)
+        if _only_blocks(self.tool):
+            return self._passages(self.tool.invoke(call))
+        return self._passages(in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result())
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del run_manager
+        call = self._call(query)
+        if _only_blocks(self.tool):
+            return self._passages(
+                await asyncio.wrap_future(in_thread(partial(self.tool.invoke, call)))
+            )
+        return self._passages(await self.tool.ainvoke(call))
+
+    def _call(self, query: str) -> ToolCall:
+        arguments = {self.argument: query}
+        return ToolCall(type="tool_call", id="search", name=self.tool.name, args=arguments)
+
+    def _passages(self, message: ToolMessage) -> list[Document]:
         if message.status == "error":
             raise SourceFailure(f"the tool {self.tool.name} failed: {excerpt(message.text, 300)}")
         splitter = RecursiveCharacterTextSplitter(chunk_size=_PASSAGE, chunk_overlap=0)
@@ -113,9 +149,32 @@ class ToolRetriever(BaseRetriever):
         return splitter.create_documents([text for text in texts if text.strip()])
 
 
+def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
+    """Tell whether a source has no coroutine, so that LangChain would run it in its own threads.
+
+    Those are joined when an event loop or the process ends, however long a search still takes.
+    """
+    if isinstance(source, Tool | StructuredTool):
+        return source.coroutine is None
+    if isinstance(source, BaseTool):
+        return _is_inherited(source, BaseTool, "_arun")
+    if isinstance(source, VectorStoreRetriever):
+        return _is_inherited(source.vectorstore, VectorStore, "asimilarity_search")
+    return _is_inherited(source, BaseRetriever, "_aget_relevant_documents")
+
+
+def _is_inherited(value: object, base: type, method: str) -> bool:
+    """Tell whether the class of a value has a method from this base class."""
+    return getattr(type(value), method) is getattr(base, method)
+
+
 def _takes_k(method: Callable[..., object]) -> bool:
     """Tell whether a retriever's method takes `k`; `invoke` takes any option and may ignore it."""
     return "k" in inspect.signature(method).parameters
+
+
+def _completed(documents: Sequence[Document]) -> list[Document]:
+    return [*map(_complete, documents, count(1))]
 
 
 def _complete(document: Document, rank: int) -> Document:

@@ -53,10 +53,10 @@ def decided(*lines: str, edited: str = "") -> Any:
 
 
 def test_what_the_user_types(capsys: pytest.CaptureFixture[str]) -> None:
-    assert decided("what?", "", " Approve ").type == "approve"
-    assert decided("reject", "", "r", " Shorter. ").message == "Shorter."
+    assert decided("what?", "", " Approve ")["type"] == "approve"
+    assert decided("reject", "", "r", " Shorter. ")["message"] == "Shorter."
     edit = decided("e", edited="1. Mix.\n2. Bake it.\n3. Taste it.\n")
-    assert edit.edited_action.args == {"steps": MINE}
+    assert edit["edited_action"]["args"] == {"steps": MINE}
     assert "1. Mix." in capsys.readouterr().err
 
 
@@ -71,7 +71,7 @@ def test_what_the_user_types(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_edit_that_nothing_comes_of_is_asked_again(
     edited: str, note: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert decided("e", "a", edited=edited).type == "approve"
+    assert decided("e", "a", edited=edited)["type"] == "approve"
     assert note in capsys.readouterr().err
 
 

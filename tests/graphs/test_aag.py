@@ -123,11 +123,12 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert [each["name"] for each in result["names"]] == [name]
 
 
-def test_a_rejection_is_mended_and_reviewed_again() -> None:
+@pytest.mark.parametrize("kind", ["reject", "respond"])
+def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
     with small_memory() as memory:
         result, model = reviewed(
             *[LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
-            responses=[decision("reject", message="the starter is missing"), decision("approve")],
+            responses=[decision(kind, message="the starter is missing"), decision("approve")],
             memory=memory,
             review=True,
         )
@@ -144,6 +145,8 @@ def test_a_rejection_is_mended_and_reviewed_again() -> None:
         {"decisions": []},
         decision("reject"),
         decision("edit"),
+        decision("edit", edited_action={"args": {"steps": MIXED}}),
+        decision("approve", edited_action=EDITED),
         decision("maybe"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import ChatContext, build_chat
@@ -91,3 +92,39 @@ def test_the_graph_has_the_calls_that_are_left() -> None:
     result = graph.invoke({"question": "Who?"}, context=ChatContext(max_calls=2))
     assert result["usage"]["calls"] == 2
     assert "max_calls=1" in str(result["warnings"])
+
+
+@pytest.mark.parametrize("subgraphs", [False, True])
+def test_the_answer_is_streamed_and_the_choice_of_its_graph_is_not(subgraphs: bool) -> None:
+    model = ScriptedModel(["KIND: TALK\nQUESTION: Hi", "Hello there."])
+    graph = build_chat(model=model, sources=Shelf())
+    task: Any = {"messages": [("human", "Hi")]}
+    streamed: list[Any] = [*graph.stream(task, stream_mode="messages", subgraphs=subgraphs)]
+    messages = [item[1] if subgraphs else item for item in streamed]
+    nodes = {facts["langgraph_node"] for _, facts in messages}
+    assert nodes == ({"answer", "direct"} if subgraphs else {"direct"})
+    assert messages[-1][0].text == "Hello there."
+
+
+def test_every_source_that_is_cited_is_listed() -> None:
+    passages = {f"arch{number}": f"Arch {number} of Oster." for number in range(1, 16)}
+    question = " ".join(passages)
+    model = ScriptedModel(["It has arches [2][14]."])
+    context = ChatContext(method="rag", method_settings={"k": 15})
+    graph = build_chat(model=model, sources=Shelf(passages=passages))
+    text = graph.invoke({"question": question}, context=context)["messages"][-1].text
+    listed = [line.split("]")[0] for line in text.partition("Sources:\n")[2].splitlines()]
+    assert listed == [*(f"[{number}" for number in [*range(1, 11), 14]), "and 4 more"]
+
+
+def test_an_image_that_is_not_read_is_a_warning() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    parts = [{"type": "text", "text": text} for text in ("What is it?", "In one word.")]
+    model = ScriptedModel(["A bridge."])
+    graph = build_chat(model=model, sources=Shelf())
+    messages: Any = [HumanMessage([parts[0], image, parts[1]])]
+    result = graph.invoke({"messages": messages}, context=ChatContext(method="direct"))
+    assert result["asked"] == "What is it?\nIn one word."
+    assert result["messages"][-1].text == (
+        "A bridge.\n\nWarnings:\n- the image in the question was not read"
+    )

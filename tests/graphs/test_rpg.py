@@ -48,7 +48,10 @@ def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
     result, model, _ = run(PLAN, LONG, change, "NO CHANGE")
     assert model.nodes == ["plan", "generate", "revise", "revise"]
     first = parse(model.calls[2].prompt)
-    assert [each.id for each in first if each.name == "passage"][:2] == ["p2", "p3"]  # it cites them
+    assert [each.id for each in first if each.name == "passage"][:2] == [
+        "p2",
+        "p3",
+    ]  # it cites them
     assert "four arches [1]" in result["answer"]
 
 

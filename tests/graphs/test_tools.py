@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from pydantic import ValidationError
+from typing_extensions import TypedDict
 
 from stepcraft import AagContext, BadInput, RatContext, as_tool, build_aag, build_rat, memory_tools
 from stepcraft.memory.local import LocalMemory
@@ -32,10 +35,16 @@ def call(name: str, **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"{name}-1"}])
 
 
-def replies(tools: list[Any], *calls: AIMessage, config: Any = None, **options: Any) -> Any:
+def replies(
+    tools: list[Any],
+    *calls: AIMessage,
+    config: Any = None,
+    is_async: bool = False,
+    **options: Any,
+) -> Any:
     """Return the replies of tools to an agent that makes these calls."""
     agent = create_agent(ToolModel([*calls, "Done."]), tools, **options)
-    result = agent.invoke(GO, config)
+    result = asyncio.run(agent.ainvoke(GO, config)) if is_async else agent.invoke(GO, config)
     return [message for message in result["messages"] if isinstance(message, ToolMessage)]
 
 
@@ -43,6 +52,7 @@ def cut_off(_query: str) -> None:
     raise ConnectionError("the wire is cut")
 
 
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     ("script", "shelf", "status", "words"),
     [
@@ -52,12 +62,38 @@ def cut_off(_query: str) -> None:
     ],
 )
 def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
-    script: list[Any], shelf: Shelf, status: str, words: list[str]
+    script: list[Any], shelf: Shelf, status: str, words: list[str], is_async: bool
 ) -> None:
-    graph = build_rat(model=ScriptedModel(script), sources=shelf)
-    (reply,) = replies([as_tool(graph)], call("rat", question=QUESTION["question"]))
+    tool = as_tool(build_rat(model=ScriptedModel(script), sources=shelf))
+    (reply,) = replies([tool], call("rat", question=QUESTION["question"]), is_async=is_async)
     assert reply.status == status
     assert [word for word in words if word not in reply.text] == []
+
+
+class Checked(TypedDict, total=False):
+    question: str
+    answer: str
+    evidence: list[Any]
+    checks: list[Any]
+    warnings: list[str]
+
+
+def test_an_agent_reads_what_was_not_found() -> None:
+    texts = [f"Claim {number}." for number in range(12)]
+    checks = [{"part": 1, "text": text, "verdict": "not found", "evidence": []} for text in texts]
+    checks += [{"part": 1, "text": "Haldruvin.", "verdict": "supported", "evidence": ["a"]}]
+    output = Checked(answer="Haldruvin.", evidence=[], checks=checks, warnings=["It was slow."])
+    builder = StateGraph(Checked, RatContext)
+    builder.add_node("check", lambda _state: output)
+    builder.add_edge(START, "check")
+    tool = as_tool(builder.compile(name="rat"))
+    (reply,) = replies([tool], call("rat", question="Who?"))
+    assert reply.text == (
+        "Haldruvin.\n\nNot found in the sources:\n"
+        + "".join(f"- {text}\n" for text in texts[:10])
+        + "and 2 more\n\nWarnings:\n- It was slow."
+    )
+    assert reply.artifact["checks"] == checks
 
 
 def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
@@ -93,7 +129,7 @@ def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
 def test_an_agent_searches_and_rates(memory: LocalMemory) -> None:
     id_ = next(iter(memory)).id
     search = call("search_procedures", query="bake a bread")
-    rate = call("rate_procedure", id=id_, vote="up", why="it rose")
+    rate = call("rate_procedure", id=id_, vote="up")
     first, rated, second = replies(memory_tools(memory), search, rate, search)
     assert "bake a white bread" in first.text
     assert "+1 -0" in rated.text
@@ -112,6 +148,8 @@ EDITED = {"name": "save_procedure", "args": {"steps": ["Mix well."]}}
         ({"type": "approve"}, [["Mix.", "Bake."]]),
         ({"type": "edit", "edited_action": EDITED}, [["Mix well."]]),
         ({"type": "reject", "message": "too short"}, []),
+        ({"type": "reject"}, []),
+        ({"type": "respond", "message": "Write more."}, []),
     ],
 )
 def test_a_person_decides_on_what_is_saved(

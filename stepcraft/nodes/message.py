@@ -1,0 +1,33 @@
+"""A message of a conversation: its text, and what no model of a graph reads of it."""
+
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+
+def message_text(message: BaseMessage) -> str:
+    """Return the text of a message, its text blocks joined by line breaks."""
+    return "\n".join(text for block in blocks(message) if (text := text_of(block)) is not None)
+
+
+def unread_parts(message: BaseMessage) -> list[str]:
+    """Return a warning for each kind of part that is not text, such as images and files."""
+    kinds = [
+        str(block.get("type", "part")).removeprefix("input_").removesuffix("_url")
+        for block in blocks(message)
+        if text_of(block) is None
+    ]
+    names = ["file" if kind == "text-plain" else kind for kind in kinds]
+    return [f"the {name} in the question was not read" for name in dict.fromkeys(names)]
+
+
+def blocks(message: BaseMessage) -> list[Any]:
+    """Return the content of a message as a list of texts and blocks."""
+    return [message.content] if isinstance(message.content, str) else message.content
+
+
+def text_of(block: str | dict[str, Any]) -> str | None:
+    """Return the text of a text block, None of any other block."""
+    if isinstance(block, str):
+        return block
+    return str(block["text"]) if block.get("type") == "text" and "text" in block else None

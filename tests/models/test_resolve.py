@@ -1,0 +1,84 @@
+"""Models by name and as objects: their connections, on every event loop and behind a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langchain_openai import ChatOpenAI
+
+from stepcraft.models.resolve import aresolve_model, resolve_model
+from tests.servers.openai_server import OpenAIServer
+
+VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OPENAI_PROXY")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with OpenAIServer(lambda _body: "Hello.") as server:
+        yield server
+
+
+async def areply(choice: ChatOpenAI | str) -> str:
+    models = [await aresolve_model(choice) for _ in range(3)]
+    replies = await asyncio.gather(*(model.ainvoke("Hi") for model in models))
+    return str(replies[0].text)
+
+
+@pytest.mark.parametrize(("is_object", "is_async"), [(False, False), (False, True), (True, True)])
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "all_proxy", "OPENAI_PROXY"])
+def test_calls_go_through_the_proxy_of_the_environment(
+    variable: str,
+    is_object: bool,
+    is_async: bool,
+    server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, server.base_url.removesuffix("/v1"))
+    name = f"{variable}-{is_object}-{is_async}"  # models of a name and clients of a URL are kept
+    monkeypatch.setenv("OPENAI_API_BASE", f"http://{name}.invalid/v1")
+    model = ChatOpenAI(model=name, max_retries=0) if is_object else f"openai:{name}"
+    if is_async:
+        assert asyncio.run(areply(model)) == "Hello."
+    else:
+        assert resolve_model(model).invoke("Hi").text == "Hello."
+    assert {body["model"] for body in server.bodies} == {name}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_no_proxy_is_asked_for_a_host_of_no_proxy(
+    is_async: bool, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+    model = f"openai:direct-{is_async}"
+    text = asyncio.run(areply(model)) if is_async else resolve_model(model).invoke("Hi").text
+    assert text == "Hello."
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_model_object_works_on_one_event_loop_after_another(
+    retries: int, server: OpenAIServer
+) -> None:
+    model = ChatOpenAI(model="m", base_url=server.base_url, max_retries=retries)
+    assert [asyncio.run(areply(model)) for _ in range(4)] == ["Hello."] * 4
+
+
+async def test_models_of_an_event_loop_share_its_connections(server: OpenAIServer) -> None:
+    models = [ChatOpenAI(model="m", base_url=server.base_url) for _ in range(2)]
+    copies: list[Any] = [await aresolve_model(model) for model in [*models, "openai:m"]]
+    assert len({copy.root_async_client._client for copy in copies}) == 1
+
+
+async def test_an_async_client_of_the_owner_is_kept(server: OpenAIServer) -> None:
+    async with httpx.AsyncClient() as client:
+        model = ChatOpenAI(model="m", base_url=server.base_url, http_async_client=client)
+        assert await aresolve_model(model) is model
