@@ -46,14 +46,14 @@ def asked(question: str, resources: str = "") -> list[Section | None]:
 def passages(
     evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
 ) -> list[Section | None]:
-    """Return a section for each passage, numbered by its place among the evidence, from 1.
+    """Return a section for each passage; its id is p and its place among the evidence, from 1.
 
     Args:
         evidence: The evidence of the run.
         numbers: The numbers of the passages to show; by default all.
     """
     shown = range(1, len(evidence) + 1) if numbers is None else numbers
-    return [Section("passage", str(number), _titled(evidence[number - 1])) for number in shown]
+    return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in shown]
 
 
 def _titled(passage: Evidence) -> str:

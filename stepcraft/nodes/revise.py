@@ -48,7 +48,7 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and the parts, each with the passages found for it or cited by it."""
     instructions = settings.revise_instructions
     if isinstance(settings, RpgContext):
-        instructions = f"{instructions}\n{MARKS} A missing number alone is no reason for a change."
+        instructions = f"{instructions}\n{MARKS} A missing mark alone is no reason for a change."
     return prompt(instructions, _FORMAT, "changes", [*asked(state["question"]), *_material(state)])
 
 

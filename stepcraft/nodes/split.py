@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepcraft.nodes.state import Part
-from stepcraft.text.citations import with_marks_of
+from stepcraft.text.citations import without_marks
 from stepcraft.text.markdown import lines
 from stepcraft.text.thoughts import split_thoughts
 
@@ -36,7 +36,7 @@ def as_parts(texts: Sequence[str], *, model_queries: bool) -> list[Part]:
 
 def part_query(text: str) -> str:
     """Return what a part is looked up by: its words without marks of citations."""
-    return with_marks_of(text, ())[:LONGEST_QUERY]
+    return without_marks(text).strip()[:LONGEST_QUERY]
 
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:

@@ -1,128 +1,246 @@
-"""Citation marks such as [1], which name the passage that a sentence was written from."""
+r"""Marks such as [p3], by which a draft cites passages, and what is read as one.
+
+Prompts number passages p1, p2 and so on, and ask for marks that nothing else resembles. The
+notations of other products are read too, [3] only in a text that has no other mark. Nothing is read
+in code, LaTeX, URLs and links.
+"""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code_blocks, outside_code, replaced
+from stepcraft.text.markdown import code, outside_code
 from stepcraft.text.sentences import pieces
 
-_LABEL = r"\[\d{1,3}\]"
-_MARK = re.compile(
-    rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
-    r"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?"
-    r"(?P<numbers>[1-9]\d{0,2}(?:[ \t]*[,;\u2013-][ \t]*[1-9]\d{0,2})*+)[ \t]*\](?!\()"
-    rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
-    re.IGNORECASE | re.MULTILINE,
+_DISPLAY = (
+    r"(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$"
+    r"|(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]"
+    r"|\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\}"
 )
-"""A mark; also, without numbers, what is none: a link by a label, and its definition."""
+_INLINE = (
+    r"(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)"
+    r"|(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)"
+)
+_LINK = (
+    r"\[[^\[\]\n]*+\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++[\"'][^\n\"']*+[\"'])?+\)"
+    r"|(?<![\w+])[a-z][a-z+]{1,11}://(?:(?!(?<![=&?])(?:\[p\d{1,3}\]){1,9}+[.,;:!?)*_]*+(?![!-~]))[!-~])++"
+)
+"""A link, or a URL, which ends before a mark at its end."""
 
-
-def with_marks_of(text: str, numbers: Collection[int]) -> str:
-    """Return the text, stripped, with its citation marks in the form [1][2].
-
-    Marks of numbers that are not among `numbers` are dropped. Code stays as it is.
-    """
-    return renumbered(text, {number: number for number in numbers}).strip()
-
-
-def marks(text: str) -> set[int]:
-    """Return the numbers that a text cites outside of code."""
-    return {
-        number
-        for start, stop in outside_code(text)
-        for match in _MARK.finditer(text, start, stop)
-        for number in _cited(match)
-    }
-
-
-def _cited(match: re.Match[str]) -> list[int]:
-    """Return the numbers of a mark, those between the ends of a range included."""
-    parts = re.split("[,;]", match["numbers"] or "")
-    ends = [[*map(int, re.findall(r"\d+", part))] for part in parts if part]
-    return [number for each in ends for number in range(each[0], each[-1] + 1)]
-
-
+_P = r"p[ \t]?"
+_WORD = r"(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+"
+_MORE = (
+    rf"(?:[ \t]*+(?:[,;&\uff0c\uff1b\u3001\u2013-]|and\b)[ \t]*+(?:{_WORD})?+(?:{_P})?+\d{{1,3}})*+"
+)
+_MARK = (
+    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}(?:{_P})?+)\d{{1,3}}{_MORE}[ \t]*+\]|\[\^p?\d{{1,3}}\]"
+    rf"|[\u3010\uff3b][ \t]*+(?:{_P})?+\d{{1,3}}{_MORE}[ \t]*+(?:\u2020[^\u3011\n]{{0,99}}+)?+"
+    r"[\u3011\uff3d])"
+)
+_PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"
-_CLOSING = "\"'\u201d\u2019)*_"
-_BEHIND_STOP = re.compile(rf"([{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}})[ \t]{{0,3}}((?:{_LABEL})+)")
-_HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
-"""A heading, a rule, or the line below the head of a table."""
-_OPENING = re.compile(
-    rf"\s*+(?:(?:{_HEADING.pattern})[ \t]*+\n\s*+)*+(?:(?:[-*+>\u2022]|\d{{1,3}}[.)])[ \t]++)*+"
+_CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
+_BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
+
+
+def _tokens(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
+    """Match a run of marks in the group `run`; without it, what no mark is read in."""
+    return re.compile(
+        rf"(?<![ \t])(?P<before>[ \t]*+)(?:{_DISPLAY}|{_INLINE}|{_LINK}"
+        rf"|{before}(?P<run>{mark}(?:{_BETWEEN}{mark})*+){behind})",
+        re.IGNORECASE,
+    )
+
+
+_MARKS = _tokens(_MARK)
+_PLAIN_MARKS = _tokens(
+    _PLAIN,
+    # Behind a blank or a sentence's end; in "= [1]" it is a list.
+    before=rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
+    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])",
+    behind=r"(?!\[|[ \t]*+[=+\u222a])",
 )
-_SPACELESS = re.compile(f"[{CJK}]")
+_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
+_NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*(?:{_P})?(\d+))?", re.IGNORECASE)
+_DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
+"""The definition of a footnote or of a link: its label cites no passage."""
+
+HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
+"""A heading, a rule, or the line below the head of a table."""
+_LATEX = re.compile(f"(?P<display>{_DISPLAY})|{_INLINE}", re.IGNORECASE)
+_STOP = re.compile(rf"[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}\Z")
+_WINDOW = 12
+"""Characters before a mark in which a stop is looked for."""
 
 
-def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list[int]]]:
-    """Split a text into its sentences, without marks, each with the numbers that it cites.
+class _Mark(NamedTuple):
+    """A mark, with what stands between it and the mark before it."""
 
-    A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are
-    not among `numbers` are dropped. Joined, the sentences are the text without marks; a block of
-    code belongs to the sentence before it, and a heading to the one below it.
+    between: str
+    text: str
+    numbers: list[int]
+    """The numbers of the passages; none where the text defines what the mark refers to."""
+
+
+class _Run(NamedTuple):
+    """Marks that follow each other, with the blank before them."""
+
+    start: int
+    stop: int
+    before: str
+    marks: list[_Mark]
+
+
+def marks(text: str) -> list[int]:
+    """Return the numbers of the passages that a text cites, each once, in order."""
+    return _numbers(_runs(text))
+
+
+def without_marks(text: str) -> str:
+    """Return a text without its marks and the blanks before them."""
+    return _rewritten(text, 0, len(text), _runs(text), lambda _: "")
+
+
+def with_prompt_marks(text: str) -> str:
+    """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
+    return _rewritten(
+        text, 0, len(text), _runs(text), lambda numbers: "".join(f"[p{each}]" for each in numbers)
+    )
+
+
+def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
+    """Split a text into its sentences, each with the numbers that it cites.
+
+    A mark directly behind a sentence, or on the line after a formula, belongs to it. A block of
+    code and a displayed formula belong to the sentence that they stand in or follow, a heading to
+    the one below it.
+
+    Args:
+        text: The text. Joined, the sentences are the text with its marks in the form [1][2].
+        numbers: The new number of each passage; marks of other passages are dropped.
     """
-    text = with_marks_of(text, numbers)
-    split: list[tuple[str, list[int]]] = [("", [])]
+
+    def written(cited: Iterable[int]) -> str:
+        places = dict.fromkeys(numbers[each] for each in cited if each in numbers)
+        return "".join(f"[{place}]" for place in places)
+
+    runs = _runs(text)
+    ends = _sentence_ends(_as_prose(text, runs))
+    within = defaultdict[int, list[_Run]](list)
+    for run in runs:
+        within[bisect_right(ends, run.start)].append(run)
+    return [
+        (
+            _rewritten(text, start, stop, within[place], written),
+            [numbers[each] for each in _numbers(within[place]) if each in numbers],
+        )
+        for place, (start, stop) in enumerate(pairwise([0, *ends]))
+        if start < stop
+    ]
+
+
+def _runs(text: str) -> list[_Run]:
+    labels = set(_DEFINED.findall(text))
+    return _matches(text, _MARKS, labels) or _matches(text, _PLAIN_MARKS, labels)
+
+
+def _matches(text: str, pattern: re.Pattern[str], labels: set[str]) -> list[_Run]:
+    runs: list[_Run] = []
+    for start, stop in outside_code(text):
+        for match in pattern.finditer(text, start, stop):
+            cited = [
+                _Mark(between, mark, _cited(mark, labels))
+                for between, mark in _EACH.findall(match["run"] or "")
+            ]
+            if any(mark.numbers for mark in cited):
+                runs.append(_Run(match.start(), match.end(), match["before"], cited))
+    return runs
+
+
+def _cited(mark: str, labels: set[str]) -> list[int]:
+    if mark in labels:
+        return []
+    ends = _NUMBER.findall(mark.partition("\u2020")[0])
+    return [each for first, last in ends for each in range(int(first), int(last or first) + 1)]
+
+
+def _numbers(runs: Iterable[_Run]) -> list[int]:
+    return list(
+        dict.fromkeys(
+            filter(None, (each for run in runs for mark in run.marks for each in mark.numbers))
+        )
+    )
+
+
+def _rewritten(
+    text: str, start: int, stop: int, runs: Iterable[_Run], written: Callable[[list[int]], str]
+) -> str:
+    """Return a span of the text with other marks; one that is written as "" is dropped."""
+    parts: list[str] = []
+    for run in runs:
+        parts.append(text[start : run.start])
+        start = run.stop
+        kept = [
+            (mark.between, mark.text if not mark.numbers else written(mark.numbers))
+            for mark in run.marks
+        ]
+        kept = [(between, mark) for between, mark in kept if mark]
+        if kept:
+            parts += [run.before, kept[0][1], *("".join(each) for each in kept[1:])]
+        elif run.start == 0 or text[run.start - 1] == "\n":
+            while text.startswith((" ", "\t"), start):
+                start += 1
+    return "".join([*parts, text[start:stop]])
+
+
+def _as_prose(text: str, runs: Iterable[_Run]) -> str:
+    """Return a text of the same length, in which nothing but the ends of sentences looks like one.
+
+    Marks become blanks, and one behind a sentence changes places with its stop. Code and LaTeX have
+    no stops; a letter stands for blocks of both, since what goes on in lower case begins no
+    sentence.
+    """
+    shown = list(text)
+    formulas: set[int] = set()
     end = 0
-    for block in code_blocks(text):
-        split += _cited_in_prose(text[end : block.start])
-        before, cited = split.pop()
-        split.append((before + text[block.start : block.stop], cited))
-        end = block.stop
-    split += _cited_in_prose(text[end:])
-    joined: list[tuple[str, list[int]]] = []
-    for sentence, cited in split:
-        is_rest = not sentence.strip().strip("|")
-        if joined and (is_rest or _HEADING.fullmatch(joined[-1][0].strip())):
-            before, cited_before = joined.pop()
-            joined.append((before + sentence, list(dict.fromkeys([*cited_before, *cited]))))
-        elif sentence.strip():
-            joined.append((sentence, cited))
-    return joined
+    for start, stop in [*code(text), (len(text), len(text))]:
+        for match in _LATEX.finditer(text, end, start):
+            shown[match.start() : match.end()] = ("x" if match["display"] else "$") * len(match[0])
+            formulas |= {match.end()} if match["display"] else set()
+        is_block = "\n" in text[start:stop]
+        shown[start:stop] = ("x" if is_block else "$") * (stop - start)
+        formulas |= {stop} if is_block else set()
+        end = stop
+    for run in runs:
+        moved = _moved(text, run.start, formulas)
+        length = run.stop - run.start + len(moved)
+        shown[run.stop - length : run.stop] = " " * (length - len(moved[:1])) + moved[:1]
+    return "".join(shown)
 
 
-def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
-    moved = _BEHIND_STOP.sub(r" \2\1", text)
-    return [(renumbered(piece, {}), sorted(marks(piece))) for piece in pieces(moved) if piece]
+def _moved(text: str, start: int, formulas: Collection[int]) -> str:
+    """Return what ends the sentence before a mark: its stop, or line breaks behind a formula."""
+    window = text[max(0, start - _WINDOW) : start]
+    bare = window.rstrip()
+    if start - len(window) + len(bare) in formulas:
+        return window[len(bare) :]
+    stop = _STOP.search(window)
+    is_list_number = stop and window[: stop.start()].rpartition("\n")[2].strip().isdigit()
+    return stop[0] if stop and not is_list_number else ""
 
 
-def parts(sentence: str) -> tuple[str, str, str]:
-    """Split a sentence of `cited_sentences` into headings and bullet, words, and what follows."""
-    stop = next((block.start for block in code_blocks(sentence)), len(sentence))
-    opening = _OPENING.match(sentence, 0, stop)
-    start = opening.end() if opening else 0
-    words = sentence[start:stop].rstrip()
-    return sentence[:start], words, sentence[start + len(words) :]
-
-
-def with_marks(sentence: str, numbers: Iterable[int]) -> str:
-    """Return a sentence with marks of these numbers before its full stop, or at its end.
-
-    The marks of a sentence with a block of code stand before the block; a block alone has none.
-    Those of a row of a table stand in its last cell.
-    """
-    written = "".join(f"[{number}]" for number in numbers)
-    prose = sentence[: next((block.start for block in code_blocks(sentence)), len(sentence))]
-    bare = prose.rstrip()
-    if bare.endswith("|") and bare.lstrip().startswith("|"):  # the row of a table
-        bare = bare[:-1].rstrip()
-    if not written or not bare:
-        return sentence
-    unclosed = bare.rstrip(_CLOSING)
-    before = unclosed.rstrip(f"{_ENDS}:")
-    if before in {"", unclosed}:
-        before = bare
-    blank = "" if _SPACELESS.fullmatch(before[-1:]) else " "
-    return f"{before}{blank}{written}{sentence[len(before) :]}"
-
-
-def renumbered(text: str, numbers: Mapping[int, int]) -> str:
-    """Return a text with its marks renumbered; marks of other numbers are dropped."""
-
-    def mark(match: re.Match[str]) -> str:
-        if not match["numbers"]:
-            return match[0]
-        cited = dict.fromkeys(numbers[number] for number in _cited(match) if number in numbers)
-        return (match["before"] if cited else "") + "".join(f"[{number}]" for number in cited)
-
-    return replaced(text, _MARK, mark)
+def _sentence_ends(prose: str) -> list[int]:
+    ends: list[int] = []
+    end, is_complete = 0, False
+    for piece in pieces(prose):
+        words = piece.strip()
+        if words.strip("|"):
+            if is_complete:
+                ends.append(end)
+            is_complete = not HEADING.fullmatch(words)
+        end += len(piece)
+    return [*ends, end]

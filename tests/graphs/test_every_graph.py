@@ -32,7 +32,12 @@ from tests.sources import own
 
 REPLIES = {
     "rat": ["Haldruvin built it.", "PART 1\nADD: In 1873.", "NO CHANGE"],
-    "rpg": ["KIND: long\n- Oster", "It has arches [1].", "PART 1\nADD: Four of them.", "NO CHANGE"],
+    "rpg": [
+        "KIND: long\n- Oster",
+        "It has arches [p1].",
+        "PART 1\nADD: Four of them.",
+        "NO CHANGE",
+    ],
     "aag": [LOOK_UP, DRAFT, CHANGE, "NO CHANGE"],
 }
 
@@ -223,7 +228,7 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     ],
     "rpg": [
         (
-            [REPLIES["rpg"][0], "It [1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
+            [REPLIES["rpg"][0], "It [p1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
             {},
             {"query": "model"},
             [],
@@ -296,7 +301,7 @@ def test_bundled_procedures_of_another_trade_are_not_used() -> None:
 
 TURNS = {
     "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
-    "rpg": ["- Oster", "It has arches [1].", "NO CHANGE", "- mayor", "Quandt [1].", "NO CHANGE"],
+    "rpg": ["- Oster", "It has arches [p1].", "NO CHANGE", "- mayor", "Quandt [p1].", "NO CHANGE"],
 }
 
 

@@ -29,7 +29,11 @@ def asked(model: ScriptedModel, **context: Any) -> Any:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None:
-    replies = {"plan": [PLAN], "generate": ["It has arches [1]."], "revise": ["PART 1\nADD: More."]}
+    replies = {
+        "plan": [PLAN],
+        "generate": ["It has arches [p1]."],
+        "revise": ["PART 1\nADD: More."],
+    }
     model = ScriptedModel(replies)
     graph = build_rpg(model=model, sources=Shelf())
     result = graph.invoke(QUESTION, context=RpgContext(max_calls=most))
@@ -132,7 +136,7 @@ def test_passages_that_do_not_fit_are_left_out_and_the_others_stay_numbered() ->
     graph = build_rag(model=model, sources=shelf)
     result = graph.invoke(QUESTION, context=RagContext(max_input_tokens=700))
     prompt = model.calls[0].prompt
-    assert '<passage id="2">' in prompt
+    assert '<passage id="p2">' in prompt
     assert len(shown(prompt, "passage")) == 1
     assert "700" in str(result["warnings"])
 

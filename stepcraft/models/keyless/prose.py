@@ -5,7 +5,7 @@ import re
 from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
-from stepcraft.text.citations import with_marks_of
+from stepcraft.text.citations import without_marks
 from stepcraft.text.clean import stems, terms
 from stepcraft.text.sentences import sentences
 
@@ -71,7 +71,7 @@ def write(material: Material) -> str:
 def write_shortly(material: Material) -> str:
     """Write sentences of passages, and the one of them that fits best as the answer."""
     text = write(material)
-    plain = with_marks_of(text, ())
+    plain = without_marks(text)
     answer = best(stems(material.question), statements(plain), 1) or [plain]
     return f"{text}\n\nAnswer: {answer[0]}"
 
