@@ -7,109 +7,85 @@ in code, LaTeX, URLs and links.
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code, outside_code
+from stepcraft.text.markdown import code
 from stepcraft.text.sentences import pieces
-
-_DISPLAY = (
-    r"(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$"
-    r"|(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]"
-    r"|\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\}"
-)
-_INLINE = (
-    r"(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)"
-    r"|(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)"
-)
-_LINK = (
-    r"\[[^\[\]\n]*+\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++[\"'][^\n\"']*+[\"'])?+\)"
-    r"|(?<![\w+])[a-z][a-z+]{1,11}://(?:(?!(?<![=&?])(?:\[p\d{1,3}\]){1,9}+[.,;:!?)*_]*+(?![!-~]))[!-~])++"
-)
-"""A link, or a URL, which ends before a mark at its end."""
-
-_P = r"p[ \t]?"
-_WORD = r"(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+"
-_MORE = (
-    rf"(?:[ \t]*+(?:[,;&\uff0c\uff1b\u3001\u2013-]|and\b)[ \t]*+(?:{_WORD})?+(?:{_P})?+\d{{1,3}})*+"
-)
-_MARK = (
-    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}(?:{_P})?+)\d{{1,3}}{_MORE}[ \t]*+\]|\[\^p?\d{{1,3}}\]"
-    rf"|[\u3010\uff3b][ \t]*+(?:{_P})?+\d{{1,3}}{_MORE}[ \t]*+(?:\u2020[^\u3011\n]{{0,99}}+)?+"
-    r"[\u3011\uff3d])"
-)
-_PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
-_ENDS = f"{STOPS}{SPACELESS_STOPS}"
-_CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
-_BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
-
-
-def _tokens(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
-    """Match a run of marks in the group `run`; without it, what no mark is read in."""
-    return re.compile(
-        rf"(?<![ \t])(?P<before>[ \t]*+)(?:{_DISPLAY}|{_INLINE}|{_LINK}"
-        rf"|{before}(?P<run>{mark}(?:{_BETWEEN}{mark})*+){behind})",
-        re.IGNORECASE,
-    )
-
-
-_MARKS = _tokens(_MARK)
-_PLAIN_MARKS = _tokens(
-    _PLAIN,
-    # Behind a blank or a sentence's end; in "= [1]" it is a list.
-    before=rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
-    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])",
-    behind=r"(?!\[|[ \t]*+[=+\u222a])",
-)
-_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
-_NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*(?:{_P})?(\d+))?", re.IGNORECASE)
-_DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
-"""The definition of a footnote or of a link: its label cites no passage."""
 
 HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
 """A heading, a rule, or the line below the head of a table."""
-_LATEX = re.compile(f"(?P<display>{_DISPLAY})|{_INLINE}", re.IGNORECASE)
-_STOP = re.compile(rf"[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}\Z")
-_WINDOW = 12
-"""Characters before a mark in which a stop is looked for."""
+
+_BLOCK = "\u0238"
+"""Stands for each character of a block; a lower-case letter begins no sentence."""
+_LITERAL = re.compile(
+    r"""(?P<block>(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
+    |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
+    |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\})
+    |(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
+    |(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)
+    |\[[^\[\]\n]*+\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++["'][^\n"']*+["'])?+\)
+    |(?<![\w+])[a-z][a-z+]{1,11}://
+     (?:(?!(?:(?<![=&?])\[p\d{1,3}\]|[.,;:!?)*_"']){0,12}+(?![!-~]))[!-~])++""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""LaTeX, displayed (`block`) and in a line, links, and URLs up to the marks or stop behind them."""
+_DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
+_LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
+
+_P = r"(?:p[ \t]?)"
+_WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
+_AND = r"[ \t]*+(?:[,;&\uff0c\uff1b\u3001\u2013-]|and\b)[ \t]*+"
+_NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
+_MARK = (
+    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
+)
+_PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
+_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
+_NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*{_P}?(\d+))?", re.IGNORECASE)
+_ENDS = f"{STOPS}{SPACELESS_STOPS}"
+_CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
 
-class _Mark(NamedTuple):
-    """A mark, with what stands between it and the mark before it."""
+def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
+    """Match marks that follow each other (`run`), and the blank before them.
 
-    between: str
-    text: str
-    numbers: list[int]
-    """The numbers of the passages; none where the text defines what the mark refers to."""
+    `end` is the stop of the sentence that they follow, or the line breaks behind a block.
+    """
+    return re.compile(
+        rf"(?:(?P<end>(?<={_BLOCK})\s++|(?<!^\d)(?<!^\d\d)[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}+)"
+        rf"|(?<![ \t]))(?P<blank>[ \t]*+){before}(?P<run>{mark}(?:{_BETWEEN}{mark})*+){behind}",
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
-class _Run(NamedTuple):
-    """Marks that follow each other, with the blank before them."""
-
-    start: int
-    stop: int
-    before: str
-    marks: list[_Mark]
+_RUN = _run_of(_MARK)
+_PLAIN_RUN = _run_of(
+    _PLAIN,
+    # Behind a blank or the end of a sentence; "= [1]" is a list.
+    rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
+    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])",
+    r"(?!\[|[ \t]*+[=+\u222a])",
+)
 
 
 def marks(text: str) -> list[int]:
     """Return the numbers of the passages that a text cites, each once, in order."""
-    return _numbers(_runs(text))
+    return _numbers(_runs(_shown(text)))
 
 
 def without_marks(text: str) -> str:
     """Return a text without its marks and the blanks before them."""
-    return _rewritten(text, 0, len(text), _runs(text), lambda _: "")
+    return _rewritten(text, _runs(_shown(text)), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
     """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
-    return _rewritten(
-        text, 0, len(text), _runs(text), lambda numbers: "".join(f"[p{each}]" for each in numbers)
-    )
+    runs = _runs(_shown(text))
+    return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
 
 
 def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
@@ -125,122 +101,94 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     """
 
     def written(cited: Iterable[int]) -> str:
-        places = dict.fromkeys(numbers[each] for each in cited if each in numbers)
+        places = dict.fromkeys(numbers[number] for number in cited if number in numbers)
         return "".join(f"[{place}]" for place in places)
 
-    runs = _runs(text)
-    ends = _sentence_ends(_as_prose(text, runs))
-    within = defaultdict[int, list[_Run]](list)
+    shown = _shown(text)
+    runs = _runs(shown)
+    ends = _sentence_ends(shown, runs)
+    within: list[list[re.Match[str]]] = [[] for _ in ends]
     for run in runs:
-        within[bisect_right(ends, run.start)].append(run)
+        within[bisect_right(ends, run.start("run"))].append(run)
     return [
         (
-            _rewritten(text, start, stop, within[place], written),
-            [numbers[each] for each in _numbers(within[place]) if each in numbers],
+            _rewritten(text, runs_within, written, start, stop),
+            [numbers[number] for number in _numbers(runs_within) if number in numbers],
         )
-        for place, (start, stop) in enumerate(pairwise([0, *ends]))
-        if start < stop
+        for (start, stop), runs_within in zip(pairwise([0, *ends]), within, strict=True)
     ]
 
 
-def _runs(text: str) -> list[_Run]:
-    labels = set(_DEFINED.findall(text))
-    return _matches(text, _MARKS, labels) or _matches(text, _PLAIN_MARKS, labels)
+def _shown(text: str) -> str:
+    """Return a text of the same length without what only looks like a mark or a stop.
 
-
-def _matches(text: str, pattern: re.Pattern[str], labels: set[str]) -> list[_Run]:
-    runs: list[_Run] = []
-    for start, stop in outside_code(text):
-        for match in pattern.finditer(text, start, stop):
-            cited = [
-                _Mark(between, mark, _cited(mark, labels))
-                for between, mark in _EACH.findall(match["run"] or "")
-            ]
-            if any(mark.numbers for mark in cited):
-                runs.append(_Run(match.start(), match.end(), match["before"], cited))
-    return runs
-
-
-def _cited(mark: str, labels: set[str]) -> list[int]:
-    if mark in labels:
-        return []
-    ends = _NUMBER.findall(mark.partition("\u2020")[0])
-    return [each for first, last in ends for each in range(int(first), int(last or first) + 1)]
-
-
-def _numbers(runs: Iterable[_Run]) -> list[int]:
-    return list(
-        dict.fromkeys(
-            filter(None, (each for run in runs for mark in run.marks for each in mark.numbers))
-        )
-    )
-
-
-def _rewritten(
-    text: str, start: int, stop: int, runs: Iterable[_Run], written: Callable[[list[int]], str]
-) -> str:
-    """Return a span of the text with other marks; one that is written as "" is dropped."""
-    parts: list[str] = []
-    for run in runs:
-        parts.append(text[start : run.start])
-        start = run.stop
-        kept = [
-            (mark.between, mark.text if not mark.numbers else written(mark.numbers))
-            for mark in run.marks
-        ]
-        kept = [(between, mark) for between, mark in kept if mark]
-        if kept:
-            parts += [run.before, kept[0][1], *("".join(each) for each in kept[1:])]
-        elif run.start == 0 or text[run.start - 1] == "\n":
-            while text.startswith((" ", "\t"), start):
-                start += 1
-    return "".join([*parts, text[start:stop]])
-
-
-def _as_prose(text: str, runs: Iterable[_Run]) -> str:
-    """Return a text of the same length, in which nothing but the ends of sentences looks like one.
-
-    Marks become blanks, and one behind a sentence changes places with its stop. Code and LaTeX have
-    no stops; a letter stands for blocks of both, since what goes on in lower case begins no
-    sentence.
+    Other letters stand for code, LaTeX, links, URLs, and labels that the text defines.
     """
-    shown = list(text)
-    formulas: set[int] = set()
-    end = 0
-    for start, stop in [*code(text), (len(text), len(text))]:
-        for match in _LATEX.finditer(text, end, start):
-            shown[match.start() : match.end()] = ("x" if match["display"] else "$") * len(match[0])
-            formulas |= {match.end()} if match["display"] else set()
-        is_block = "\n" in text[start:stop]
-        shown[start:stop] = ("x" if is_block else "$") * (stop - start)
-        formulas |= {stop} if is_block else set()
-        end = stop
+    letters = list(text)
+    for start, stop in code(text):
+        letters[start:stop] = _other(text[start:stop], is_block="\n" in text[start:stop])
+    shown = _LITERAL.sub(
+        lambda match: _other(match[0], is_block=bool(match["block"])), "".join(letters)
+    )
+    defined = set(_DEFINED.findall(shown))
+    return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
+
+
+def _other(text: str, *, is_block: bool = False) -> str:
+    return (_BLOCK if is_block else "0") * len(text)
+
+
+def _runs(shown: str) -> list[re.Match[str]]:
+    return [*_RUN.finditer(shown)] or [*_PLAIN_RUN.finditer(shown)]
+
+
+def _sentence_ends(shown: str, runs: Iterable[re.Match[str]]) -> list[int]:
+    """Return where sentences end: one that marks follow ends behind them."""
+    prose: list[str] = []
+    position = 0
     for run in runs:
-        moved = _moved(text, run.start, formulas)
-        length = run.stop - run.start + len(moved)
-        shown[run.stop - length : run.stop] = " " * (length - len(moved[:1])) + moved[:1]
-    return "".join(shown)
-
-
-def _moved(text: str, start: int, formulas: Collection[int]) -> str:
-    """Return what ends the sentence before a mark: its stop, or line breaks behind a formula."""
-    window = text[max(0, start - _WINDOW) : start]
-    bare = window.rstrip()
-    if start - len(window) + len(bare) in formulas:
-        return window[len(bare) :]
-    stop = _STOP.search(window)
-    is_list_number = stop and window[: stop.start()].rpartition("\n")[2].strip().isdigit()
-    return stop[0] if stop and not is_list_number else ""
-
-
-def _sentence_ends(prose: str) -> list[int]:
+        stop = (run["end"] or "")[:1]
+        prose += [shown[position : run.start()], stop.rjust(len(run[0]))]
+        position = run.end()
     ends: list[int] = []
     end, is_complete = 0, False
-    for piece in pieces(prose):
+    for piece in pieces("".join([*prose, shown[position:]])):
         words = piece.strip()
         if words.strip("|"):
             if is_complete:
                 ends.append(end)
             is_complete = not HEADING.fullmatch(words)
         end += len(piece)
-    return [*ends, end]
+    return [*ends, end] if shown else []
+
+
+def _rewritten(
+    text: str,
+    runs: Iterable[re.Match[str]],
+    written: Callable[[list[int]], str],
+    start: int = 0,
+    stop: int | None = None,
+) -> str:
+    """Return a span of a text with other marks; one that is written as "" is dropped."""
+    parts: list[str] = []
+    for run in runs:
+        new = [(between, written(_cited(mark))) for between, mark in _EACH.findall(run["run"])]
+        kept = [each for each in new if each[1]]
+        begin = run.start("blank")
+        parts.append(text[start:begin])
+        start = run.end()
+        if kept:
+            parts += [run["blank"], kept[0][1], *map("".join, kept[1:])]
+        elif not text[begin - 1 : begin].strip():  # at the beginning of a line
+            start += text.startswith(" ", start)
+    return "".join([*parts, text[start:stop]])
+
+
+def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
+    cited = [_cited(mark) for run in runs for _, mark in _EACH.findall(run["run"])]
+    return list(dict.fromkeys(chain.from_iterable(cited)))
+
+
+def _cited(mark: str) -> list[int]:
+    ends = _NUMBER.findall(mark.partition("\u2020")[0])
+    return [each for first, last in ends for each in range(int(first) or 1, int(last or first) + 1)]
