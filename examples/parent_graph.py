@@ -11,10 +11,10 @@ from typing import Annotated, TypedDict
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
-from stepcraft import RpgContext, Usage, add_usage, add_warnings, build_rpg
+from stepcraft import Usage, add_usage, add_warnings, build_rpg
 
 TOPICS = ["add long-term memory to a chat agent", "stream the steps of an agent"]
-rpg = build_rpg(settings=RpgContext(citations="ids"))
+rpg = build_rpg()
 
 
 class Report(TypedDict, total=False):
@@ -31,7 +31,8 @@ class Report(TypedDict, total=False):
 def write_section(state: Report) -> Report:
     """Run RPG as a subgraph: streams, traces and interrupts reach into it."""
     result = rpg.invoke({"question": state["topic"]})
-    section = f"## {state['topic']}\n\n{result['answer']}"
+    sources = [f"[{n}] {each['title']}" for n, each in enumerate(result["evidence"], 1)]
+    section = "\n".join([f"## {state['topic']}\n", result["answer"], "", *sources])
     return {"sections": [section], "warnings": result["warnings"], "usage": result["usage"]}
 
 

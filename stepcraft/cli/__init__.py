@@ -150,15 +150,12 @@ def rat(
 def rpg(
     question: Question,
     kind: Annotated[str | None, Option(help="The form of the answer: auto, long or short.")] = None,
-    citations: Annotated[
-        str | None, Option(help='"inline" for numbers such as [1] in the answer, or "ids".')
-    ] = None,
     **options: Unpack[RunOptions],
 ) -> None:
     """Answer a question from sources, planned, and each sentence traced to its evidence."""
     from stepcraft.cli.run import run_graph
 
-    run_graph("rpg", question, options, {}, kind=kind, citations=citations)
+    run_graph("rpg", question, options, {}, kind=kind)
 
 
 @app.command()

@@ -29,8 +29,9 @@ write a last paragraph "Answer:" with the answer alone: a name, a number, a date
 sentence. Where the evidence is silent, answer from what you know."""
 
 MARKS = """\
-A statement keeps or gets the number of the passage that it rests on behind it, such as [2]; a
-statement that rests on none has no number."""
+Put the id of the passage that supports a statement behind it in square brackets, such as [p2], or
+[p2][p5] for two passages; keep the marks that are there. A statement that no passage supports has
+no mark."""
 
 
 class RpgContext(PartQuerySettings):
@@ -40,9 +41,6 @@ class RpgContext(PartQuerySettings):
     """The form of the answer: long, a short fact, or as the plan finds the question to ask for."""
     max_queries: int = in_nodes(8, "plan", ge=1, le=20)
     """Limit on the queries that are planned."""
-    citations: Literal["inline", "ids"] = in_nodes("inline", "trace")
-    """Whether the answer cites its evidence by numbers such as [1]; `sentences` names it in either
-    case."""
     plan_instructions: str = instructions("plan", PLAN_INSTRUCTIONS)
     long_instructions: str = instructions("generate", LONG_INSTRUCTIONS)
     short_instructions: str = instructions("generate", SHORT_INSTRUCTIONS)

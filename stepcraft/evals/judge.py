@@ -21,7 +21,7 @@ from stepcraft.llm.reply import Refused, answer_text, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
-from stepcraft.text.citations import cited_sentences
+from stepcraft.text.citations import cited_sentences, without_marks
 from stepcraft.text.clean import clean, tokens, unfenced
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section
@@ -117,7 +117,7 @@ def read_support(reply: str, count: int) -> list[int]:
 
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
-    """Return the sentences of an answer without bullets, with the numbers of the cited passages."""
+    """Return the sentences of an answer, bare, each with the numbers of the passages it cites."""
     evidence = output.get("evidence") or []
     if "sentences" in output:  # RPG says itself what each rests on
         pairs = [
@@ -126,8 +126,12 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
         ]
     else:
         answer = str(output.get("answer") or "")
-        pairs = cited_sentences(answer, range(1, len(evidence) + 1))
-    return [(bare, {*cited}) for text, cited in pairs if (bare := _BULLET.sub("", text.strip()))]
+        pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
+    return [
+        (bare, {*cited})
+        for text, cited in pairs
+        if (bare := _BULLET.sub("", without_marks(text).strip()))
+    ]
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:

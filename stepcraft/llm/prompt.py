@@ -46,7 +46,7 @@ def asked(question: str, resources: str = "") -> list[Section | None]:
 def passages(
     evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
 ) -> list[Section | None]:
-    """Return a section for each passage, numbered by its place among the evidence, from 1.
+    """Return a section for each passage; its id is p and its place among the evidence, from 1.
 
     Args:
         evidence: The evidence of the run.

@@ -42,7 +42,9 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     name. Of OpenAI's models, whose connections LangChain shares among all loops, it has copies with
     connections of its own, which are closed when it shuts down.
     """
-    if not isinstance(choice, str) and not _shares_connections(choice):
+    if not isinstance(choice, str | BaseChatModel):
+        return choice
+    if isinstance(choice, BaseChatModel) and not _shares_connections(choice):
         return choice
     loop = await _models_of_this_loop()
     if isinstance(choice, str):

@@ -7,7 +7,9 @@ from langchain_core.messages import BaseMessage
 from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.nodes.draft import no_draft, read_text, shown_passages
+from stepcraft.llm.reply import answer_text
+from stepcraft.nodes.draft import no_draft, shown_passages
+from stepcraft.text.citations import with_prompt_marks
 
 _FORMAT = "The answer and nothing else."
 
@@ -20,10 +22,19 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
     return prompt(f"{instructions}\n{MARKS}", _FORMAT, "short" if short else "answer", sections)
 
 
+def read_answer(reply: str, _state: Any, _settings: RpgContext) -> dict[str, Any]:
+    """Return the draft, which is the answer so far, with its marks as the prompt asks for them.
+
+    The check adds marks in that form, and [2] is a mark only where there are no others.
+    """
+    text = with_prompt_marks(answer_text(reply))
+    return {"draft": text, "answer": text}
+
+
 generate = ModelNode(
     "generate",
     ask_for_answer,
-    read_text,
+    read_answer,
     no_draft,
     started="Writing the answer from the evidence.",
     finished=lambda _state, update: f"Wrote {len(update['first_draft'].split()):,} words.",

@@ -21,7 +21,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.state import Check, Part, Verdict, passages_of
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
-from stepcraft.text.citations import marks, with_marks_of
+from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims, with_numbers, without_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
@@ -278,7 +278,7 @@ def _checks(
 
 
 def _check(said: _Said, state: Any, part: int, statement: str) -> Check:
-    text = with_marks_of(statement, ())
+    text = without_marks(statement)
     ids = [each["id"] for each in state["evidence"]]
     return Check(
         round=state["rounds"] + 1,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepcraft.nodes.state import Part
-from stepcraft.text.citations import with_marks_of
+from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
 from stepcraft.text.lists import read_steps
 from stepcraft.text.markdown import lines
@@ -54,7 +54,7 @@ def as_parts(
 
 def part_query(text: str) -> str:
     """Return what a part is looked up by: its words without marks of citations."""
-    return with_marks_of(text, ())[:LONGEST_QUERY]
+    return without_marks(text).strip()[:LONGEST_QUERY]
 
 
 def claim_queries(text: str, question: str) -> list[str]:

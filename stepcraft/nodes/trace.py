@@ -12,10 +12,23 @@ from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
-from stepcraft.text.citations import cited_sentences, with_marks
+from stepcraft.text.citations import cited_sentences, marks, without_marks
 from stepcraft.text.names import mentions, names_in
+from stepcraft.text.sentences import sentences
 
-_ANSWER = re.compile(r"(?:^|\n)[\s>*_#-]*answer[*_]*\s*:[*_]*\s*", re.IGNORECASE)
+_LABEL = r"""(?:(?:the|final|short|correct|finale|endgültige)[ \t]+){0,2}+
+(?:answer|antwort|antwoord|réponse|respuesta|resposta|risposta|ответ|(?:最终|最終)?(?:答案|回答)|答え|정답|답)
+(?:[ \t]+(?:finale?|corta|courte))?+"""
+_ANSWER = re.compile(
+    rf"""^(?:[ \t]*+[-*+>\#]+[ \t])*+[ \t]*+(?:
+    (?P<mark>[*_]{{1,3}}){_LABEL}(?:(?P=mark)\s*+[:\uff1a]|\s*+[:\uff1a](?P=mark))
+    |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+"""The label of an answer, which is emphasised, begins an emphasis (`open`), or is plain."""
+_EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
+"""Emphasis around a whole text; `__init__` is a name."""
+_FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 
 
 @described
@@ -33,55 +46,58 @@ class TracedSentence(TypedDict):
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     """Return the traced sentences, the answer with its final marks, and the cited passages.
 
-    The passages are in the order in which they are cited.
-    A short answer is what stands behind "Answer:"; its sentences are those by which it was found
-    out.
+    Marks are numbered from 1, and the passages ordered, as they are first cited. A short answer is
+    what stands behind "Answer:", without marks; its sentences are those by which it was found out.
     """
-    settings = resources.settings(state)
-    evidence: Sequence[Evidence] = state["evidence"]
-    sentences: list[TracedSentence] = [
-        _traced(text, [evidence[number - 1] for number in numbers], state["task"])
-        for text, numbers in cited_sentences(state["answer"], range(1, len(evidence) + 1))
+    text, evidence = state["answer"], state["evidence"]
+    cited = [number for number in marks(text) if number <= len(evidence)]
+    passages: list[Evidence] = [evidence[number - 1] for number in cited]
+    numbers = {number: place for place, number in enumerate(cited, 1)}
+    traced = [
+        _traced(sentence, [passages[place - 1] for place in places], state["task"])
+        for sentence, places in cited_sentences(text, numbers)
     ]
-    ids = list(dict.fromkeys(id_ for sentence in sentences for id_ in sentence["evidence"]))
-    by_id = {passage["id"]: passage for passage in evidence}
-    short = state["form"] == "short"
-    inline = settings.citations == "inline" and not short
-    if inline:
-        sentences = [
-            {
-                **each,
-                "text": with_marks(each["text"], [ids.index(id_) + 1 for id_ in each["evidence"]]),
-            }
-            for each in sentences
-        ]
-    text = "".join(each["text"] for each in sentences).strip()
-    supported = sum(each["supported"] for each in sentences)
+    supported = sum(each["supported"] for each in traced)
     emit(
         resources.graph,
         "trace",
-        f"{supported} of {counted(len(sentences), 'sentence')} rest on evidence.",
+        f"{supported} of {counted(len(traced), 'sentence')} rest on evidence.",
     )
+    short = state["kind"] == "short"
     return published(
         resources.graph,
         state,
         {
-            "answer": short_answer(text) if short else text,
-            "sentences": sentences,
-            "evidence": [by_id[id_] for id_ in ids],
+            "answer": short_answer(without_marks(text))
+            if short
+            else "".join(each["text"] for each in traced),
+            "sentences": traced,
+            "evidence": passages,
         },
     )
 
 
 def short_answer(text: str) -> str:
-    """Return what stands behind the last "Answer:" of a text, or else its last paragraph."""
-    *_, behind = _ANSWER.split(text)
-    return (
-        (behind if behind != text else text.rpartition("\n\n")[2])
-        .strip()
-        .strip("*_")
-        .removesuffix(".")
+    """Return what stands behind the last "Answer:" of a text, or else its last paragraph.
+
+    Emphasis around all of it goes, and the full stop, unless an abbreviation or several sentences
+    end with it.
+    """
+    labels = [*_ANSWER.finditer(text)]
+    answer = (
+        (labels[-1]["open"] or "") + text[labels[-1].end() :]
+        if labels
+        else text.rpartition("\n\n")[2]
     )
+    answer = _without_stop(answer.strip())
+    emphasis = _EMPHASIS.fullmatch(answer)
+    return _without_stop((emphasis[2] or emphasis[4]).strip()) if emphasis else answer
+
+
+def _without_stop(text: str) -> str:
+    # Behind the stop of an abbreviation no other sentence begins.
+    is_sentence = _FULL_STOP.search(text) and len(sentences(f"It {text} Xy")) == 2
+    return text[:-1] if is_sentence else text
 
 
 def _traced(text: str, cited: Sequence[Evidence], question: str) -> TracedSentence:

@@ -13,7 +13,7 @@ from stepcraft.progress import counted
 from stepcraft.report._costs import StepTime, bars, rows
 from stepcraft.report._sentences import cited_sentences
 from stepcraft.report.rendering import rendered, seconds
-from stepcraft.text.citations import renumbered
+from stepcraft.text.citations import without_marks
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import shortened, word_diff
 
@@ -120,7 +120,7 @@ def _title(graph: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    return renumbered(clean(text), {})
+    return without_marks(clean(text))
 
 
 def _change(revision: Revision, plain: Callable[[str], str]) -> dict[str, Any] | None:

@@ -1,14 +1,21 @@
 """The sentences of an RPG answer, each with what the passages that it cites have on it."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
 from stepcraft.evidence import Evidence
 from stepcraft.nodes.trace import TracedSentence
-from stepcraft.text.citations import parts, renumbered
+from stepcraft.text.citations import HEADING, without_marks
 from stepcraft.text.clean import STOP_WORDS, clean, stems
+from stepcraft.text.markdown import code_blocks
 from stepcraft.text.sentences import passage_sentences
+
+_OPENING = re.compile(
+    rf"\s*+(?:(?:{HEADING.pattern})[ \t]*+\n\s*+)*+(?:(?:[-*+>\u2022]|\d{{1,3}}[.)])[ \t]++)*+"
+)
+"""Headings, and the bullet of a list item."""
 
 
 class Quote(NamedTuple):
@@ -51,8 +58,17 @@ def cited_sentences(
 
     cited: list[CitedSentence] = []
     for sentence in sentences:
-        before, text, behind = parts(renumbered(clean(sentence["text"]), {}))
+        before, text, behind = _parts(without_marks(clean(sentence["text"])))
         places = sorted({numbers[id_] for id_ in sentence["evidence"] if id_ in numbers})
         quotes = [quote(number, stems(text) - STOP_WORDS) for number in places]
         cited.append(CitedSentence(before, text, behind, quotes, sentence["supported"]))
     return cited
+
+
+def _parts(sentence: str) -> tuple[str, str, str]:
+    """Split a sentence into headings and bullet, words, and the white space and code behind."""
+    stop = next((block.start for block in code_blocks(sentence)), len(sentence))
+    opening = _OPENING.match(sentence, 0, stop)
+    start = opening.end() if opening else 0
+    words = sentence[start:stop].rstrip()
+    return sentence[:start], words, sentence[start + len(words) :]

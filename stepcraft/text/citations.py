@@ -1,128 +1,194 @@
-"""Citation marks such as [1], which name the passage that a sentence was written from."""
+r"""Marks such as [p3], by which a draft cites passages, and what is read as one.
+
+Prompts number passages p1, p2 and so on, and ask for marks that nothing else resembles. The
+notations of other products are read too, [3] only in a text that has no other mark. Nothing is read
+in code, LaTeX, URLs and links.
+"""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code_blocks, outside_code, replaced
+from stepcraft.text.markdown import code
 from stepcraft.text.sentences import pieces
 
-_LABEL = r"\[\d{1,3}\]"
-_MARK = re.compile(
-    rf"^[ ]{{0,3}}{_LABEL}:[ \t]*+\S++[ \t]*+(?:[\"'(][^\n]*+)?$"
-    r"|(?P<before>(?<![ \t])[ \t]*+)(?<!`\])\[[ \t]*(?:(?:evidence|passage|source)s?[ \t]*)?"
-    r"(?P<numbers>[1-9]\d{0,2}(?:[ \t]*[,;\u2013-][ \t]*[1-9]\d{0,2})*+)[ \t]*\](?!\()"
-    rf"|\[[^\w\[\]\n]*+[^\W\d_][^\[\]\n]*+\]{_LABEL}",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A mark; also, without numbers, what is none: a link by a label, and its definition."""
-
-
-def with_marks_of(text: str, numbers: Collection[int]) -> str:
-    """Return the text, stripped, with its citation marks in the form [1][2].
-
-    Marks of numbers that are not among `numbers` are dropped. Code stays as it is.
-    """
-    return renumbered(text, {number: number for number in numbers}).strip()
-
-
-def marks(text: str) -> set[int]:
-    """Return the numbers that a text cites outside of code."""
-    return {
-        number
-        for start, stop in outside_code(text)
-        for match in _MARK.finditer(text, start, stop)
-        for number in _cited(match)
-    }
-
-
-def _cited(match: re.Match[str]) -> list[int]:
-    """Return the numbers of a mark, those between the ends of a range included."""
-    parts = re.split("[,;]", match["numbers"] or "")
-    ends = [[*map(int, re.findall(r"\d+", part))] for part in parts if part]
-    return [number for each in ends for number in range(each[0], each[-1] + 1)]
-
-
-_ENDS = f"{STOPS}{SPACELESS_STOPS}"
-_CLOSING = "\"'\u201d\u2019)*_"
-_BEHIND_STOP = re.compile(rf"([{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}})[ \t]{{0,3}}((?:{_LABEL})+)")
-_HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
+HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
 """A heading, a rule, or the line below the head of a table."""
-_OPENING = re.compile(
-    rf"\s*+(?:(?:{_HEADING.pattern})[ \t]*+\n\s*+)*+(?:(?:[-*+>\u2022]|\d{{1,3}}[.)])[ \t]++)*+"
+
+_BLOCK = "\u0238"
+"""Stands for each character of a block; a lower-case letter begins no sentence."""
+_LITERAL = re.compile(
+    r"""(?P<block>(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
+    |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
+    |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\})
+    |(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
+    |(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)
+    |\[[^\[\]\n]*+\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++["'][^\n"']*+["'])?+\)
+    |(?<![\w+])[a-z][a-z+]{1,11}://
+     (?:(?!(?:(?<![=&?])\[p\d{1,3}\]|[.,;:!?)*_"']){0,12}+(?![!-~]))[!-~])++""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_SPACELESS = re.compile(f"[{CJK}]")
+"""LaTeX, displayed (`block`) and in a line, links, and URLs up to the marks or stop behind them."""
+_DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
+_LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
+
+_P = r"(?:p[ \t]?)"
+_WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
+_AND = r"[ \t]*+(?:[,;&\uff0c\uff1b\u3001\u2013-]|and\b)[ \t]*+"
+_NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
+_MARK = (
+    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
+)
+_PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
+_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
+_NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*{_P}?(\d+))?", re.IGNORECASE)
+_ENDS = f"{STOPS}{SPACELESS_STOPS}"
+_CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
 
-def cited_sentences(text: str, numbers: Collection[int]) -> list[tuple[str, list[int]]]:
-    """Split a text into its sentences, without marks, each with the numbers that it cites.
+def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
+    """Match marks that follow each other (`run`), and the blank before them.
 
-    A mark belongs to the sentence that it stands in, or directly behind. Marks of numbers that are
-    not among `numbers` are dropped. Joined, the sentences are the text without marks; a block of
-    code belongs to the sentence before it, and a heading to the one below it.
+    `end` is the stop of the sentence that they follow, or the line breaks behind a block.
     """
-    text = with_marks_of(text, numbers)
-    split: list[tuple[str, list[int]]] = [("", [])]
-    end = 0
-    for block in code_blocks(text):
-        split += _cited_in_prose(text[end : block.start])
-        before, cited = split.pop()
-        split.append((before + text[block.start : block.stop], cited))
-        end = block.stop
-    split += _cited_in_prose(text[end:])
-    joined: list[tuple[str, list[int]]] = []
-    for sentence, cited in split:
-        is_rest = not sentence.strip().strip("|")
-        if joined and (is_rest or _HEADING.fullmatch(joined[-1][0].strip())):
-            before, cited_before = joined.pop()
-            joined.append((before + sentence, list(dict.fromkeys([*cited_before, *cited]))))
-        elif sentence.strip():
-            joined.append((sentence, cited))
-    return joined
+    return re.compile(
+        rf"(?:(?P<end>(?<={_BLOCK})\s++|(?<!^\d)(?<!^\d\d)[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}+)"
+        rf"|(?<![ \t]))(?P<blank>[ \t]*+){before}(?P<run>{mark}(?:{_BETWEEN}{mark})*+){behind}",
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
-def _cited_in_prose(text: str) -> list[tuple[str, list[int]]]:
-    moved = _BEHIND_STOP.sub(r" \2\1", text)
-    return [(renumbered(piece, {}), sorted(marks(piece))) for piece in pieces(moved) if piece]
+_RUN = _run_of(_MARK)
+_PLAIN_RUN = _run_of(
+    _PLAIN,
+    # Behind a blank or the end of a sentence; "= [1]" is a list.
+    rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
+    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])",
+    r"(?!\[|[ \t]*+[=+\u222a])",
+)
 
 
-def parts(sentence: str) -> tuple[str, str, str]:
-    """Split a sentence of `cited_sentences` into headings and bullet, words, and what follows."""
-    stop = next((block.start for block in code_blocks(sentence)), len(sentence))
-    opening = _OPENING.match(sentence, 0, stop)
-    start = opening.end() if opening else 0
-    words = sentence[start:stop].rstrip()
-    return sentence[:start], words, sentence[start + len(words) :]
+def marks(text: str) -> list[int]:
+    """Return the numbers of the passages that a text cites, each once, in order."""
+    return _numbers(_runs(_shown(text)))
 
 
-def with_marks(sentence: str, numbers: Iterable[int]) -> str:
-    """Return a sentence with marks of these numbers before its full stop, or at its end.
+def without_marks(text: str) -> str:
+    """Return a text without its marks and the blanks before them."""
+    return _rewritten(text, _runs(_shown(text)), lambda _: "")
 
-    The marks of a sentence with a block of code stand before the block; a block alone has none.
-    Those of a row of a table stand in its last cell.
+
+def with_prompt_marks(text: str) -> str:
+    """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
+    runs = _runs(_shown(text))
+    return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
+
+
+def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
+    """Split a text into its sentences, each with the numbers that it cites.
+
+    A mark directly behind a sentence, or on the line after a formula, belongs to it. A block of
+    code and a displayed formula belong to the sentence that they stand in or follow, a heading to
+    the one below it.
+
+    Args:
+        text: The text. Joined, the sentences are the text with its marks in the form [1][2].
+        numbers: The new number of each passage; marks of other passages are dropped.
     """
-    written = "".join(f"[{number}]" for number in numbers)
-    prose = sentence[: next((block.start for block in code_blocks(sentence)), len(sentence))]
-    bare = prose.rstrip()
-    if bare.endswith("|") and bare.lstrip().startswith("|"):  # the row of a table
-        bare = bare[:-1].rstrip()
-    if not written or not bare:
-        return sentence
-    unclosed = bare.rstrip(_CLOSING)
-    before = unclosed.rstrip(f"{_ENDS}:")
-    if before in {"", unclosed}:
-        before = bare
-    blank = "" if _SPACELESS.fullmatch(before[-1:]) else " "
-    return f"{before}{blank}{written}{sentence[len(before) :]}"
+
+    def written(cited: Iterable[int]) -> str:
+        places = dict.fromkeys(numbers[number] for number in cited if number in numbers)
+        return "".join(f"[{place}]" for place in places)
+
+    shown = _shown(text)
+    runs = _runs(shown)
+    ends = _sentence_ends(shown, runs)
+    within: list[list[re.Match[str]]] = [[] for _ in ends]
+    for run in runs:
+        within[bisect_right(ends, run.start("run"))].append(run)
+    return [
+        (
+            _rewritten(text, runs_within, written, start, stop),
+            [numbers[number] for number in _numbers(runs_within) if number in numbers],
+        )
+        for (start, stop), runs_within in zip(pairwise([0, *ends]), within, strict=True)
+    ]
 
 
-def renumbered(text: str, numbers: Mapping[int, int]) -> str:
-    """Return a text with its marks renumbered; marks of other numbers are dropped."""
+def _shown(text: str) -> str:
+    """Return a text of the same length without what only looks like a mark or a stop.
 
-    def mark(match: re.Match[str]) -> str:
-        if not match["numbers"]:
-            return match[0]
-        cited = dict.fromkeys(numbers[number] for number in _cited(match) if number in numbers)
-        return (match["before"] if cited else "") + "".join(f"[{number}]" for number in cited)
+    Other letters stand for code, LaTeX, links, URLs, and labels that the text defines.
+    """
+    letters = list(text)
+    for start, stop in code(text):
+        letters[start:stop] = _other(text[start:stop], is_block="\n" in text[start:stop])
+    shown = _LITERAL.sub(
+        lambda match: _other(match[0], is_block=bool(match["block"])), "".join(letters)
+    )
+    defined = set(_DEFINED.findall(shown))
+    return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
 
-    return replaced(text, _MARK, mark)
+
+def _other(text: str, *, is_block: bool = False) -> str:
+    return (_BLOCK if is_block else "0") * len(text)
+
+
+def _runs(shown: str) -> list[re.Match[str]]:
+    return [*_RUN.finditer(shown)] or [*_PLAIN_RUN.finditer(shown)]
+
+
+def _sentence_ends(shown: str, runs: Iterable[re.Match[str]]) -> list[int]:
+    """Return where sentences end: one that marks follow ends behind them."""
+    prose: list[str] = []
+    position = 0
+    for run in runs:
+        stop = (run["end"] or "")[:1]
+        prose += [shown[position : run.start()], stop.rjust(len(run[0]))]
+        position = run.end()
+    ends: list[int] = []
+    end, is_complete = 0, False
+    for piece in pieces("".join([*prose, shown[position:]])):
+        words = piece.strip()
+        if words.strip("|"):
+            if is_complete:
+                ends.append(end)
+            is_complete = not HEADING.fullmatch(words)
+        end += len(piece)
+    return [*ends, end] if shown else []
+
+
+def _rewritten(
+    text: str,
+    runs: Iterable[re.Match[str]],
+    written: Callable[[list[int]], str],
+    start: int = 0,
+    stop: int | None = None,
+) -> str:
+    """Return a span of a text with other marks; one that is written as "" is dropped."""
+    parts: list[str] = []
+    for run in runs:
+        new = [(between, written(_cited(mark))) for between, mark in _EACH.findall(run["run"])]
+        kept = [each for each in new if each[1]]
+        begin = run.start("blank")
+        parts.append(text[start:begin])
+        start = run.end()
+        if kept:
+            parts += [run["blank"], kept[0][1], *map("".join, kept[1:])]
+        elif not text[begin - 1 : begin].strip():  # at the beginning of a line
+            start += text.startswith(" ", start)
+    return "".join([*parts, text[start:stop]])
+
+
+def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
+    cited = [_cited(mark) for run in runs for _, mark in _EACH.findall(run["run"])]
+    return list(dict.fromkeys(chain.from_iterable(cited)))
+
+
+def _cited(mark: str) -> list[int]:
+    ends = _NUMBER.findall(mark.partition("\u2020")[0])
+    return [each for first, last in ends for each in range(int(first) or 1, int(last or first) + 1)]

@@ -2,7 +2,7 @@
 
 The rules are CommonMark's, with what replies of chat models need in addition: a fence may be
 indented to any depth, since list items nest, and a closing fence may be followed by `]]` or by
-citation marks such as `[1]`.
+citation marks such as `[p1]`.
 """
 
 import re
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$", re.MULTILINE)
-_AFTER_CLOSING = re.compile(r"(?:\]\]|\[[^\[\]]{1,40}\]|\s)*")
+_AFTER_CLOSING = re.compile(
+    r"(?:\]\]|[\[\u3010\uff3b][^\[\]\u3011\uff3d]{1,40}[\]\u3011\uff3d]|\s)*"
+)
 """Brackets that belong to the prose."""
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")

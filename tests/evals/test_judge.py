@@ -133,7 +133,7 @@ def test_an_answer_cannot_open_or_close_a_section(tmp_path: Path, text: str) -> 
     names = [[(part.name, part.id) for part in parse(call.prompt)] for call in (vote, support)]
     assert names == [
         [("reply_format", "pairwise"), ("question", ""), ("answer", "A"), ("answer", "B")],
-        [("reply_format", "support"), ("question", ""), ("passage", "1"), ("answer", "")],
+        [("reply_format", "support"), ("question", ""), ("passage", "p1"), ("answer", "")],
     ]
     assert Section("answer", "B", "rag") in parse(vote.prompt)
 
@@ -251,8 +251,8 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
     assert reading.kwargs["temperature"] == 0
     assert shown(reading.prompt) == {
         ("question", ""): "Question 0?",
-        ("passage", "1"): "Stari Most\nThe bridge has one arch.",
-        ("passage", "2"): "Mostar lies on the Neretva.",
+        ("passage", "p1"): "Stari Most\nThe bridge has one arch.",
+        ("passage", "p2"): "Mostar lies on the Neretva.",
         ("answer", ""): (
             "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely."
         ),

@@ -111,7 +111,7 @@ def test_passages_that_are_cited_are_shown_before_others(
     model = saying("NONE")
     summary = judged(tmp_path, model, passage_tokens=300)
     [call] = model.calls
-    assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["1", "2"]
+    assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["p1", "p2"]
     row = "| scripted:judge | rag | 1.000 (0.207–1.000) | 1 | 0 | 0 | 1 |"
     assert row in markdown(summary)
 

@@ -34,7 +34,7 @@ REPLIES = {
     "rat": ["Haldruvin built it.", block(1, new="In 1873."), "NO CHANGE"],
     "rpg": [
         "KIND: long\n- Oster",
-        "It has arches [1].",
+        "It has arches [p1].",
         block(1, new="Four of them."),
         "NO CHANGE",
     ],
@@ -234,7 +234,7 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     ],
     "rpg": [
         (
-            [REPLIES["rpg"][0], "It [1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
+            [REPLIES["rpg"][0], "It [p1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
             {},
             {"query": "model"},
             [],
@@ -319,7 +319,7 @@ def test_bundled_procedures_of_another_trade_are_not_used() -> None:
 
 TURNS = {
     "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
-    "rpg": ["- Oster", "It has arches [1].", "NO CHANGE", "- mayor", "Quandt [1].", "NO CHANGE"],
+    "rpg": ["- Oster", "It has arches [p1].", "NO CHANGE", "- mayor", "Quandt [p1].", "NO CHANGE"],
 }
 
 

@@ -13,8 +13,8 @@ from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
-LONG = "Haldruvin built it in 1873 [3]. It is a fine bridge. The mayor was Ilse Quandt [2]."
-"""The question finds the bridge [1] and the mayor [2], the plan the builder [3]."""
+LONG = "Haldruvin built it in 1873 [p3]. It is a fine bridge. The mayor was Ilse Quandt [p2]."
+"""The question finds the bridge [p1] and the mayor [p2], the plan the builder [p3]."""
 
 
 def run(*replies: Any, given: Any = None, **context: Any) -> tuple[Any, ScriptedModel, Shelf]:
@@ -34,17 +34,16 @@ def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
 
 
 def test_marks_are_numbered_by_first_use_and_point_to_the_cited_evidence() -> None:
-    result, _, _ = run(PLAN, "The mayor was Ilse Quandt [2]. Haldruvin built it [3].", "NO CHANGE")
+    result, _, _ = run(
+        PLAN, "The mayor was Ilse Quandt [p2]. Haldruvin built it [p3].", "NO CHANGE"
+    )
     assert result["answer"] == "The mayor was Ilse Quandt [1]. Haldruvin built it [2]."
     cited = [each["evidence"] for each in result["sentences"]]
     assert cited == [[each] for each in ids(result)]
-    plain, _, _ = run(PLAN, "The mayor was Ilse Quandt [2].", "NO CHANGE", citations="ids")
-    assert plain["answer"] == "The mayor was Ilse Quandt."
-    assert len(plain["sentences"][0]["evidence"]) == 1
 
 
 def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
-    change = block(1, "in 1873 [3]", "in 1873 with four arches [1]")
+    change = block(1, "in 1873 [p3]", "in 1873 with four arches [p1]")
     result, model, _ = run(PLAN, LONG, change, "NO CHANGE")
     assert model.nodes == ["plan", "generate", "revise", "revise"]
     first = parse(model.calls[2].prompt)
@@ -56,10 +55,57 @@ def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
 
 
 def test_a_part_stands_above_what_it_cites_and_a_fence_is_one_part() -> None:
-    text = "She governed then [2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
+    text = "She governed then [p2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
     _, model, _ = run(PLAN, text, "NO CHANGE")
     assert shown(model.calls[2].prompt, "part") == [text]
     assert shown(model.calls[2].prompt, "passage")[0] == "The mayor in 1873 was Ilse Quandt."
+
+
+def test_marks_stay_where_they_stand_and_others_go() -> None:
+    draft = (
+        "By [p2], it was in 1873:\n\n$$x \\in [1, 2]$$ [p3]\n\nSorting [3, 1] gives [1, 3] [p9]."
+    )
+    result, _, _ = run(PLAN, draft, "NO CHANGE")
+    assert result["answer"] == (
+        "By [1], it was in 1873:\n\n$$x \\in [1, 2]$$ [2]\n\nSorting [3, 1] gives [1, 3]."
+    )
+    assert "".join(each["text"] for each in result["sentences"]) == result["answer"]
+    assert [len(each["evidence"]) for each in result["sentences"]] == [2, 0]
+
+
+def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> None:
+    change = block(1, new="It has four arches [p1].")
+    result, _, _ = run(PLAN, "The mayor was Ilse Quandt [2].", change, "NO CHANGE")
+    assert result["first_draft"] == "The mayor was Ilse Quandt [p2]."
+    assert "Quandt [1]." in result["answer"]
+    assert "arches [2]." in result["answer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Answer: Washington, D.C.", "Washington, D.C."),
+        ("**Answer: Washington, D.C.**", "Washington, D.C."),
+        ("Answer: __init__ [p3]", "__init__"),
+        ("It was Acme.\n\n**Answer**: Acme Inc.", "Acme Inc."),
+        ("Final answer: 1889.", "1889"),
+        ("**Final answer:** **42.**", "42"),
+        ("Answer:**1889**", "1889"),
+        ("- Answer: No.", "No"),
+        ("Answer: **A** and **B**", "**A** and **B**"),
+        ("Answer: J. R. R. Tolkien.", "J. R. R. Tolkien"),
+        ("Answer: It fell. Then it rose.", "It fell. Then it rose."),
+        ("Answer: 1888\nAnswer: 1889", "1889"),
+        ("\u7b54\u6848\uff1a1889\u5e74\u3002", "1889\u5e74"),
+        ("Antwort: 3.14.", "3.14"),
+        ("R\u00e9ponse : Paris", "Paris"),
+        ("Respuesta\uff1a *Il Duomo*", "Il Duomo"),
+        ("It is known.\n\nHaldruvin.", "Haldruvin"),
+    ],
+)
+def test_the_forms_of_a_short_answer(text: str, answer: str) -> None:
+    result, _, _ = run("KIND: short\n- Oster", text, "NO CHANGE")
+    assert result["answer"] == answer
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
@@ -68,7 +114,7 @@ def test_no_more_is_looked_up_than_the_settings_allow() -> None:
 
 
 def test_a_short_answer_is_the_answer_and_nothing_else() -> None:
-    short = "Haldruvin built the Oster bridge in 1873 [3].\n\nAnswer: Haldruvin."
+    short = "Haldruvin built the Oster bridge in 1873 [p3].\n\nAnswer: Haldruvin."
     result, model, _ = run("KIND: short\n- works of Haldruvin", short, "NO CHANGE")
     assert (result["answer"], result["form"], ids(result)) == ("Haldruvin", "short", ["Haldruvin"])
     assert "Answer:" in model.calls[1].prompt
@@ -84,7 +130,7 @@ def test_the_kind_that_is_asked_for_is_not_planned(given: Any, context: Any) -> 
 
 
 def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
-    result, _, _ = run(PLAN, "Call `bridge.build()` [3]. Haldruvin built it [3].", "NO CHANGE")
+    result, _, _ = run(PLAN, "Call `bridge.build()` [p3]. Haldruvin built it [p3].", "NO CHANGE")
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
@@ -96,7 +142,7 @@ def test_a_plan_that_fails_leaves_the_question() -> None:
 
 
 def test_a_second_turn_has_its_own_evidence() -> None:
-    second = ["KIND: long\n- mayor", "Ilse Quandt [1].", "NO CHANGE"]
+    second = ["KIND: long\n- mayor", "Ilse Quandt [p1].", "NO CHANGE"]
     model = ScriptedModel([PLAN, LONG, "NO CHANGE", *second])
     graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
     graph.invoke(QUESTION, THREAD)

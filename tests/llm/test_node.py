@@ -40,7 +40,7 @@ def asked(model: ScriptedModel, **context: Any) -> Any:
 def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None:
     replies = {
         "plan": [PLAN],
-        "generate": ["It has arches [1]."],
+        "generate": ["It has arches [p1]."],
         "revise": [block(1, new="More.")],
     }
     model = ScriptedModel(replies)

@@ -194,10 +194,10 @@ REJECTED = cooking(reason="Salt the\nsoup.", resources="", parts=[{"text": "Boil
         (draft_steps, cooking(), AagContext(), "Boil leeks and potatoes in the stock."),
         (plan, state(), RpgContext(), "'kind': 'short'"),
         (look_up, cooking(), AagContext(), "'cook a creamy leek soup with cream'"),
-        (generate, state(kind="long"), RpgContext(), "2004 [1]."),
+        (generate, state(kind="long"), RpgContext(), "2004 [p1]."),
         (generate, state(kind="short"), RpgContext(), f"Answer: {REBUILT}"),
         (revise, state(), RatContext(), f"'new': '{REBUILT}'"),
-        (revise, state(), RpgContext(), "in 2004 [1]."),
+        (revise, state(), RpgContext(), "in 2004 [p1]."),
         (critic, cooking(parts=CRITICISED), AagContext(), f"'new': '{CREAM.steps[1]}'"),
         (critic, REJECTED, AagContext(), "'new': 'Salt the soup.'"),
         (answer, state(), DirectContext(), REBUILT),
@@ -377,7 +377,7 @@ def test_odd_messages_get_a_reply(messages: list[BaseMessage]) -> None:
 
 def test_a_prompt_of_no_known_form_gets_the_first_sentences() -> None:
     text = "One. Two. Three. Four."
-    assert reply_to("verse", Section("passage", "1", text)) == "One. Two. Three."
+    assert reply_to("verse", Section("passage", "p1", text)) == "One. Two. Three."
     assert ExtractiveModel().invoke([HumanMessage(text)]).text == "One. Two. Three."
 
 

@@ -148,7 +148,7 @@ def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any
         ],
         queries=["who built the bridge", "when the bridge fell"],
         kind="long",
-        draft="Mimar Haldruvin built it [1].",
+        draft="Mimar Haldruvin built it [p1].",
         revisions=[],
         evidence=EVIDENCE,
         warnings=[],

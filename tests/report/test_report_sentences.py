@@ -90,8 +90,8 @@ def test_no_word_of_the_answer_is_lost() -> None:
 
 def test_changes_are_shown_without_the_numbers_that_the_answer_does_not_use() -> None:
     revision = {"round": 1, "part": 1, "evidence": ["p1", "gone"]}
-    changed = {**revision, "before": "In 1565 [7].", "after": "In 1566 [8]."}
-    cited = {**revision, "before": "In 1565 [7].", "after": "In 1565 [8]."}
+    changed = {**revision, "before": "In 1565 [p7].", "after": "In 1566 [p8]."}
+    cited = {**revision, "before": "In 1565 [p7].", "after": "In 1565 [p8]."}
     seen = read(rpg(revisions=[changed, cited]))
     assert (seen.texts("del"), seen.texts("ins")) == (["1565"], ["1566"])
     assert seen.texts("article") == [

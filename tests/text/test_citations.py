@@ -1,119 +1,165 @@
-"""Marks like [1]: those that cite something stay, in one form; the others go without a trace."""
+r"""Marks such as [p3]: what is read as one, where the sentences that cite end, what stays as it is."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.citations import cited_sentences, marks, parts, with_marks, with_marks_of
+from stepcraft.text.citations import cited_sentences, marks, with_prompt_marks, without_marks
+
+SAME = {number: number for number in range(1, 10)}
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "cited"),
     [
-        ("It was built [1].", "It was built [1]."),
-        ("It was built [1][2].", "It was built [1][2]."),
-        ("It was built [1, 2].", "It was built [1][2]."),
-        ("It was built [1; 3].", "It was built [1]."),
-        ("It was built [1-2].", "It was built [1][2]."),
-        ("It was built [1\u20134].", "It was built [1][2]."),
-        ("It was built [Evidence 2].", "It was built [2]."),
-        ("It was built [7].", "It was built."),
-        ("It was built [7], and fell [2].", "It was built, and fell [2]."),
-        ("It was built [0].", "It was built [0]."),
-        ("The list is items[0] in code [1].", "The list is items[0] in code [1]."),
-        ("It lies in [0, 1] and [0-2] [1].", "It lies in [0, 1] and [0-2] [1]."),
-        ("See [the docs][9] and [`f()`][8] [1].", "See [the docs][9] and [`f()`][8] [1]."),
-        ("See [Evidence 2][1] and [...][2].", "See [2][1] and [...][2]."),
+        ("It was built [p1].", [1]),
+        ("It was built[p3][p1], and fell [p2].", [3, 1, 2]),
+        ("It was built [p1, p3; P2] [p 4].", [1, 3, 2, 4]),
+        ("It was built [p1-p3] and fell [p5\u20136].", [1, 2, 3, 5, 6]),
+        ("It [p1]: [p2](https://example.org), ![p3](x.png) and [the docs](x [p4])", [1, 4]),
         (
-            "It was built[2] [7].\n\n[9]: https://example.org 'Docs'",
-            "It was built[2].\n\n[9]: https://example.org 'Docs'",
+            "\u6865\u5efa\u4e8e1566\u5e74\u30101\u3011\u3002\u3010p3\u3011\u30102\u2020L3-L8\u3011",
+            [1, 3, 2],
         ),
-        ("[9]: so it is said.", ": so it is said."),
-        ("[1] says so.", "[1] says so."),
-        ("[9] says so.", "says so."),
-        ("See [2](https://example.org).", "See [2](https://example.org)."),
-        ("Call `list[7]` [1].", "Call `list[7]` [1]."),
-        ("```\nx = y[9]\n``` [9]", "```\nx = y[9]\n```"),
-        ("In [1566-1567] it was built [1].", "In [1566-1567] it was built [1]."),
-        ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", "\u6865\u5efa\u4e8e1566\u5e74[2]\u3002"),
-        ("", ""),
+        ("\u67e5\u8be2\uff3b2\uff3d\uff3bp3\uff3d\u3010\uff14\u3011", [2, 3, 4]),
+        ("Fast.[^1] Small.[^2]\n\n[^1]: See the paper.", [2]),
+        (
+            "A [citation:1], [Passage 2], [passages 3 and 4], [Source: 5], [evidence 6], [doc7].",
+            [*range(1, 8)],
+        ),
+        ("See https://example.org/docs[p3]. (https://example.org)[p2]", [3, 2]),
+        ("It costs $5 [p1] and $6 [p2].", [1, 2]),
+        ("Sorting [p1] gives [1] and [2].", [1]),
+        # no other mark
+        ("It was built [1][2], and fell. [3] So it is [4], [5].", [1, 2, 3, 4, 5]),
+        ("According to [2], so it is.[1] [3] says so.", [2, 1, 3]),
+        ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", [2, 5]),
+        ("- [ ] open [2]\n- [x] done", [2]),
+        (r"The function is $x \in [1, 2]$, zero elsewhere [3].", [3]),
     ],
 )
-def test_marks(text: str, kept: str) -> None:
-    assert with_marks_of(text, {1, 2}) == kept
-
-
-def test_the_numbers_that_are_cited() -> None:
-    assert marks("One [1], two [2, 4-6] and `no[9]`.") == {1, 2, 4, 5, 6}
-
-
-@given(st.text("[]123,- a`(^\n", max_size=60))
-def test_only_what_exists_is_cited_in_any_text(text: str) -> None:
-    kept = with_marks_of(text, {1, 2})
-    assert marks(kept) <= {1, 2}
-    assert with_marks_of(kept, {1, 2}) == kept
+def test_marks(text: str, cited: list[int]) -> None:
+    assert marks(text) == cited
+    assert marks(with_prompt_marks(text)) == cited
 
 
 @pytest.mark.parametrize(
-    ("sentence", "marked"),
+    "text",
     [
-        ("It was built. ", "It was built [1][3]. "),
-        ("Call it", "Call it [1][3]"),
-        (
-            "Call it like this:\n\n```python\nf(x[1])\n```\n\n",
-            "Call it like this [1][3]:\n\n```python\nf(x[1])\n```\n\n",
-        ),
-        ("```\nf()\n```\n", "```\nf()\n```\n"),
-        ("| Rye | old |\n", "| Rye | old [1][3] |\n"),
-        ("यह पुराना है।", "यह पुराना है [1][3]।"),
+        "Sorting [3, 1, 2] gives [1, 2, 3].",
+        "Read argv[1], `a[p1]`, m[1][2], f(x)[1] and a[0][1].",
+        "The interval [0, 1] and the range [1-2]; x = [1], [1] + [2] = [3].",
+        r"The function is $x \in [1, 2]$ and $x [1]$, $A[p2]$.",
+        "$$\nx [p1]\n\n$$ \\( [p2] \\) \\[ [p3] \\] \\begin{align}\nx &= y [p4] \\end{align}",
+        "https://example.org/x[1]?a=[2] https://example.org/x[p1]?a=[p2]",
+        "See [the docs][1], [2] and [3](https://example.org).\n\n[1]: https://a.org\n[2]: https://b.org",
+        "```\nx [p9]\n``` \n\n- [x] done in [2024] by [0]",
+        "It is [1]st, [1](a), [1]_b, [1][x] and [1][0].",
+        "A map of [P], [p], [page 3], [p. 3] and (p3).",
+        "",
     ],
 )
-def test_the_marks_of_a_sentence(sentence: str, marked: str) -> None:
-    assert with_marks(sentence, [1, 3]) == marked
+def test_what_cites_nothing(text: str) -> None:
+    assert marks(text) == []
+    assert cited_sentences(text, {}) == cited_sentences(without_marks(text), SAME)
+    assert "".join(sentence for sentence, _ in cited_sentences(text, {})) == text
 
 
-@pytest.mark.parametrize("heading", ["**Rye**", "**1. Rye:**", "## Rye", "__Rye__:"])
+@pytest.mark.parametrize(
+    ("text", "final"),
+    [
+        (
+            "It rose [p5], fell [p2][p5] and rose [p2, p5].",
+            "It rose [1], fell [2][1] and rose [2][1].",
+        ),
+        ("According to [p2], it is small.", "According to [2], it is small."),
+        ("It rose [p9], and fell [p9][p2], [p9]. [p9]", "It rose, and fell [2]."),
+        ("[p9] It rose.\n[p9] It fell.", "It rose.\nIt fell."),
+        ("| x [p5] | y |\n|---|---|\n| z. [p2] | |", "| x [1] | y |\n|---|---|\n| z. [2] | |"),
+        ("## Rise [p2]\n\n- It rose.  [p5]\n", "## Rise [2]\n\n- It rose.  [1]\n"),
+        ("$$x$$ [p2]\n\nIt rose.", "$$x$$ [2]\n\nIt rose."),
+    ],
+)
+def test_marks_are_renumbered_where_they_stand(text: str, final: str) -> None:
+    assert "".join(sentence for sentence, _ in cited_sentences(text, {5: 1, 2: 2})) == final
+
+
+WORDS = st.text("aZ .!\n|#*-\u3002\u6865", max_size=8)
+MARK = st.sampled_from(["[p1]", "[p2]", "[P3, p1]", "\u30102\u3011", "[passage 1]"])
+NUMBERS = {1: 2, 2: 1, 3: 3}
+
+
+@given(st.lists(st.tuples(WORDS, MARK)), WORDS)
+def test_nothing_but_marks_changes(chunks: list[tuple[str, str]], last: str) -> None:
+    text = "".join(words + mark for words, mark in chunks) + last
+    final = "".join(
+        words + "".join(f"[{NUMBERS[int(number)]}]" for number in re.findall(r"\d", mark))
+        for words, mark in chunks
+    )
+    sentences = cited_sentences(text, NUMBERS)
+    assert "".join(sentence for sentence, _ in sentences) == final + last
+    assert {NUMBERS[each] for each in marks(text)} == {
+        each for _, cited in sentences for each in cited
+    }
+
+
+@given(st.text("[]p123,.:- a`($\\^\n\u3010\u3011", max_size=60))
+def test_any_text_is_its_sentences(text: str) -> None:
+    final = "".join(sentence for sentence, _ in cited_sentences(text, {}))
+    assert final == without_marks(text)
+    assert marks(with_prompt_marks(text)) == marks(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["[p1", "$$ ", "\\[\\(", "[a](", "[1] ", "\\begin{a}", "[1]: x\n"]
+)
+def test_long_texts(piece: str) -> None:
+    assert cited_sentences("a://" + piece * 20_000, SAME)
+
+
+@pytest.mark.parametrize("heading", ["**Rye**", "**1. Rye:** [p2]", "# Rye\n\n## Rye", "__Rye__:"])
 def test_a_heading_belongs_to_the_sentence_below_it(heading: str) -> None:
-    text = f"{heading}\n\nIt is old [1]. It is good.\n\n{heading}\n\nOats are older."
-    assert cited_sentences(text, {1}) == [
-        (f"{heading}\n\nIt is old.", [1]),
-        (" It is good.\n\n", []),
-        (f"{heading}\n\nOats are older.", []),
-    ]
-
-
-def test_the_line_below_the_head_of_a_table_is_no_sentence() -> None:
-    assert cited_sentences("| a | b |\n|:--|--:|\n| x [1] | y |\n| z | w [2] |", {1, 2}) == [
-        ("| a | b |\n", []),
-        ("|:--|--:|\n| x | y |\n", [1]),
-        ("| z | w |", [2]),
-    ]
-
-
-def test_a_mark_behind_a_danda_is_that_of_the_sentence_before_it() -> None:
-    assert cited_sentences("यह पुराना है। [1] यह अच्छा है।", {1}) == [
-        ("यह पुराना है।", [1]),
-        (" यह अच्छा है।", []),
+    text = f"{heading}\n\nIt is old [p1]. It is good.\n\n{heading}\n\nOats are older."
+    assert [(text.split()[-1], {*cited} - {2}) for text, cited in cited_sentences(text, SAME)] == [
+        ("[1].", {1}),
+        ("good.", set()),
+        ("older.", set()),
     ]
 
 
 @pytest.mark.parametrize(
-    ("before", "words", "behind"),
+    ("text", "sentences"),
     [
-        ("\n\n## Rye\n\n- ", "Rye is old:", "\n\n```\nf()\n```\n"),
-        ("**Rye:**\n1. ", "It is old.", "\n"),
-        ("|---|---|\n", "| a | b |", "\n"),
-        ("", "**Rye** is old.", " "),
-        ("", "", "```\nf()\n```\n"),
+        ("It is old. [p1] It is good.[p2]", [("It is old. [1]", [1]), (" It is good.[2]", [2])]),
+        ('So "it is." [p1] Next.', [('So "it is." [1]', [1]), (" Next.", [])]),
+        ("It is old\u3002[p1]\u65b0", [("It is old\u3002[1]", [1]), ("\u65b0", [])]),
+        (
+            "It is old\u0964 [p1] \u092f\u0939",
+            [("It is old\u0964 [1]", [1]), (" \u092f\u0939", [])],
+        ),
+        ("1. [p1] Rye.\n2. [p2] Oats.", [("1. [1] Rye.\n", [1]), ("2. [2] Oats.", [2])]),
+        ("It was Acme Inc. [p1] that fell.", [("It was Acme Inc. [1] that fell.", [1])]),
+        (
+            "Call it:\n\n```\nf()\n``` [p2]\n\nThen wait [p1].",
+            [("Call it:\n\n```\nf()\n``` [2]\n\n", [2]), ("Then wait [1].", [1])],
+        ),
+        (
+            "The sum is\n\n$$\nx. Y = [1]\n$$\n\nas shown [p2].",
+            [("The sum is\n\n$$\nx. Y = [1]\n$$\n\nas shown [2].", [2])],
+        ),
+        (
+            "It holds.\n\n\\[x\\]\n[p1]\n\nSo.",
+            [("It holds.\n\n\\[x\\]\n[1]\n\n", [1]), ("So.", [])],
+        ),
+        ("It is:\n$$x$$\n[p1] So it is.", [("It is:\n$$x$$\n[1]", [1]), (" So it is.", [])]),
+        ("$x. Y$ [p1] is. $z$ is.", [("$x. Y$ [1] is.", [1]), (" $z$ is.", [])]),
+        (
+            "| a | b |\n|:--|--:|\n| x [p1] | y |\n| z | w [p2] |",
+            [("| a | b |\n", []), ("|:--|--:|\n| x [1] | y |\n", [1]), ("| z | w [2] |", [2])],
+        ),
     ],
 )
-def test_what_stands_around_the_words_of_a_sentence(before: str, words: str, behind: str) -> None:
-    assert parts(before + words + behind) == (before, words, behind)
-
-
-def test_a_mark_behind_a_block_of_code_is_that_of_the_sentence_before_it() -> None:
-    text = "Call it like this:\n\n```\nf()\n``` [2]\n\nThen wait [1]."
-    assert cited_sentences(text, {1, 2}) == [
-        ("Call it like this:\n\n```\nf()\n```\n\n", [2]),
-        ("Then wait.", [1]),
-    ]
+def test_what_a_sentence_cites(text: str, sentences: list[tuple[str, list[int]]]) -> None:
+    assert cited_sentences(text, SAME) == sentences

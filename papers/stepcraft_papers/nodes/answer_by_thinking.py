@@ -17,7 +17,7 @@ _LABEL = re.compile(r"^\W*answer\W*$", re.IGNORECASE | re.MULTILINE)
 
 def ask_for_thoughts(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question, and ask for thoughts before the answer."""
-    return prompt(settings.answer_instructions, _REASONED, "reasoned", asked(state["question"]))
+    return prompt(settings.answer_instructions, _REASONED, "reasoned", asked(state["task"]))
 
 
 def read_below_thoughts(reply: str, _state: Any, _settings: Any) -> dict[str, Any]:

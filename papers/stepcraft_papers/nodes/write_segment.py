@@ -8,7 +8,7 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.nodes.draft import shown_passages
 from stepcraft.nodes.trace import TracedSentence
-from stepcraft.text.citations import cited_sentences, with_marks_of
+from stepcraft.text.citations import cited_sentences, without_marks
 from stepcraft.text.sections import Section
 from stepcraft_papers.contexts import RpgPaperContext
 from stepcraft_papers.nodes.state import Prompt, RpgPaperState, Segment, sections
@@ -46,7 +46,7 @@ def read_segment(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -
     Raises:
         UnreadableReply: It adds nothing to the text.
     """
-    text = with_marks_of(answer_text(reply).removeprefix(state["answer"]), ())
+    text = without_marks(answer_text(reply).removeprefix(state["answer"])).strip()
     if not text:
         raise UnreadableReply("it adds nothing to the text; write the next segment alone.")
     selected = state["selected"]
@@ -57,7 +57,7 @@ def read_segment(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -
         evidence=list(dict.fromkeys(sentence["passage"] for sentence in selected)),
         unsupported=not selected,
     )
-    *texts, last = [each for each, _ in cited_sentences(text, ())]
+    *texts, last = [each for each, _ in cited_sentences(text, {})]
     sentences = [
         TracedSentence(text=each, evidence=segment["evidence"], supported=bool(selected))
         for each in (*texts, f"{last}\n\n")

@@ -15,7 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from stepcraft import RpgContext, build_rpg
 from stepcraft.errors import ModelFailure, RunStopped, StepcraftError
 from stepcraft.journal import FolderLock, LineFile, read_lines
-from stepcraft.text.citations import with_marks_of
+from stepcraft.text.citations import without_marks
 from stepcraft.text.grounding import Grounds
 from stepcraft_papers.entries import fold
 from stepcraft_papers.training.label import Unlabelled, build_label, sentences_of, unlabelled
@@ -202,7 +202,7 @@ def segments_of(result: Mapping[str, Any]) -> list[Unlabelled]:
     segments: list[Unlabelled] = []
     for group in groups:
         cited = dict.fromkeys(id_ for sentence in group for id_ in sentence["evidence"])
-        text = with_marks_of("".join(sentence["text"] for sentence in group), ())
+        text = without_marks("".join(sentence["text"] for sentence in group)).strip()
         segments.append(
             Unlabelled(text=text, sentences=[s for id_ in cited for s in passages[id_]])
         )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from stepcraft.contexts.rpg import MARKS
-from stepcraft.text.citations import with_marks
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
 from stepcraft.text.markdown import lines
 from stepcraft.text.sections import Section, parse
@@ -18,6 +17,7 @@ _SEPARATOR = re.compile(
 )
 _LIST_NUMBER = re.compile(r"\A\d{1,3}[.)]\s+")
 _ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
+_END = re.compile(rf"(?:{_ENDED.pattern}|\Z)")
 _ALIKE = 0.6
 _MAX_COMPARED = 100
 """Limit on the texts that are compared with all those that are known, the best first."""
@@ -56,7 +56,7 @@ class Material:
     def statements(self) -> list[str]:
         """The sentences of the passages, with marks of citations where the reply cites."""
         return [
-            with_marks(text, [int(passage.id.strip("p"))] if self.cites else [])
+            _END.sub(rf" [{passage.id}]\g<0>", text, count=1) if self.cites else text
             for passage in self.named("passage")
             for text in statements(passage.text)
         ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
-from stepcraft.text.citations import with_marks_of
+from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import stems, terms
 from stepcraft.text.names import has_word
@@ -78,7 +78,7 @@ def write(material: Material) -> str:
 def write_shortly(material: Material) -> str:
     """Write sentences of passages, and the one of them that fits best as the answer."""
     text = write(material)
-    plain = with_marks_of(text, ())
+    plain = without_marks(text)
     answer = best(stems(material.question), statements(plain), 1) or [plain]
     return f"{text}\n\nAnswer: {answer[0]}"
 
@@ -114,7 +114,7 @@ def _verdicts(material: Material) -> Iterator[str]:
     ]
     for part in material.named("part"):
         for name, text in _NUMBERED.findall(part.text) or [(part.id, part.text)]:
-            words = stems(with_marks_of(text, ()))
+            words = stems(without_marks(text))
             alike = [
                 id_
                 for id_, passage in passages
