@@ -64,12 +64,14 @@ class SearchSettings(Settings):
 
 
 CHECK_INSTRUCTIONS = """\
-You check a text against evidence before it goes to a reader. The text is split into numbered parts.
-Under each part are the passages that were found for it. A passage counts for every part, but only
-for the same product, version and case as the part.
-Judge by the passages alone, every number, name, condition and exception included. A statement is
-supported if a passage says the same, in whatever words. It is contradicted if a passage says
-otherwise. It is not found if no passage says either, for the whole of it or for a detail.
+You check a text against evidence before it goes to a reader. The text is split into numbered parts,
+and the passages found for a part follow it. Every passage counts for every part, its heading
+included, but only for the product, version and situation that it is about.
+Judge by the passages alone:
+supported: a passage says the same, in whatever words. Leaving something out is not wrong. If
+passages disagree, agreeing with one of them is enough.
+contradicted: a passage says otherwise about a number, name, condition, exception or anything else.
+not found: no passage says the same or otherwise, about all of it or about a detail.
 The reader sees the text alone: it does not mention evidence, passages or parts."""
 
 TO_QUERY_INSTRUCTIONS = """\

@@ -28,6 +28,10 @@ ONLY_QUERY = 5
 """Minimum of passages when the question is the only query."""
 
 
+LEAST_FIT = 1.0
+"""Minimum of shared words, weighed by its length, for a passage beside those that were found."""
+
+
 class Retrieve(Node):
     """Searches all sources of the run for every query that was not searched for yet.
 
@@ -185,7 +189,7 @@ def _beside(
             return len(words & terms) / math.sqrt(5 + len(terms))
 
         best = max((each for each in near if not passages.has(each)), key=fit, default=None)
-        if best and fit(best):
+        if best and fit(best) >= LEAST_FIT:
             chosen.append((part["queries"][0], best))
     return chosen
 

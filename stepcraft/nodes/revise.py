@@ -26,36 +26,47 @@ from stepcraft.text.claims import claims, with_numbers, without_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
 
-_VERDICTS = """\
-First one line for each {unit}, with its number, its verdict and the passages that decide:
-{first} supported p2
-{second} contradicted p2 p5
-{third} not found
-Behind "not found", quote the words in question if the rest is supported:
-{third} not found "within two days"
-"""
+_FORMAT = """\
+First one line for each {unit}: its number, its verdict and the fewest passages that decide. Those
+with the same verdict and passages can share a line:
+{first}-{second} supported p2
+{third} contradicted p5
+{fourth} not found
+If only a detail was not found, quote it: {fourth} not found "within two days"
+If nothing has to change, stop there. Otherwise go on with one block for each change:
+{blocks}"""
+_STATEMENTS = {
+    "unit": "statement",
+    "first": "1.1",
+    "second": "1.3",
+    "third": "2.1",
+    "fourth": "2.2",
+}
+_PARTS = {"unit": "part", "first": "1", "second": "3", "third": "4", "fourth": "5"}
 _CHANGES = """\
 <<<<<<< PART <number>
-words copied exactly from one place of the part, enough of them to occur only once in it
+a short piece of the part that occurs only once in it, copied exactly
 =======
-the words that replace them
+what replaces it
 >>>>>>> END"""
-_NUMBERS = "\nThe numbers in \u27e6 \u27e7 are not part of the text: leave them out of the blocks."
-_APPEND = "\nNothing above ======= adds the words below it to the end of the part."
+_NUMBERS = "\nThe numbers in \u27e6 \u27e7 are not part of the text."
+_APPEND = "\nWith nothing above =======, the words below it are added to the end of the part."
 _STEP_FORMAT = f"""\
 Exactly {UNCHANGED}, or one block for each change and nothing else:
 {_CHANGES}
-Nothing above ======= adds the words below it to the end of the step. To insert a step:
+With nothing above =======, the words below it are added to the end of the step. To insert a step
+behind another:
 <<<<<<< AFTER <number>
 =======
 the step, without a number
 >>>>>>> END"""
 
 CORRECT = """\
-Correct only what the evidence contradicts, by changing the words that are wrong and no others. Add
-nothing, complete nothing, and leave everything that is supported or was not found as it is."""
+Correct only what is contradicted: change the words that are wrong, and those that no longer fit
+once they are changed. Add nothing and complete nothing. Leave everything that is supported, or was
+not found, exactly as it is."""
 COMPLETE = """\
-Change what the evidence contradicts. Fill in what the text leaves open, guesses or says not to know
+Change what is contradicted. Fill in what the text leaves open, guesses or says not to know
 and the evidence says. Add what the question asks for, or what code needs to run, if the text lacks
 it and the evidence has it. Mend what is cut off, doubled, or no longer right after another change.
 Leave everything else as it is, and add nothing that the question does not ask for."""
@@ -76,16 +87,14 @@ _QUOTED = re.compile('["\u201c\u201e\u00ab](.+)["\u201d\u201c\u00bb]')
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and the pending parts, each with the passages found for it."""
-    rules = [settings.revise_instructions, CORRECT if state["scope"] == "correct" else COMPLETE]
+    by_claim, completes = state["by_claim"], state["scope"] == "complete"
+    rules = [settings.revise_instructions, COMPLETE if completes else CORRECT]
     if isinstance(settings, RpgContext):
         rules.append(MARKS)
-    if state["by_claim"]:
-        lines = _VERDICTS.format(unit="statement", first="1.1", second="1.2", third="2.1")
-    else:
-        lines = _VERDICTS.format(unit="part", first="1", second="2", third="3")
-    form = f"{lines}Then one block for each change, and nothing else:\n{_CHANGES}"
-    form += _APPEND if state["scope"] == "complete" else ""
-    form += _NUMBERS if state["by_claim"] else ""
+    form = _FORMAT.format(
+        **(_STATEMENTS if by_claim else _PARTS), blocks=_CHANGES + (_APPEND if completes else "")
+    )
+    form += _NUMBERS if by_claim else ""
     sections = [*asked(state["task"]), *_material(state)]
     return prompt("\n".join(rules), form, "changes", sections)
 
