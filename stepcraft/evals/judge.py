@@ -23,7 +23,7 @@ from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, mode
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences, without_marks
 from stepcraft.text.clean import clean, tokens, unfenced
-from stepcraft.text.lists import numbered
+from stepcraft.text.lists import item_start, numbered
 from stepcraft.text.sections import Section
 
 _PAIRWISE = """\
@@ -63,8 +63,6 @@ _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 _NUMBERS = re.compile(
     r"\W*(?:sentences? )?\d{1,4}(?:(?:\s*[,;]\s*|\s+)(?:and )?\d{1,4})*\W*", re.IGNORECASE
 )
-_BULLET = re.compile(r"\A(?:\d{1,3}[.)]|[-*\u2022])(?:\s+|\Z)")
-"""The number or mark of a list item, which the number of the sentence would stand before."""
 _REPLY_CHARACTERS = 2_000
 PASSAGE_TOKENS = 16_000
 
@@ -127,11 +125,9 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     else:
         answer = str(output.get("answer") or "")
         pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
-    return [
-        (bare, {*cited})
-        for text, cited in pairs
-        if (bare := _BULLET.sub("", without_marks(text).strip()))
-    ]
+    plain = [(without_marks(text).strip(), {*cited}) for text, cited in pairs]
+    # The number of a list item would stand behind the number of the sentence.
+    return [(bare, cited) for text, cited in plain if (bare := text[item_start(text) :].strip())]
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:

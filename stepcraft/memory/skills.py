@@ -18,7 +18,7 @@ from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
-from stepcraft.text.lists import numbered, read_bullets, read_steps
+from stepcraft.text.lists import numbered, read_bullets, read_steps, without_number
 from stepcraft.text.sentences import sentences
 
 FILE = "SKILL.md"
@@ -35,7 +35,6 @@ _NEEDS = re.compile(
     r"^#{2,6}[ \t]+(?:needs|inputs?|requirements|prerequisites)\b.*\n((?:(?!##).*\n?)*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBER = re.compile(r"^(?:step )?\d{1,3}[.:)]\s", re.IGNORECASE | re.MULTILINE)
 
 
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
@@ -134,10 +133,11 @@ def _steps(body: str) -> list[str]:
     """Read the first numbered list; else headings with what is below; else bullets; else all."""
     text, *parts = _HEADING.split(body)
     for part in (text, *parts[1::2]):
-        if len(_NUMBER.findall(part)) > 1:
+        rows = [row for row in part.splitlines() if not row[:1].isspace()]
+        if sum(row != without_number(row) for row in rows) > 1:
             return read_steps(part)
     titled = [
-        f"{_NUMBER.sub('', title)}\n{below.strip()}"
+        f"{without_number(title)}\n{below.strip()}"
         for title, below in zip(parts[::2], parts[1::2], strict=True)
         if below.strip()
     ]

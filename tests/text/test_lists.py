@@ -4,24 +4,56 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcraft.text.lists import numbered, read_bullets, read_lines, read_steps
+from stepcraft.text.lists import (
+    item_start,
+    numbered,
+    read_bullets,
+    read_lines,
+    read_steps,
+    without_number,
+)
 
 ANY = st.text(st.characters()) | st.text(st.sampled_from("1a.)-*#`[ \n:"))
 WORD = st.text(st.sampled_from("bdgklmprtuw\u00e4\u0436\u5b89"), min_size=2, max_size=6)
 SENTENCE = st.lists(WORD, min_size=1, max_size=5).map(" ".join)
 
-BULLETS = ["{n}. ", "{n}) ", "({n}) ", "**{n}.** ", "### {n}. ", "- ", "* ", "+ ", "\u2022 ", "- [ ] ", "- [x] "]  # fmt: skip
+BULLETS = [
+    "{n}. ", "{n}) ", "({n}) ", "**{n}.** ", "### {n}. ", "- ", "* ", "+ ", "\u2022 ", "- [ ] ", "- [x] ",
+    "{n}: ", "{n} - ", "{n} \u2013 ", "{n} \u2014 ", "{n}.- ", "{n}.", "{a}) ", "({a}) ",
+    "{n}\u3001", "{wide}\uff0e", "{wide}\uff09", "\uff08{n}\uff09", "({n})", "{n}\uff1a", "{circled}", "{circled} ",
+    "{n}\ufe0f\u20e3 ", "{han}\u3001", "{han}\uff0e", "\uff08{han}\uff09", "**{han}\u3001** ",
+    "{arabic}- ", "{arabic}. ", "{devanagari}. ", "{devanagari}) ",
+    "\u30fb", "\u25cf ", "\u25cf", "\u25aa ", "\u2023 ", "\u25e6 ", "\u2013 ", "\u2014 ",
+]  # fmt: skip
 STEPS = [
     "Step {n}: ", "step {n}. ", "STEP {n} - ", "Step {n} \u2013 ", "Step {n} of 3: ", "**Step {n}:** ", "**Step {n}**: ",
     "### Step {n}: ", "## **Step {n}:** ", "{n}. Step {n}: ", "- **Step {n}:** ",
+    "\u7b2c{han}\u6b65\uff1a", "\u7b2c{n}\u6b65: ", "\u7b2c{han}\uff0c", "\u6b65\u9aa4{n}\uff1a", "**\u6b65\u9aa4 {n}\uff1a** ",
+    "\u30b9\u30c6\u30c3\u30d7{n}\uff1a", "\u624b\u9806{wide}. ", "{n}\ub2e8\uacc4: ", "Schritt {n}: ", "### Schritt {n} - ",
+    "\u00c9tape {n} : ", "\u00c9tape n\u00b0 {n}. ", "Paso {n}: ", "**Passo {n}:** ", "**Passo {n}** \u2013 ", "Schritt {n} von 3: ",
+    "\u0428\u0430\u0433 {n}: ", "Krok {n}: ", "\u062e\u0637\u0648\u0629 {arabic}: ", "\u091a\u0930\u0923 {devanagari}: ",
+    "\u0e02\u0e31\u0e49\u0e19\u0e15\u0e2d\u0e19\u0e17\u0e35\u0e48 {n}: ", "B\u01b0\u1edbc {n}: ",
 ]  # fmt: skip
 
 
+def begin(style: str, number: int) -> str:
+    """Return the beginning of an item in a style."""
+    places = {
+        "a": "abc",
+        "wide": "\uff11\uff12\uff13",
+        "circled": "\u2460\u2461\u2462",
+        "han": "\u4e00\u4e8c\u4e09",
+        "arabic": "\u0661\u0662\u0663",
+        "devanagari": "\u0967\u0968\u0969",
+    }
+    return style.format(n=number, **{name: all_[number - 1] for name, all_ in places.items()})
+
+
 @pytest.mark.parametrize("style", [*BULLETS, *STEPS])
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(steps=st.lists(SENTENCE, min_size=2, max_size=3), between=st.sampled_from(["\n", "\n\n"]))
 def test_every_bullet_is_read(style: str, steps: list[str], between: str) -> None:
-    text = between.join(style.format(n=number) + step for number, step in enumerate(steps, 1))
+    text = between.join(begin(style, number) + step for number, step in enumerate(steps, 1))
     for reply in (text, f"Sure, here:\n\n{text}\n\nLet me know more.", f"```\n{text}\n```"):
         assert read_steps(reply) == steps
     assert style in STEPS or read_bullets(text) == steps
@@ -95,6 +127,34 @@ REPLIES = {
         ["this\n```\nx\n```", "Stop"],
     ),
     "tabs": ("-\tPeel\n\t- thinly\n-\tBoil", ["Peel\n- thinly", "Boil"]),
+    "labels with numbers below them": (
+        "Schritt 1: Prepare:\n1. wash\n2. peel\nSchritt 2: Cook:\n1. boil",
+        ["Prepare:\n1. wash\n2. peel", "Cook:\n1. boil"],
+    ),
+    "numbers in circles below numbers": (
+        "1. Prepare:\n\u2460 wash\n\u2461 peel\n2. Boil",
+        ["Prepare:\n\u2460 wash\n\u2461 peel", "Boil"],
+    ),
+    "notes that are counted below numbers": (
+        "1. Peel\nNote 1: thinly\nNote 2: all\n2. Boil\nNote 3: hot",
+        ["Peel\nNote 1: thinly\nNote 2: all", "Boil\nNote 3: hot"],
+    ),
+    "labels after bullets or numbers": (
+        "- Q1: revenue\n- Q2: revenue",
+        ["Q1: revenue", "Q2: revenue"],
+    ),
+    "Chinese numerals above ten": (
+        "\n".join(
+            f"{number}\u3001{name}"
+            for number, name in zip(
+                [*"\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341", "\u5341\u4e00"],
+                "abcdefghijk",
+                strict=True,
+            )
+        ),
+        [*"abcdefghijk"],
+    ),
+    "numbers in another order": ("2: b\n4: d\n1: a", ["2: b", "4: d", "1: a"]),
     "right-aligned numbers, windows newlines": (" 9. Peel\r\n10. Boil\r\n", ["Peel", "Boil"]),
 }
 
@@ -111,7 +171,9 @@ def test_replies_as_models_write_them(reply: str, steps: list[str]) -> None:
         "3.5 GB of RAM is needed", "-v mounts a folder", "2 eggs are beaten", "--force overwrites", "*args are passed",
         "1.2.3 is installed", "16:9 is chosen", "10-12 minutes later", "e.g. salt it", "stepwise refine it",
         "Step back from it", "C. difficile is cultured", "3D print it", "(optional) salt it", "#1 is picked",
-        "**Bold** is kept", "`a.b()` is called",
+        "**Bold** is kept", "`a.b()` is called", "10:30 start", "1-based counting", "2024 - a year", "2- or 3-inch pieces",
+        "Python 3: the language", "3\uff0e5 GB", "\u4e09\u3001\u56db\u5929", "2\u30013\u5929", "2.\u00aa vez", "f(2) is 4",
+        "\u2460\u3068\u2461", "\uff082\uff09\u3067", "World War 2",
     ],
 )  # fmt: skip
 def test_no_letter_of_a_step_is_cut_off(style: str, step: str) -> None:
@@ -140,6 +202,29 @@ def test_numbered_reads_back(steps: list[str]) -> None:
     assert read_steps(numbered(steps)) == steps
 
 
+@pytest.mark.parametrize("style", [style for style in [*BULLETS, *STEPS] if style.endswith(" ")])
+@settings(max_examples=5)
+@given(steps=st.lists(CLEAN_STEP, min_size=2, max_size=3))
+def test_steps_of_several_lines_are_read_in_every_style(style: str, steps: list[str]) -> None:
+    items = [begin(style, number) + step for number, step in enumerate(steps, 1)]
+    assert read_steps("\n".join(item.replace("\n", "\n   ") for item in items)) == steps
+
+
+BODY = st.lists(st.tuples(st.sampled_from(["", "- ", "1.1 ", "a) ", "  "]), SENTENCE), max_size=3)
+
+
+@given(st.sampled_from([*BULLETS, *STEPS]), st.lists(BODY, min_size=2, max_size=3))
+def test_no_line_of_an_item_is_lost(style: str, bodies: list[list[tuple[str, str]]]) -> None:
+    items = [
+        "\n".join([f"{begin(style, number)}Do", *map("".join, body)])
+        for number, body in enumerate(bodies, 1)
+    ]
+    read = "\n".join(read_steps("\n".join(items)))
+    assert [line for line in read.split() if line not in ("Do", "-", "1.1", "a)")] == [
+        word for body in bodies for _, line in body for word in line.split()
+    ]
+
+
 @given(ANY)
 def test_any_text_can_be_read_and_no_item_is_blank(text: str) -> None:
     for item in [*read_steps(text), *read_lines(text), *read_bullets(text)]:
@@ -161,6 +246,11 @@ def test_numbered_indents_below_the_text() -> None:
     [
         ('Here:\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\nWhy?', ["How?", 'Is "x" it?', "Why?"]),
         ("```text\n1. How?\n2. Why?\n```", ["How?", "Why?"]),
+        ("1\u3001How?\n2\u3001Why?", ["How?", "Why?"]),
+        ("\u2460How?\n\u2461Why?", ["How?", "Why?"]),
+        ("\u95ee\u98981\uff1aHow?\n\u95ee\u98982\uff1aWhy?", ["How?", "Why?"]),
+        ("Python 2: how?\nPython 3: how?", ["Python 2: how?", "Python 3: how?"]),
+        ("World War 1\nWorld War 2", ["World War 1", "World War 2"]),
     ],
 )
 def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[str]) -> None:
@@ -171,3 +261,40 @@ def test_read_bullets_takes_bullets_only() -> None:
     text = "The steps lack two things:\n\n* Use the store\n  in step 2.\n* Name the key."
     assert read_bullets(text) == ["Use the store\nin step 2.", "Name the key."]
     assert read_bullets("All is well.\nNothing is to be changed.") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "begin"),
+    [
+        ("- Peel", "-"), ("  3) Peel", "  3)"), ("\t\u2022Peel", "\t\u2022"), ("- [x] Peel\n", "- [x]"), ("1.\u5b89", "1."),
+        ("1\u3001Peel", "1\u3001"), ("\u2460 Peel", "\u2460"), ("### 2. Peel", "### 2."), ("Step 3: Peel", "Step 3:"),
+        ("\u7b2c\u4e09\u6b65\uff1aPeel", "\u7b2c\u4e09\u6b65\uff1a"), ("1.", "1."),
+        ("3.5 GB", ""), ("16:9", ""), ("1-based", ""), ("-v", ""), ("- - -", ""), ("---\n", ""), ("\n", ""), ("Schritt 1: a", ""),
+    ],
+)  # fmt: skip
+def test_where_the_text_of_an_item_starts(line: str, begin: str) -> None:
+    assert line[: item_start(line)] == begin
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "3. ",
+        "3) ",
+        "(3) ",
+        "**3.** ",
+        "### 3. ",
+        "Step 3: ",
+        "\uff13\uff0e",
+        "\u7b2c\u4e09\u6b65\uff1a",
+    ],
+)
+def test_a_step_loses_its_number_and_nothing_else(number: str) -> None:
+    for step in (
+        "Heat it:\n```sh\n3. x\n  y\n```",
+        "Heat it",
+        "- Heat\n- Stir",
+        "a 3.5 l pot",
+    ):
+        assert without_number(number + step.replace("\n", "\n   ")) == step
+        assert without_number(step) == step

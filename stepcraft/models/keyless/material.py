@@ -8,6 +8,7 @@ from functools import cached_property
 
 from stepcraft.contexts.rpg import MARKS
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.lists import without_number
 from stepcraft.text.markdown import lines
 from stepcraft.text.sections import Section, parse
 from stepcraft.text.sentences import sentences
@@ -15,7 +16,6 @@ from stepcraft.text.sentences import sentences
 _SEPARATOR = re.compile(
     r"(?<![ \t])[ \t]*+[,;\n\uff0c\u3001][\s,;\uff0c\u3001]*+(?:and )?(?![^()`]{0,200}+\))"
 )
-_LIST_NUMBER = re.compile(r"\A\d{1,3}[.)]\s+")
 _ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
 _END = re.compile(rf"(?:{_ENDED.pattern}|\Z)")
 _ALIKE = 0.6
@@ -65,7 +65,7 @@ class Material:
 def statements(text: str) -> list[str]:
     """Return the sentences of prose without list numbers, and without titles where possible."""
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
-    parts = [_LIST_NUMBER.sub("", sentence) for sentence in sentences("".join(rows))]
+    parts = [*map(without_number, sentences("".join(rows)))]
     return [part for part in parts if _ENDED.search(part)] or parts
 
 
