@@ -118,8 +118,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         shown = ""
         with _logged("the agent works without procedures"):
             memory = opened(self.memory, self.embeddings)
-            found = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
-            fits = [hit for hit in found if hit.score >= self.least_score]
+            hits = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
+            fits = [hit for hit in hits if hit.score >= self.least_score]
             shown = shown_procedures(reranked(fits, self.k, WEIGHT))
         return {"procedures": shown, "learned": {}}
 
@@ -293,16 +293,12 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     if isinstance(content, str):
         before, place, behind = content.rpartition(old)
         return f"{before}{new}{behind}" if place else new
-    texts = [text for block in content if (text := text_of(block)) is not None]
-    written = _with_text(texts[0], old, new)
-    kept: list[Any] = []
-    for block in content:
-        if text_of(block) is None:
-            kept.append(block)
-        elif written:
-            kept.append(written if isinstance(block, str) else {**block, "text": written})
-            written = ""
-    return kept
+    first = next(place for place, each in enumerate(content) if text_of(each) is not None)
+    block = content[first]
+    text = _with_text(text_of(block) or "", old, new)
+    written = text if isinstance(block, str) else {**block, "text": text}
+    others = [each for each in content[first + 1 :] if text_of(each) is None]
+    return [*content[:first], written, *others]
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
