@@ -25,7 +25,8 @@ _LITERAL = re.compile(
     |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\})
     |(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
     |(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)
-    |\[[^\[\]\n]*+\]\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++["'][^\n"']*+["'])?+\)
+    |\[(?:[^\[\]\n]++|\[[^\[\]\n]*+\])*+\]
+     \([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++["'][^\n"']*+["'])?+\)
     |(?<![\w+])[a-z][a-z+]{1,11}://
      (?:(?!(?:(?<![=&?])\[p\d{1,3}\]|[.,;:!?)*_"']){0,12}+(?![!-~]))[!-~])++""",
     re.IGNORECASE | re.VERBOSE,
@@ -173,12 +174,12 @@ def _rewritten(
     parts: list[str] = []
     for run in runs:
         new = [(between, written(_cited(mark))) for between, mark in _EACH.findall(run["run"])]
-        kept = [each for each in new if each[1]]
+        cited = [each for each in new if each[1]]
         begin = run.start("blank")
         parts.append(text[start:begin])
         start = run.end()
-        if kept:
-            parts += [run["blank"], kept[0][1], *map("".join, kept[1:])]
+        if cited:
+            parts += [run["blank"], cited[0][1], *map("".join, cited[1:])]
         elif not text[begin - 1 : begin].strip():  # at the beginning of a line
             start += text.startswith(" ", start)
     return "".join([*parts, text[start:stop]])

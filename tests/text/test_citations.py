@@ -18,7 +18,7 @@ SAME = {number: number for number in range(1, 10)}
         ("It was built[p3][p1], and fell [p2].", [3, 1, 2]),
         ("It was built [p1, p3; P2] [p 4].", [1, 3, 2, 4]),
         ("It was built [p1-p3] and fell [p5\u20136].", [1, 2, 3, 5, 6]),
-        ("It [p1]: [p2](https://example.org), ![p3](x.png) and [the docs](x [p4])", [1, 4]),
+        ("It [p1]: [p2](https://example.org), ![a [p3]](x.png) and [the docs](x [p4])", [1, 4]),
         (
             "\u6865\u5efa\u4e8e1566\u5e74\u30101\u3011\u3002\u3010p3\u3011\u30102\u2020L3-L8\u3011",
             [1, 3, 2],
