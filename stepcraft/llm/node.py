@@ -23,7 +23,7 @@ from stepcraft.concurrency import within
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import ModelFailure, UnreadableReply
 from stepcraft.llm.limits import RunLimits, forget, limits_of, too_late
-from stepcraft.llm.prompt import prompt_tokens
+from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import OPTIONAL_INPUTS, usage_of
@@ -191,7 +191,7 @@ class _Step:
                 "raise the model's max_tokens"
             )
         try:
-            text = restored(reply_text(reply), str(self.messages[1].text))
+            text = restored(reply_text(reply))
             self.update = self.node.read(text, self.state, self.settings)
         except UnreadableReply as problem:
             if problem.update is not None:
@@ -258,7 +258,7 @@ class _Step:
                 f"{self.node.name}: {len(left_out)} of {len(order)} passages, the least similar, "
                 f"were left out to keep within {limit:,} input tokens"
             )
-        return messages
+        return messages if self.settings.system_role else without_system_role(messages)
 
     def _reason(self, error: Exception) -> str:
         name = self.node.name

@@ -15,9 +15,11 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.concurrency import within
 from stepcraft.contexts.baselines import ReactContext
+from stepcraft.errors import UnreadableReply
 from stepcraft.evidence import Evidence
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.prompt import passages
+from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import aresolve_model, resolve_model
@@ -135,7 +137,7 @@ class _Run:
         replies = [message for message in messages if isinstance(message, AIMessage)]
         calls = min(len(replies), self.most)  # one more is the notice of the limit
         last = replies[-1] if replies and len(replies) == calls else None
-        answer = str(last.text).strip() if last and not last.tool_calls else ""
+        answer = self._answer(last) if last and not last.tool_calls else ""
         self.limits.calls += calls
         counted = [reply.usage_metadata for reply in replies if reply.usage_metadata]
         used = usage_of(
@@ -146,3 +148,11 @@ class _Run:
         )
         evidence = self.state["evidence"]
         return {"answer": answer, "evidence": evidence, "usage": used, "warnings": self.warnings}
+
+    def _answer(self, reply: AIMessage) -> str:
+        """Return the text of a reply, "" with a warning where there is none."""
+        try:
+            return reply_text(reply)
+        except (Refused, UnreadableReply) as problem:
+            self.warnings.append(f"the agent gave no answer: {without_secrets(str(problem)):.200}")
+            return ""

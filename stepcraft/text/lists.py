@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from stepcraft.text import markdown
-from stepcraft.text.clean import clean, unfenced
+from stepcraft.text.clean import unfenced
 
 _BULLET = re.compile(
     r"(?P<dash>[-*+\u2022](?:\s\[[ xX]\])?(?=\s|$))"
@@ -99,7 +99,7 @@ def _lines(text: str, *bullets: re.Pattern[str]) -> list[_Line]:
     """Return the lines of a text without blank ones and rules, and without a fence around it."""
     lines: list[_Line] = []
     after_blank = True
-    for line, code in markdown.lines(unfenced(clean(text)), unclosed=False):
+    for line, code in markdown.lines(unfenced(text), unclosed=False):
         raw = line.rstrip()
         kind, content = _CODE if code else _TEXT, raw.lstrip()
         is_text = content.strip("-*_=`~ ")
