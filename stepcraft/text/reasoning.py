@@ -6,13 +6,13 @@ sentence speaks of ("<think> opens the reasoning and </think> closes it"), belon
 """
 
 import re
-from collections import defaultdict, deque
+from bisect import bisect
 
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import outside_code
 
 _TAG = re.compile(
-    r"[<\u25c1]/?\s*+(?:\w{1,20}:)?(think|thinking|thoughts?|reasoning|reflection)\s*+[>\u25b7]"
+    r"[<\u25c1]/?\s*+(?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning|reflection)\s*+[>\u25b7]"
     r"|\[/?THINK\](?!\()|<\|(?:START|END)_THINKING\|>|<\|(?:begin|end)_of_thought\|>",
     re.IGNORECASE,
 )
@@ -45,55 +45,41 @@ _CONTROL = re.compile(r"<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>")
 def without_reasoning(text: str) -> tuple[str, bool]:
     """Return a reply without its reasoning, and whether it ends within the reasoning."""
     text, is_open = _final_channel(text)
-    kept, end = "", 0
+    answer, end = "", 0
     tags = _outside_code(_TAG, text)
-    closings = _Closings(text, tags)
+    closings = [tag for tag in tags if _is_closing(tag) and not _is_spoken_of(text, tag)]
     mention: re.Match[str] | None = None
     for tag in tags:
         if tag.start() < end:
             continue
         if _is_closing(tag):
             if not _is_spoken_of(text, tag, mention):
-                kept, end = "", tag.end()
+                answer, end = "", tag.end()
             continue
-        closing = closings.after(tag) if _begins_block(text, tag, end) else tag
+        closing = _closing_of(text, tag, closings) if _begins_block(text, tag, end) else tag
         if closing is tag:
             mention = tag
             continue
-        kept += text[end : tag.start()]
-        kept = "" if _PREAMBLE.fullmatch(kept) else kept
+        answer += text[end : tag.start()]
+        answer = "" if _PREAMBLE.fullmatch(answer) else answer
         is_open = closing is None
         end = closing.end() if closing else len(text)
     rest = text[end:]
-    return _without_controls(kept + rest.lstrip() if kept else rest), is_open
+    return _without_controls(answer + rest.lstrip() if answer else rest), is_open
 
 
-class _Closings:
-    """The closing tags of a text, each looked at once."""
+def _closing_of(
+    text: str, opening: re.Match[str], closings: list[re.Match[str]]
+) -> re.Match[str] | None:
+    """Return the closing tag of a block; None if the block is never closed.
 
-    def __init__(self, text: str, tags: list[re.Match[str]]) -> None:
-        self.text = text
-        self.by_name = defaultdict[str, deque[re.Match[str]]](deque)
-        for tag in tags:
-            if _is_closing(tag) and not _is_spoken_of(text, tag):
-                self.by_name[_name(tag)].append(tag)
-                self.by_name[""].append(tag)
-
-    def after(self, opening: re.Match[str]) -> re.Match[str] | None:
-        """Return the closing tag of a block; None if the block is never closed.
-
-        Where a sentence speaks of the opening tag, that tag itself is returned.
-        """
-        closing = self._next(_name(opening), opening) or self._next("", opening)
-        if _goes_on(self.text, opening):
-            return opening if not closing or _goes_on(self.text, closing) else closing
-        return closing or _any_closing(self.text, opening)
-
-    def _next(self, name: str, opening: re.Match[str]) -> re.Match[str] | None:
-        tags = self.by_name[name]
-        while tags and tags[0].start() < opening.end():
-            tags.popleft()
-        return tags[0] if tags else None
+    Where a sentence speaks of the opening tag, that tag itself is returned.
+    """
+    place = bisect(closings, opening.start(), key=lambda tag: tag.start())
+    closing = closings[place] if place < len(closings) else None
+    if _goes_on(text, opening):
+        return opening if not closing or _goes_on(text, closing) else closing
+    return closing or _any_closing(text, opening)
 
 
 def _outside_code(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -104,10 +90,6 @@ def _outside_code(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 def _is_closing(tag: re.Match[str]) -> bool:
     return "/" in tag[0] or "end_" in tag[0].lower()
-
-
-def _name(tag: re.Match[str]) -> str:
-    return (tag[1] or "think").lower()
 
 
 def _any_closing(text: str, opening: re.Match[str]) -> re.Match[str] | None:
