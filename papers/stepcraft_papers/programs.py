@@ -13,7 +13,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions
 from stepcraft.evals.samples import Sample
 from stepcraft.files import open_regular
-from stepcraft.text.clean import clean, unfenced
+from stepcraft.text.clean import unfenced
 from stepcraft.text.markdown import code_blocks
 from stepcraft_papers.entries import data_file
 from stepcraft_papers.sandbox import SandboxFailure, need_sandbox, run_program
@@ -58,7 +58,7 @@ def program_of(answer: str, entry: str = "") -> str:
     """
     blocks = [answer[block.start : block.stop] for block in code_blocks(answer)]
     defining = [block for block in blocks if entry and f"def {entry}" in block]
-    return unfenced(clean(max(defining or blocks, key=len, default=answer))).strip()
+    return unfenced(max(defining or blocks, key=len, default=answer)).strip()
 
 
 async def passes(

@@ -11,10 +11,9 @@ from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply import answer_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.text.clean import normalised
+from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.grounding import Grounds
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
@@ -65,7 +64,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
         UnreadableReply: There is no verdict in it, or the merged procedure is not complete,
             names what neither procedure has, or lacks a name that both have.
     """
-    head, *steps = _STEPS.split(answer_text(reply), maxsplit=1)
+    head, *steps = _STEPS.split(unfenced(reply), maxsplit=1)
     texts = {name.lower(): text.strip(" *_") for name, text in _LABEL.findall(head)}
     verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
     if len(verdicts) != 1:

@@ -18,9 +18,9 @@ from stepcraft.building.threads import shortened
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
-from stepcraft.llm.reply import answer_text
 from stepcraft.sources.corpus.content import Heading, markdown_headings
 from stepcraft.text import markdown
+from stepcraft.text.clean import unfenced
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import Section
 
@@ -119,7 +119,7 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
     Raises:
         UnreadableReply: There is no verdict in the first line.
     """
-    verdict = _SUCCESS.match(answer_text(reply))
+    verdict = _SUCCESS.match(unfenced(reply))
     if not verdict:
         raise UnreadableReply("it began neither with REACHED nor with NOT REACHED.")
     if not verdict[1]:
@@ -154,7 +154,7 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
-    for kind, text in _blocks(answer_text(reply)):
+    for kind, text in _blocks(unfenced(reply)):
         head, *rest = _FIRST_STEP.split(text, maxsplit=1)
         labels = _FIELD.split(head)
         fields = defaultdict[str, str](str)

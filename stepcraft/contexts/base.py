@@ -44,6 +44,8 @@ class Settings(BaseModel):
     """Sampling temperature; by default none is sent."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     """Seed of the model's sampling, where its provider takes one."""
+    system_role: bool = True
+    """Whether the models take a system message; else its text begins the human message."""
     max_input_tokens: int | None = Field(default=None, ge=200)
     """Length limit of a prompt; by default the limit in the model's profile."""
     max_calls: int | None = Field(default=None, ge=1)

@@ -17,12 +17,12 @@ from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.votes import Judgement
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.llm.reply import Refused, answer_text, reply_text
+from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences, without_marks
-from stepcraft.text.clean import clean, tokens, unfenced
+from stepcraft.text.clean import tokens, unfenced
 from stepcraft.text.lists import item_start, numbered
 from stepcraft.text.sections import Section
 
@@ -91,8 +91,8 @@ def read_pairwise(reply: str) -> str:
     Raises:
         UnreadableReply: There is none.
     """
-    lines = [line for line in unfenced(clean(reply)).splitlines() if line.strip("`~ \t")]
-    verdict = _VERDICT.fullmatch(answer_text(lines[-1].strip())) if lines else None
+    lines = [line for line in unfenced(reply).splitlines() if line.strip("`~ \t")]
+    verdict = _VERDICT.fullmatch(unfenced(lines[-1])) if lines else None
     if not verdict:
         raise UnreadableReply("the last line is none of A, B and T.")
     return verdict[1][0].upper()
@@ -104,7 +104,7 @@ def read_support(reply: str, count: int) -> list[int]:
     Raises:
         UnreadableReply: The reply has neither numbers of these sentences nor NONE, or more.
     """
-    text = answer_text(reply)
+    text = unfenced(reply).strip()
     if _NONE.fullmatch(text):
         return []
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -19,7 +19,7 @@ from stepcraft.contexts.base import Settings
 from stepcraft.errors import ModelFailure, UnreadableReply
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
-from stepcraft.llm.prompt import prompt_tokens
+from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
@@ -139,7 +139,7 @@ class _Step:
             for is_second in (False, True):
                 reply = await self._reply(prompt, problem, calls)
                 try:
-                    text = restored(reply_text(reply), str(prompt.messages[-1].text))
+                    text = restored(reply_text(reply))
                     return node.read(text, state, self.settings)
                 except UnreadableReply as error:
                     if error.update is not None:
@@ -226,7 +226,7 @@ class _Prompt:
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
         self._left_out = 0
-        self.messages = node.ask(state, settings)
+        self.messages = self._asked()
         limit = state["input_limit"]
         while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
             self._leave_out(max(1, 2 * self._left_out))
@@ -255,8 +255,12 @@ class _Prompt:
 
     def _leave_out(self, number: int) -> None:
         self._left_out = min(number, len(self._order))
+        self.messages = self._asked()
+
+    def _asked(self) -> list[BaseMessage]:
         left_out = self._order[: self._left_out]
-        self.messages = self._node.ask({**self._state, "left_out": left_out}, self._settings)
+        messages = self._node.ask({**self._state, "left_out": left_out}, self._settings)
+        return messages if self._settings.system_role else without_system_role(messages)
 
 
 def published(graph: str, state: State, update: Update) -> Update:

@@ -35,6 +35,15 @@ def prompt(
     return [SystemMessage(head), HumanMessage(written([each for each in sections if each]))]
 
 
+def without_system_role(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a prompt whose human message begins with the text of its system message."""
+    match messages:
+        case [SystemMessage() as system, HumanMessage() as human, *rest]:
+            return [HumanMessage(f"{system.text}\n\n{human.text}"), *rest]
+        case _:
+            return [*messages]
+
+
 def asked(question: str, resources: str = "") -> list[Section | None]:
     """Return the section of the question, or of the goal where there are resources."""
     return [

@@ -1,34 +1,43 @@
-"""Read a model's message: its text without reasoning, refusals, and replies that were cut off."""
+"""Read a provider's message: the text of the reply, or why there is none."""
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.text.clean import clean, unfenced
+from stepcraft.text.clean import unfenced
+from stepcraft.text.reasoning import without_reasoning
 
-_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
-_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
-_TAGGED = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
+_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "finishReason")
+_CUT_OFF = re.compile(
+    r"length|max_tokens|model_length|max_output_tokens|model_context_window_exceeded|incomplete"
+)
+_REFUSED = re.compile(
+    r"refusal|content_filter(?:ed)?|guardrail_intervened|(?:image_)?(?:safety|prohibited_content)"
+    r"|recitation|language|blocklist|spii"
+)
+_CITATIONS = ("citations", "annotations", "reference")
 
 
 class Refused(Exception):
-    """The model declined to do what the step asks.
+    """The model declined to do what the step asks, or the provider's filter stopped it.
 
     Asking again would not help, so the step is skipped.
     """
 
 
 def reply_text(message: AIMessage) -> str:
-    """Return the text of a message, without a leading `<think>` block.
+    """Return the text of a message, without reasoning.
 
     Raises:
-        Refused: The provider signals a refusal.
+        Refused: The model refuses, or a filter stopped the reply; half a text is not returned.
         UnreadableReply: There is no text.
     """
-    text = _THINKING.sub("", str(message.text)).strip()
-    if refusal := message.additional_kwargs.get("refusal"):
-        raise Refused(str(refusal))
+    if refusal := _refusal(message):
+        raise Refused(refusal)
+    text, _ = without_reasoning(_content(message))
     if not text:
         raise UnreadableReply(
             "it was cut off before any text" if is_cut_off(message) else "it was empty"
@@ -37,19 +46,80 @@ def reply_text(message: AIMessage) -> str:
 
 
 def is_cut_off(message: AIMessage) -> bool:
-    """Tell whether the reply ended at the model's token limit."""
-    metadata = message.response_metadata
-    reason = (
-        metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    """Tell whether the reply ended at the model's token limit, or within its reasoning."""
+    return (
+        any(map(_CUT_OFF.fullmatch, _reasons(message))) or without_reasoning(_content(message))[1]
     )
-    return str(reason or "").lower() in _CUT_OFF
 
 
 def answer_text(reply: str) -> str:
-    """Return a reply without an introduction, and without a tag or a fence around all of it.
+    """Return an answer without what stands around it; a program keeps its fence."""
+    return unfenced(reply, keep_code=True).strip()
 
-    An introduction is a line such as "Sure, here is …:".
+
+def _reasons(message: AIMessage) -> Iterator[str]:
+    """Yield why the reply ended, in lower case."""
+    metadata = message.response_metadata
+    incomplete = _mapping(metadata.get("incomplete_details"))
+    reasons = [metadata.get(key) for key in _REASON_KEYS]
+    for reason in (*reasons, incomplete.get("reason") or metadata.get("status")):
+        yield _word(reason)
+
+
+def _refusal(message: AIMessage) -> str:
+    """Return the words of a refusal, or the provider's name for it; "" if there is none."""
+    if words := message.additional_kwargs.get("refusal"):
+        return str(words)
+    for block in _blocks(message):
+        refusal = _mapping(block.get("value", block))  # LangChain's standard content wraps it
+        if refusal.get("type") == "refusal":
+            return str(refusal.get("refusal") or "it refuses")
+    metadata = message.response_metadata
+    feedback = _mapping(metadata.get("prompt_feedback"))
+    blocked = _word(feedback.get("block_reason"))
+    reason = next((each for each in _reasons(message) if _REFUSED.fullmatch(each)), "")
+    if blocked and blocked != "blocked_reason_unspecified":
+        reason = blocked
+    if not reason:
+        return ""
+    words = (
+        metadata.get("finish_message")
+        or _mapping(metadata.get("stop_details")).get("explanation")
+        or feedback.get("block_reason_message")
+        or (message.text if reason == "guardrail_intervened" else "")
+    )
+    return f"{words} ({reason})" if words else f"the provider stopped the reply ({reason})"
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(reason: Any) -> str:
+    """Return a reason, which may be a member of an enumeration, in lower case."""
+    return str(getattr(reason, "value", reason) or "").lower()
+
+
+def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of a message's content."""
+    content = [message.content] if isinstance(message.content, str) else message.content
+    for block in content:
+        yield {"type": "text", "text": block} if isinstance(block, str) else block
+
+
+def _content(message: AIMessage) -> str:
+    """Return the text blocks of a message, on lines of their own.
+
+    A provider that cites splits one text into consecutive blocks, some of them with citations;
+    these are joined as they are. A commentary of OpenAI's is not part of the answer.
     """
-    text = unfenced(clean(reply)).strip()
-    tagged = _TAGGED.fullmatch(text)
-    return tagged[2].strip() if tagged else text
+    text = ""
+    before: dict[str, Any] = {}
+    for block in _blocks(message):
+        words = block.get("text") if block.get("type") == "text" else None
+        if isinstance(words, str) and words and block.get("phase") != "commentary":
+            is_cited = any(each.get(key) for each in (before, block) for key in _CITATIONS)
+            is_joined = before.get("type") == "text" and before.get("id") == block.get("id")
+            text += words if not text or (is_cited and is_joined) else f"\n{words}"
+        before = block
+    return text

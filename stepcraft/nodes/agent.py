@@ -16,6 +16,7 @@ from stepcraft.contexts.baselines import ReactContext
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import RunLimits, limits_of
 from stepcraft.llm.prompt import passages
+from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.nodes.retrieve import Retrieve
@@ -85,7 +86,7 @@ def _answer(messages: Sequence[Any], calls: int) -> str:
     """Return the text of the last reply, "" where it calls tools or is the notice of a limit."""
     replies = [message for message in messages if isinstance(message, AIMessage)]
     is_answered = replies and len(replies) <= calls and not replies[-1].tool_calls
-    return str(replies[-1].text).strip() if is_answered else ""
+    return reply_text(replies[-1]) if is_answered else ""
 
 
 class _Counter(BaseCallbackHandler):

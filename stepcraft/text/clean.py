@@ -44,11 +44,27 @@ SPACELESS_STOPS = "\u3002\uff01\uff1f"
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
-_OPENER = re.compile(
-    r"\A\s*+(?:(?:sure|certainly|of course|absolutely|okay|great)\b[^\n]{0,200}[:!.]"
-    r"|(?:here(?:['\u2019]s| is| are)|below (?:is|are))\b[^\n]{0,200}:)[ \t]*\n\s*+(?=\S)",
+_YES = r"(?:sure|certainly|of course|absolutely|okay|ok|great|gladly|all ?right)"
+_HERE_IS = r"(?:here(?:['\u2019]s| is| are)|below (?:is|are))"
+_INTRODUCTION = re.compile(
+    rf"\A\s*+(?:{_YES}\b[^\n]{{0,80}}?\b{_HERE_IS}\b"
+    rf"|{_HERE_IS} (?:the|your|my|an?) (?:[\w-]+ ){{0,2}}?(?:answer|reply|response|draft|text"
+    r"|article|summary|program|code|script|list|steps|plan|quer(?:y|ies)|version|segment)\b)"
+    r"[^\n]{0,200}:[ \t]*\n\s*+(?=\S)",
     re.IGNORECASE,
 )
+"""A line that ends with a colon and announces the answer."""
+_TAGGED = re.compile(
+    r"<(answer|final_answer|reply|response|result|output|draft|text)>((?:(?!</?\1>).)*+)</\1>",
+    re.DOTALL | re.IGNORECASE,
+)
+_CAPITAL = rf"[{CAPITALS}{CJK}\d]"
+_PROSE = re.compile(
+    rf"^(?:[-*>] |\*\*)?{_CAPITAL}[^\n]*[{STOPS}{SPACELESS_STOPS}](?:\s?\[[^\]\n]{{1,20}}\])*+$"
+    rf"|^\d{{1,3}}[.)] |\A{_CAPITAL}[^\n(){{}};=<>$]*\Z",
+    re.MULTILINE,
+)
+"""A sentence or a numbered item, or a single line of words that begins with a capital letter."""
 _UNCHANGED = re.compile(
     r"\W{0,6}(?:no[ -]?changes?(?:\s+(?:is |are )?(?:needed|required|necessary))?"
     r"|(?:(?:stays|remains) )?unchanged)\W*",
@@ -90,30 +106,44 @@ def tokens(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // 4
 
 
-def unfenced(text: str) -> str:
-    """Return a reply without "Sure, here is …:" before it or a code fence around all of it."""
+def unfenced(text: str, *, keep_code: bool = False) -> str:
+    """Return a reply, cleaned, without "Sure, here is …:" before it or a tag or fence around it.
+
+    Args:
+        text: The reply.
+        keep_code: Whether the fence of a program stays, as in an answer. The fence of Markdown, and
+            one that names no language around prose, go.
+    """
+    text = clean(text)
     for _ in range(2):
-        text = _without_fence(_OPENER.sub("", text))
+        text = _INTRODUCTION.sub("", text)
+        if tagged := _TAGGED.fullmatch(text.strip()):
+            text = tagged[2].strip("\n")
+        text = _without_fence(text, keep_code=keep_code)
     return text
 
 
-def _without_fence(text: str) -> str:
+def _without_fence(text: str, *, keep_code: bool) -> str:
     body = text.strip()
     lines = list(fences(body))
     if len(lines) < 2:
         return text
     first, *inner, last = lines
+    inside = body[first.stop : last.start].partition("\n")[2].removesuffix("\n")
     is_around_all = first.start == 0 and last.stop == len(body) and last.mark == first.mark
-    inside = body[first.stop : last.start].partition("\n")[2]
-    # A fence without a language would close the first one, which is not around all then.
-    if (
-        not is_around_all
-        or not inside
-        or len(first.info.split()) > 1
-        or (inner and not inner[0].info)
-    ):
+    if not is_around_all or not inside or len(first.info.split()) > 1:
         return text
-    return inside.removesuffix("\n")
+    language = first.info.lower()
+    is_markdown = language in {"markdown", "md"}
+    if keep_code and not is_markdown:
+        is_plain = language in {"", "text", "txt", "plaintext"}
+        if not is_plain or not _PROSE.search(inside):
+            return text
+    # A fence without a language would close the first one, which is not around all then.
+    closing = [fence.info for fence in inner if fence.mark.startswith(first.mark)]
+    if closing and not closing[0] and not (is_markdown and not any(closing[1::2])):
+        return text
+    return inside
 
 
 def is_unchanged(line: str) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from stepcraft.text import markdown
-from stepcraft.text.clean import clean, unfenced
+from stepcraft.text.clean import unfenced
 
 _DOTS = "\u2022\u2023\u2043\u2219\u00b7\u30fb\uff65\u25cf\u25e6\u25aa\u25ab\u25b8\u25ba"
 _CIRCLED = "\u2460-\u249b\u24eb-\u24fe\u2776-\u2793\u3220-\u3229\u3280-\u3289"
@@ -186,7 +186,7 @@ def _lines(text: str, *, labels: bool = True) -> list[_Line]:
     lines: list[_Line] = []
     latest: dict[tuple[str, int], tuple[int, _Line]] = {}
     after_blank = True
-    for row, is_code in markdown.lines(unfenced(clean(text)), unclosed=False):
+    for row, is_code in markdown.lines(unfenced(text), unclosed=False):
         raw = row.rstrip()
         line = _Line(raw, raw.lstrip(), after_blank, "code" if is_code else "")
         is_text = line.text.strip("-*_=`~\u2013\u2014 ")

@@ -62,10 +62,15 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
         yield CodeBlock(opening.start, len(text), closed=False)
 
 
-def outside_code(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span."""
+def outside_code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int]]:
+    """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span.
+
+    Args:
+        text: The text.
+        unclosed: Whether a block without a closing fence counts as code, as in CommonMark.
+    """
     position = 0
-    for start, stop in [*code(text), (len(text), len(text))]:
+    for start, stop in [*code(text, unclosed=unclosed), (len(text), len(text))]:
         if position < start:
             yield position, start
         position = stop
@@ -82,10 +87,12 @@ def replaced(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], 
     return "".join([*pieces, text[end:]])
 
 
-def code(text: str) -> Iterator[tuple[int, int]]:
+def code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int]]:
     """Yield the offsets (start, stop) of fenced blocks and code spans."""
     end = 0
     for block in code_blocks(text):
+        if not (block.closed or unclosed):
+            break
         yield from (match.span() for match in _SPAN.finditer(text, end, block.start))
         yield block.start, block.stop
         end = block.stop

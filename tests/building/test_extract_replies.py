@@ -35,7 +35,7 @@ def test_the_document_is_fenced() -> None:
     assert system.text.startswith(CONTEXT.extract_instructions)
     assert (
         human.text
-        == "<titles>\nStores\n</titles>\n\n<text>\n# Stores\nRun `a`. \u2039/text>\n</text>"
+        == "<titles>\nStores\n</titles>\n\n<text>\n# Stores\nRun `a`. <\u00b7/text>\n</text>"
     )
 
 

@@ -175,9 +175,9 @@ def test_without_a_draft_there_is_no_answer() -> None:
 
 def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
     draft = "Write `<part>` and `<conversation>` around it; Haldruvin says so."
-    change = block(1, "`\u2039part>`", "`<question>`")
+    change = block(1, "`<\u00b7part>`", "`<question>`")
     result, model = run(change, "NO CHANGE", given={**QUESTION, "draft": draft})
-    assert "`\u2039part>` and `<conversation>`" in model.calls[0].prompt
+    assert "`<\u00b7part>` and `<conversation>`" in model.calls[0].prompt
     assert result["answer"] == draft.replace("<part>", "<question>")
 
 

@@ -5,7 +5,7 @@ from stepcraft.text.sections import Section, parse, written
 
 def test_only_tags_of_the_same_prompt_are_neutralised() -> None:
     prompt = written([Section("part", "1", "use `<conversation>` and `</part>`")])
-    assert "`<conversation>` and `\u2039/part>`" in prompt
+    assert "`<conversation>` and `<\u00b7/part>`" in prompt
 
 
 def test_sections_are_parsed_in_order() -> None:

@@ -1,0 +1,115 @@
+"""Reasoning in the text of a reply goes; an answer that speaks of its tags stays."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepcraft.text.reasoning import without_reasoning
+
+THOUGHT = (
+    "When is it? Maybe `later`.\n\n- on startup\n- on the second write\n\nPassage 1 says first."
+)
+ANSWER = "It is built on the **first** write:\n\n```py\nx < 3\n```"
+
+BLOCKS = [
+    f"<{name}>{THOUGHT}</{name}>"
+    for name in ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "THINK")
+] + [
+    f"<think>\n{THOUGHT}\n</think>\n\n",
+    f"\n\n <think>\n{THOUGHT}</Think>",
+    f"{THOUGHT}\n</think>\n\n",
+    f"{THOUGHT}</thinking>",
+    f"<think>\n\n</think>\n\n<think>{THOUGHT}</think>",
+    f"{THOUGHT}\n</think>\n</think>\n",
+    f"<seed:think>{THOUGHT}</seed:think>",
+    f"[THINK]{THOUGHT}[/THINK]",
+    f"\u25c1think\u25b7{THOUGHT}\u25c1/think\u25b7",
+    f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>",
+    f"Okay.\n<think>{THOUGHT}</think>\n",
+    f"Let me see. <think>{THOUGHT}</think> ",
+    f"<think>The <think> tag opens it and </think> closes it. {THOUGHT}</think>",
+    f"<think>It may be ```py\nx\n\n{THOUGHT}\n</think>\n",
+    f"<thinking>a\n<reflection>b</reflection>\n{THOUGHT}</thinking>",
+    f"<|channel|>analysis<|message|>{THOUGHT}<|channel|>final<|message|>",
+    f"{THOUGHT}<|end|><|start|>assistant<|channel|>final <|constrain|>md<|message|>",
+    f"analysis{THOUGHT}assistantfinal",
+]
+PROSE = [
+    "<think> opens the reasoning and </think> closes it [1].",
+    "<think> opens the reasoning.\n</think> closes it.",
+    "- <think> opens the reasoning\n- </think> closes it",
+    "1. <think> opens it.\n2. </think> closes it.",
+    "`<think>` opens the reasoning and `</think>` closes it.",
+    '"<think>" opens the reasoning, "</think>" closes it.',
+    "Put it between <think>\u2026</think> tags.",
+    "Between <think> and </think> Claude writes its reasoning.",
+    "The tag </think>, which closes it, is optional.",
+    "| <think> | opens |\n| </think> | closes |",
+    "<think> is never closed.",
+    "The <think> tag is never closed.",
+    "Tags: <think>, <reasoning>.",
+    "Write:\n\n```xml\n<think>\nhm\n</think>\nParis\n```\n\nDone.",
+    "Write:\n\n    <think>\n    hm\n    </think>\n\nDone.",
+    "The channel is `<|channel|>final<|message|>`.",
+    "A turn ends with <|im_end|>",
+    "[Think](https://example.org) about it.",
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("end", ["", "<|im_end|>", "\n<|end|>\n<|return|>"])
+def test_reasoning_goes(block: str, end: str) -> None:
+    assert without_reasoning(f"{block}{ANSWER}{end}") == (ANSWER, False)
+
+
+@pytest.mark.parametrize("answer", PROSE)
+@pytest.mark.parametrize("before", ["", f"<think>{THOUGHT}</think>\n\n"])
+def test_an_answer_about_the_tags_stays(answer: str, before: str) -> None:
+    assert without_reasoning(before + answer) == (answer, False)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("<think>hmm</think> yes", ("yes", False)),
+        ("<think>hmm </think> yes", ("yes", False)),
+        ("One.\n\n<think>b</think>\nTwo.", ("One.\n\nTwo.", False)),
+        ("42.\n<think>That is right.</think>", ("42.", False)),
+        ("<think>\nOkay, the user", ("", True)),
+        ("<think>Does `</think>` close it? It", ("", True)),
+        ("First part.\n\n<think>Now the", ("First part.", True)),
+        ("<|channel|>analysis<|message|>Okay", ("", True)),
+        ("<think>\u7528\u6237\u95ee</think>\u7b54\u6848", ("\u7b54\u6848", False)),
+        ("Paris.<\uff5cend\u2581of\u2581sentence\uff5c>", ("Paris.", False)),
+    ],
+)
+def test_blocks_beside_text(reply: str, expected: tuple[str, bool]) -> None:
+    assert without_reasoning(reply) == expected
+
+
+@given(st.text(st.sampled_from("aB .\n`<")), st.text(st.sampled_from("aB .\n`<>/")))
+def test_a_block_at_the_beginning_goes_and_the_rest_stays(thought: str, answer: str) -> None:
+    assert without_reasoning(f"<think>\n{thought}\n</think>\n{answer}") == (answer.strip(), False)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<think> a\n",
+        "<think>a",
+        "</think> a",
+        "x <think> a </think> b",
+        "<think>a</think>x\n",
+        "</reasoning>\n<think> a </think> b\n",
+        "`<think>",
+        "<|a|>",
+        "<|channel|>",
+        "<",
+    ],
+)
+def test_hostile_replies_take_linear_time(piece: str) -> None:
+    start = time.perf_counter()
+    without_reasoning(piece * 10_000)
+    assert time.perf_counter() - start < 3
