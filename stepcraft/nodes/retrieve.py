@@ -54,9 +54,14 @@ class Retrieve(Node):
             return {}
         self._announce(queries)
         limits = limits_of(state, settings)
-        target_open = partial(self.resources.target.open, settings, store_of_run())
+        target = self.resources.target
+        target_open = partial(target.open, settings, store_of_run())
         try:
-            searched = await calls.function(target_open, limits.seconds_left())
+            searched = (
+                target_open()
+                if target.is_open(settings)
+                else await calls.function(target_open, limits.seconds_left())
+            )
         except TimeoutError as failure:
             warning = (
                 f"retrieve: nothing was searched, so its part is unchecked: {_reason(failure)}"
