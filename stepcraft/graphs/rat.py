@@ -22,7 +22,7 @@ from stepcraft.nodes.finish import finish
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_thoughts
-from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Revision
+from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Question, Revision
 from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
@@ -36,8 +36,7 @@ MODEL_NODES = (draft, to_query, revise, finish)
 class RatInput(TypedDict, total=False):
     """A question, or messages; and a draft to be checked, if there is one."""
 
-    question: Annotated[str, EphemeralValue]
-    """The question; without one, it is the last human message."""
+    question: Question
     draft: Annotated[str, EphemeralValue]
     """An answer that is checked instead of being drafted."""
     messages: Messages

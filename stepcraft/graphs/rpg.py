@@ -22,7 +22,7 @@ from stepcraft.nodes.plan import plan
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_blocks
-from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Revision
+from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Question, Revision
 from stepcraft.nodes.to_query import QUERIES, after_split, to_query
 from stepcraft.nodes.trace import TracedSentence, trace
 from stepcraft.retrieval.target import Searched
@@ -39,8 +39,7 @@ KINDS = ("auto", "long", "short")
 class RpgInput(TypedDict, total=False):
     """A question, or messages."""
 
-    question: Annotated[str, EphemeralValue]
-    """The question; without one, it is the last human message."""
+    question: Question
     kind: Annotated[Literal["auto", "long", "short"], EphemeralValue]
     """The form of the answer; `auto` leaves it to the plan. The setting of that name comes
     first."""

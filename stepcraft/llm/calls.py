@@ -6,8 +6,10 @@ so that the coroutine runs to its end at once.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import starmap
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.retrievers import BaseRetriever
@@ -96,7 +98,11 @@ class BlockingCalls(Calls):
 
 
 class AsyncCalls(Calls):
-    """Calls on the running event loop, with daemon threads for what blocks."""
+    """Calls on the running event loop.
+
+    With a limit on its time, what blocks runs in a daemon thread: a loop that is closed waits for
+    its own threads.
+    """
 
     @override
     async def model(self, choice: ChatModel | str) -> ChatModel:
@@ -104,29 +110,37 @@ class AsyncCalls(Calls):
 
     @override
     async def function(self, function: Callable[[], T], seconds: float | None) -> T:
+        if seconds is None:
+            return await asyncio.to_thread(function)
         async with asyncio.timeout(seconds):
             return await asyncio.wrap_future(in_thread(function))
 
     @override
     async def one(self, call: Call, seconds: float | None) -> Any:
-        if _blocks(call.runnable):
-            return await self.function(self.blocking(call), seconds)
         async with asyncio.timeout(seconds):
-            return await call.runnable.ainvoke(call.input, self.config, **call.options)
+            return await self._made(call, seconds)
 
     @override
     async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
-        places, loop = asyncio.Semaphore(self.most), asyncio.get_running_loop()
-        ends_at = None if seconds is None else loop.time() + seconds
+        results: list[Any] = [TimeoutError() for _ in calls]
+        free = asyncio.Semaphore(self.most)
 
-        async def outcome(call: Call) -> Any:
-            try:
-                async with asyncio.timeout_at(ends_at), places:
-                    return await self.one(call, None)
-            except Exception as error:
-                return error
+        async def work(place: int, call: Call) -> None:
+            async with free:
+                try:
+                    results[place] = await self._made(call, seconds)
+                except Exception as error:
+                    results[place] = error
 
-        return await asyncio.gather(*map(outcome, calls))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*starmap(work, enumerate(calls)))
+        return results
+
+    def _made(self, call: Call, seconds: float | None) -> Awaitable[Any]:
+        if seconds is not None and _blocks(call.runnable):
+            return asyncio.wrap_future(in_thread(self.blocking(call)))
+        return call.runnable.ainvoke(call.input, self.config, **call.options)
 
 
 def _blocks(runnable: Runnable[Any, Any]) -> bool:

@@ -18,7 +18,6 @@ from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.state import Finding, Part, passages_of
 from stepcraft.progress import counted, emit, quoted
-from stepcraft.retrieval.target import Searched
 from stepcraft.retriever import Source
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import stems
@@ -60,10 +59,14 @@ class Retrieve(Node):
         limits = limits_of(state, settings)
         asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
         emit(self.resources.graph, NAME, f"Searching for {asked}.")
-        passages = _Passages(state)
-        opening = partial(self.resources.target.open, settings, store_of_run())
+        passages, target = _Passages(state), self.resources.target
+        opening = partial(target.open, settings, store_of_run())
         try:
-            searched = await calls.function(opening, limits.seconds_left())
+            searched = (
+                opening()
+                if target.is_open(settings)
+                else await calls.function(opening, limits.seconds_left())
+            )
         except TimeoutError as failure:
             searched = []
             passages.fail("", failure)
@@ -75,10 +78,13 @@ class Retrieve(Node):
         outcomes = iter(await calls.all(searches, limits.seconds_left()))
         for query in queries:
             passages.add(query, {each.label: next(outcomes) for each in searched})
-        beside = partial(_beside, pending_parts(state), passages, searched)
-        with suppress(TimeoutError, StepcraftError):
-            for query, document in await calls.function(beside, limits.seconds_left()):
-                passages.add(query, {"": [document]})
+        parts = [part for part in pending_parts(state) if len(part["queries"]) > 1]
+        sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
+        if parts and sources:
+            beside = partial(_beside, parts, passages, sources)
+            with suppress(TimeoutError, StepcraftError):
+                for query, document in await calls.function(beside, limits.seconds_left()):
+                    passages.add(query, {"": [document]})
         emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
         return {**passages.update(), "limits": limits}
 
@@ -168,18 +174,15 @@ def pending_parts(state: Mapping[str, Any]) -> list[Part]:
 
 
 def _beside(
-    parts: Sequence[Part], passages: _Passages, searched: Sequence[Searched]
+    parts: Sequence[Part], passages: _Passages, sources: Sequence[Source]
 ) -> list[tuple[str, Document]]:
     """Return for each part the passage beside those found for it that shares most words with it.
 
-    Each stands with a query of its part.
+    Each comes with a query of its part.
     """
-    sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
     chosen: list[tuple[str, Document]] = []
-    for part in parts if sources else ():
-        found = [
-            each for query in part["queries"][1:] for each in passages.documents.get(query, ())
-        ]
+    for part in parts:
+        found = [each for query in part["queries"] for each in passages.documents.get(query, ())]
         ids = dict.fromkeys(str(document.id) for document in found)
         near = [each for source in sources for id_ in ids for each in source.beside(id_)]
         words = stems(part["text"])

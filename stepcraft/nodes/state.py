@@ -20,6 +20,12 @@ Messages = Annotated[
     add_messages,
 ]
 
+Question = Annotated[
+    str,
+    Field(description="The question; without one, it is the last human message."),
+    EphemeralValue,
+]
+
 
 @described
 class QuestionInput(TypedDict, total=False):
@@ -28,8 +34,7 @@ class QuestionInput(TypedDict, total=False):
     Every key but `messages` belongs to one run, and is gone after its first node.
     """
 
-    question: Annotated[str, EphemeralValue]
-    """The question; without one, it is the last human message."""
+    question: Question
     messages: Messages
 
 

@@ -140,6 +140,15 @@ class RetrievalTarget:
             searched.insert(0, Searched(memory.name, retriever, memory))
         return searched
 
+    def is_open(self, settings: SearchSettings) -> bool:
+        """Tell whether a run searches nothing but objects, so that `open` cannot block."""
+        used = [*self.sources.values(), *self.memories.values()]
+        is_whole = self.memories or (self.sources and not self.prefers_memory)
+        is_named = (
+            settings.sources or settings.memory or any(isinstance(each, str) for each in used)
+        )
+        return bool(is_whole) and not is_named
+
     def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
         """Return what a reader of the answer should know of what is searched."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):

@@ -51,10 +51,10 @@ def test_a_model_changes_and_the_changes_are_shown(
 def test_an_answer_is_checked_against_documents(here: Path) -> None:
     (here / "draft.md").write_text("\ufeffRye flour makes a dough dry.", "utf-8")
     checked = data("rat 'What does rye flour do?' --draft draft.md --from corpus:rye.md")
-    assert checked["draft"] == "Rye flour makes a dough dry."
+    assert checked["first_draft"] == "Rye flour makes a dough dry."
     assert [passage["source"] for passage in checked["evidence"]] == ["rye.md:3"]
     stdin = data("rat 'And salt?' --draft - --from corpus:rye.md", stdin="Salt slows yeast.")
-    assert stdin["draft"] == "Salt slows yeast."
+    assert stdin["first_draft"] == "Salt slows yeast."
 
 
 def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(
@@ -70,7 +70,7 @@ def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(
 
 def test_the_form_of_an_answer() -> None:
     rpg = "rpg 'What does rye flour do?' --from corpus:rye.md"
-    assert data(f"{rpg} --kind short")["kind"] == "short"
+    assert data(f"{rpg} --kind short")["form"] == "short"
     assert "[1]" in data(f"{rpg} --kind long")["answer"]
 
 

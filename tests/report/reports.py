@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from stepcraft.evidence import Evidence
 from stepcraft.graphs.aag import AagOutput
@@ -23,7 +24,10 @@ from stepcraft.report import StepTime
 QUESTION = {"question": "Who built the bridge, and when did it fall?"}
 GOAL = {"question": "bake a rye bread", "resources": ["rye flour", "a sourdough starter"]}
 STEPS = [StepTime("begin", 0.0, 0.25), StepTime("draft", 0.25, 3.5), StepTime("revise", 3.5, 12.5)]
-USAGE = usage_of("draft", 3, 1_200, 345)
+REPLY = AIMessage(
+    "", usage_metadata={"input_tokens": 1_200, "output_tokens": 345, "total_tokens": 1_545}
+)
+USAGE = usage_of("draft", 3, [REPLY])
 
 HOSTILE = (
     "</p></div></details></section></title></style>"
@@ -59,7 +63,7 @@ def rat(**changed: Any) -> dict[str, Any]:
     """Return a result of RAT with two changes, of which the second is of another round."""
     result = RatOutput(
         answer="Haldruvin built it.\n\nIt fell in 1993.",
-        draft="Haldruvin built it.\n\nIt fell in 1992.",
+        first_draft="Haldruvin built it.\n\nIt fell in 1992.",
         revisions=[
             Revision(
                 round=1,
@@ -90,7 +94,7 @@ def aag(**changed: Any) -> dict[str, Any]:
         answer="\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         steps=steps,
         queries=["bake a rye bread", "feed a sourdough starter"],
-        draft="1. Use `oven_kit()`.\n2. Mix `rye flour` and water.",
+        first_draft="1. Use `oven_kit()`.\n2. Mix `rye flour` and water.",
         revisions=[
             Revision(
                 round=1,
@@ -147,8 +151,8 @@ def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any
             for text, cited, supported in sentences
         ],
         queries=["who built the bridge", "when the bridge fell"],
-        kind="long",
-        draft="Mimar Haldruvin built it [p1].",
+        form="long",
+        first_draft="Mimar Haldruvin built it [p1].",
         revisions=[],
         evidence=EVIDENCE,
         warnings=[],
@@ -159,7 +163,7 @@ def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any
 
 def short() -> dict[str, Any]:
     """Return a result of RPG with a short answer."""
-    return rpg(answer="Mimar Haldruvin", kind="short")
+    return rpg(answer="Mimar Haldruvin", form="short")
 
 
 def rag(**changed: Any) -> dict[str, Any]:

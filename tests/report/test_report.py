@@ -61,7 +61,7 @@ def test_the_rest_of_a_long_text_is_folded() -> None:
 
 
 def test_a_draft_in_which_nothing_was_wrong() -> None:
-    unchanged = rat(revisions=[], draft="It fell.", answer="It fell.")
+    unchanged = rat(revisions=[], first_draft="It fell.", answer="It fell.")
     assert Reader(page("rat", QUESTION, unchanged)).sections()["changes"] == (
         "ChangesThe check changed nothing."
     )
