@@ -17,6 +17,8 @@ _KEYCAP = "\ufe0f?\u20e3"
 _HAN = "[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}"
 _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
 _COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
+_WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
+"""A character of the words before the number of a label."""
 _BULLET = re.compile(
     rf"""
     (?P<dash>[-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}])
@@ -38,7 +40,7 @@ _STEP = re.compile(
 _COUNTED = re.compile(
     rf"""
     (?P<title>\#{{1,6}}\s++)?(?:\*\*)?
-    (?P<before>[(\uff08]?[^\d\n:.,;!?|`*_=<>/\\"'(){{}}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]{{0,24}}?)
+    (?P<before>[(\uff08]?{_WORDS}{{0,24}}?)
     (?P<number>\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]|(?<![^\s(*\uff08])[a-zA-Z](?=[)\uff09]))
     (?:{_KEYCAP}|(?<=[{_CIRCLED}])
         |(?P<after>[^\W\d_]{{0,6}})(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
