@@ -130,7 +130,7 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, and once more where its reply cannot be read; return the update."""
-        node, kept, state = self.node, None, self.state
+        node, readable, state = self.node, None, self.state
         try:
             prompt = _Prompt(node, state, self.settings, await calls.model(choice))
             problem: list[BaseMessage] = []
@@ -141,18 +141,18 @@ class _Step:
                     return node.read(text, state, self.settings)
                 except UnreadableReply as error:
                     if error.update is not None:
-                        kept, state = error.update, {**self.state, "kept": error.update}
-                    if is_second or (kept is not None and is_cut_off(reply)):
+                        readable, state = error.update, {**self.state, "kept": error.update}
+                    if is_second or (readable is not None and is_cut_off(reply)):
                         raise
-                    said = str(reply.text).strip()  # without calls of tools, which have no results
-                    problem = [AIMessage(said)] if said else []
+                    words = str(reply.text).strip()  # without calls of tools, which have no results
+                    problem = [AIMessage(words)] if words else []
                     problem.append(HumanMessage(_HAND_BACK.format(error)))
         except GraphBubbleUp:
             raise
         except Exception as error:
-            if kept is not None:
+            if readable is not None:
                 self.warnings.append(f"{node.name}: a part of the reply was left out: {error}")
-                return kept
+                return readable
             reason = self._reason(error, choice)
             self.warnings.append(reason)
             emit(self.graph, node.name, reason)
@@ -176,7 +176,7 @@ class _Step:
             self.calls += 1
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:
-                reply: AIMessage = await calls.one(call, self.limits.seconds_left())
+                reply: AIMessage = await calls.result(call, self.limits.seconds_left())
             except _TOO_LONG:
                 if not prompt.halve():
                     raise

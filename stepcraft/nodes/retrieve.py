@@ -71,7 +71,7 @@ class Retrieve(Node):
             return {"findings": found, "warnings": [warning], "limits": limits}
         options = {"k": self._k(state, settings.k)}
         searches = [Call(each.retriever, query, options) for each in searched for query in queries]
-        results = await calls.all(searches, limits.seconds_left())
+        results = await calls.outcomes(searches, limits.seconds_left())
         for result in results:
             if isinstance(result, GraphBubbleUp):  # an `interrupt()` in a retriever
                 raise result
