@@ -16,7 +16,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
-from stepcraft.concurrency import in_thread, outcomes, within
+from stepcraft.concurrency import in_thread, within
+from stepcraft.concurrency import outcomes as outcomes_in_threads
 from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Calls(ABC):
         """
 
     @abstractmethod
-    async def one(self, call: Call, seconds: float | None) -> Any:
+    async def result(self, call: Call, seconds: float | None) -> Any:
         """Make a call and return its result.
 
         Raises:
@@ -64,7 +65,7 @@ class Calls(ABC):
         """
 
     @abstractmethod
-    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+    async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
         """Make calls side by side; return a result, an exception or a TimeoutError for each."""
 
     @property
@@ -89,12 +90,12 @@ class BlockingCalls(Calls):
         return within(seconds, function)
 
     @override
-    async def one(self, call: Call, seconds: float | None) -> Any:
+    async def result(self, call: Call, seconds: float | None) -> Any:
         return within(seconds, self.blocking(call))
 
     @override
-    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
-        return outcomes([*map(self.blocking, calls)], seconds, self.most)
+    async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+        return outcomes_in_threads([*map(self.blocking, calls)], seconds, self.most)
 
 
 class AsyncCalls(Calls):
@@ -116,19 +117,19 @@ class AsyncCalls(Calls):
             return await asyncio.wrap_future(in_thread(function))
 
     @override
-    async def one(self, call: Call, seconds: float | None) -> Any:
+    async def result(self, call: Call, seconds: float | None) -> Any:
         async with asyncio.timeout(seconds):
-            return await self._made(call, seconds)
+            return await self._started(call, seconds)
 
     @override
-    async def all(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
+    async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
         results: list[Any] = [TimeoutError() for _ in calls]
         free = asyncio.Semaphore(self.most)
 
         async def work(place: int, call: Call) -> None:
             async with free:
                 try:
-                    results[place] = await self._made(call, seconds)
+                    results[place] = await self._started(call, seconds)
                 except Exception as error:
                     results[place] = error
 
@@ -137,7 +138,7 @@ class AsyncCalls(Calls):
                 await asyncio.gather(*starmap(work, enumerate(calls)))
         return results
 
-    def _made(self, call: Call, seconds: float | None) -> Awaitable[Any]:
+    def _started(self, call: Call, seconds: float | None) -> Awaitable[Any]:
         if seconds is not None and _blocks(call.runnable):
             return asyncio.wrap_future(in_thread(self.blocking(call)))
         return call.runnable.ainvoke(call.input, self.config, **call.options)
@@ -146,8 +147,8 @@ class AsyncCalls(Calls):
 def _blocks(runnable: Runnable[Any, Any]) -> bool:
     """Tell whether a runnable is a retriever that has no async search of its own."""
     search = "_aget_relevant_documents"
-    own = getattr(type(runnable), search, None)
-    return isinstance(runnable, BaseRetriever) and own is getattr(BaseRetriever, search)
+    inherited = getattr(BaseRetriever, search)
+    return getattr(type(runnable), search, None) is inherited
 
 
 class Node(Runnable[Any, dict[str, Any]], ABC):

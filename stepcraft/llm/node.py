@@ -178,7 +178,7 @@ class _Step:
             self.calls += 1
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:
-                reply: AIMessage = await calls.one(call, self.limits.seconds_left())
+                reply: AIMessage = await calls.result(call, self.limits.seconds_left())
             except _TOO_LONG:
                 if not prompt.halve():
                     raise

@@ -66,7 +66,7 @@ class Agent(Node):
                     name=NAME,
                 ).with_config(callbacks=[counter])
                 question = {"messages": [HumanMessage(state["task"])]}
-                result = await calls.one(Call(agent, question, {}), limits.seconds_left())
+                result = await calls.result(Call(agent, question, {}), limits.seconds_left())
                 answer = _answer(result["messages"], counter.calls)
         except GraphBubbleUp:
             raise

@@ -75,7 +75,7 @@ class Retrieve(Node):
             for query, k in queries.items()
             for each in searched
         ]
-        outcomes = iter(await calls.all(searches, limits.seconds_left()))
+        outcomes = iter(await calls.outcomes(searches, limits.seconds_left()))
         for query in queries:
             passages.add(query, {each.label: next(outcomes) for each in searched})
         parts = [part for part in pending_parts(state) if len(part["queries"]) > 1]
