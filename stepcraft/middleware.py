@@ -270,7 +270,7 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any] | N
     """Return an answer with the text and the checks of a result of RAT."""
     _log_warnings("the check of the answer", result)
     update: dict[str, Any] = {}
-    if result["answer"].strip() not in {"", result["draft"].strip()}:
+    if result["answer"] not in {"", result["first_draft"]}:
         update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
     if checks := result.get("checks", []):
         update["response_metadata"] = {

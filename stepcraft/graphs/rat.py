@@ -15,7 +15,7 @@ from typing_extensions import TypedDict, Unpack
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, checked_text, empty_check, last_draft
+from stepcraft.nodes.begin import Begin, draft_of, empty_check, last_draft
 from stepcraft.nodes.draft import draft
 from stepcraft.nodes.edit import edit_text, needs_another_round
 from stepcraft.nodes.finish import finish
@@ -61,7 +61,7 @@ class State(CheckState, RatInput):
 def _initial(
     state: Mapping[str, Any], settings: RatContext, searched: Sequence[Searched]
 ) -> dict[str, Any]:
-    text = checked_text("draft", state.get("draft") or "")
+    text = draft_of(state.get("draft"))
     if settings.check_last:
         text = text or last_draft(state)
         if not text:

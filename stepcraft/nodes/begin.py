@@ -15,6 +15,7 @@ from stepcraft.concurrency import within
 from stepcraft.contexts.base import CheckSettings, PartQuerySettings
 from stepcraft.errors import BadInput
 from stepcraft.llm.limits import TOO_LATE, RunLimits
+from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -162,7 +163,7 @@ def last_draft(state: Mapping[str, Any]) -> str:
     human = _last_human(messages)
     behind = messages[messages.index(human) + 1 :] if human else []
     drafts = [each for each in behind if isinstance(each, AIMessage) and not each.tool_calls]
-    return str(drafts[-1].text) if drafts else ""
+    return reply_text(drafts[-1]) if drafts else ""
 
 
 def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
@@ -185,6 +186,19 @@ def checked_text(name: str, value: object) -> str:
             f"at most {MAX_CHARACTERS:,} are taken, so shorten it"
         )
     return clean(value).strip() if normalised(value) else ""
+
+
+def draft_of(value: object) -> str:
+    """Return a draft of the input as it is, "" if it has no text.
+
+    Lone surrogates alone, which UTF-8 cannot encode, become U+FFFD.
+
+    Raises:
+        BadInput: It is not a text of at most `MAX_CHARACTERS`.
+    """
+    if not checked_text("draft", value or ""):
+        return ""
+    return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def store_of_run() -> Any:

@@ -28,7 +28,7 @@ def read_answer(reply: str, _state: Any, _settings: RpgContext) -> dict[str, Any
     The check adds marks in that form, and [2] is a mark only where there are no others.
     """
     text = with_prompt_marks(answer_text(reply))
-    return {"draft": text, "answer": text}
+    return {"first_draft": text, "answer": text}
 
 
 generate = ModelNode(

@@ -250,8 +250,10 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | Problem:
         new = change["new"].strip("\n")
         if change["kind"] == "insert":
             return _Edit(max(named, 0), 0, 0, new, change)
-        end = len(parts[named].rstrip())
-        return _Edit(named, end, end, glue(parts[named], new) + new if end else new, change)
+        part = parts[named]
+        end = len(part.rstrip())
+        new = _with_newlines_of(part, glue(part, new) + new if end else new)
+        return _Edit(named, end, end, new, change)
     matches = _matches(change, parts[named]) if exists else []
     if len(matches) > 1:
         times = f"its words occur {len(matches)} times in the part"
@@ -265,7 +267,13 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | Problem:
             reason = f"its words {where}" if exists else f"there is no part {change['part']}"
             return Problem(change, f"{reason}: copy them exactly")
         [named], [matches] = unique, [others[unique[0]]]
-    return _Edit(named, *_without_blanks(parts[named], *matches[0]), change)
+    start, stop, new = matches[0]
+    new = _with_newlines_of(parts[named], new)
+    return _Edit(named, *_without_blanks(parts[named], start, stop, new), change)
+
+
+def _with_newlines_of(part: str, new: str) -> str:
+    return new.replace("\n", "\r\n") if "\r\n" in part else new
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
