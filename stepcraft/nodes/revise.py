@@ -6,8 +6,9 @@ are checked in the next call. Related: RARR (Gao et al., arXiv 2210.08726) and C
 (Dhuliawala et al., arXiv 2309.11495).
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
@@ -75,13 +76,11 @@ _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""
 _VERDICT = re.compile(
     r"^[\W_]{0,6}(?:PART|STATEMENT|CLAIM)?[ \t#\u27e6]*(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
-    r"(?:[ \t]*(?:,|-|\u2013|and|to)[ \t]*\d{1,4}(?:\.\d{1,4})?)*+)[\u27e7 \t:.)|*_\u2013-]*"
-    r"(?P<verdict>supported|contradicted|not[ _-]?found)\b(?P<rest>[^\n]*)$",
+    r"(?:[ \t]*(?:,|-|\u2013|and|to)[ \t]*\d{1,4}(?:\.\d{1,4})?)*+)[\u27e7 \t:\uff1a.)|*_\u2013-]*"
+    r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b(?P<rest>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
-_MOST_NAMED = 100
-"""Numbers in a range."""
 _QUOTED = re.compile('["\u201c\u201e\u00ab](.+)["\u201d\u201c\u00bb]')
 
 
@@ -177,19 +176,22 @@ def _read(reply: str, state: Any, *, has_verdicts: bool) -> dict[str, Any]:
     for change in changes:
         change["old"], change["new"] = map(without_numbers, (change["old"], change["new"]))
     group = _group(state)
-    verdicts = _verdicts(remarks) if has_verdicts else {}
+    verdicts = _verdicts(remarks) if has_verdicts else []
     if not (changes or problems or verdicts or _says_unchanged(remarks)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     checks, missing = _checks(verdicts, state, group)
+    earlier: list[Change] = []
     if kept := state.get("kept"):
-        earlier = kept["checks"][len(state["checks"]) :]
-        checks = [*{(each["part"], each["text"]): each for each in [*earlier, *checks]}.values()]
-        changes += kept["changes"][len(state["changes"]) :]
-    edited = apply_changes(parts, changes, between="" if has_verdicts else "\n\n")
+        earlier = kept["changes"][len(state["changes"]) :]
+        checks = [*kept["checks"][len(state["checks"]) :], *checks]
+        checks = [*{(each["part"], each["text"]): each for each in checks}.values()]
+    between = "" if has_verdicts else "\n\n"
+    edited = apply_changes(parts, [*changes, *earlier], between)
     made, unasked = edited.made, list[Problem]()
     if state["scope"] == "correct":
         made, unasked = _corrections(made, checks)
-    problems += [*edited.refused, *unasked]
+    # An earlier change that no longer fits was made anew.
+    problems += [each for each in edited.refused if each.change not in earlier] + unasked
     update: dict[str, Any] = {
         "changes": [*state["changes"], *made],
         "checks": [*state["checks"], *checks],
@@ -236,53 +238,50 @@ def _corrections(
 
 
 class _Said(NamedTuple):
-    """What a reply says of a statement."""
+    """What a line of a reply says of the statements between two numbers."""
 
+    first: tuple[float, float]
+    """The part and the statement; all statements of a part are above 0."""
+    last: tuple[float, float]
     verdict: Verdict
     passages: list[int]
     quoted: str
     """The words that were not found, "" for the whole statement."""
 
 
-def _verdicts(remarks: str) -> dict[str, list[_Said]]:
-    """Return the verdicts of a reply by the number of their statement or part."""
-    verdicts: dict[str, list[_Said]] = {}
+def _verdicts(remarks: str) -> list[_Said]:
+    """Return the verdicts of a reply, line by line: "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
+    verdicts: list[_Said] = []
     for line in _VERDICT.finditer(remarks):
         quotation = _QUOTED.search(line["rest"])
         rest = line["rest"].replace(quotation[0], "") if quotation else line["rest"]
-        verdict = cast("Verdict", re.sub("not[ _-]?found", "not found", line["verdict"].lower()))
-        numbers = [int(number) for number in _PASSAGE.findall(rest)]
-        for name in _named(line["numbers"]):
-            said = _Said(verdict, numbers, quotation[1] if quotation else "")
-            verdicts.setdefault(name, []).append(said)
+        word = line["verdict"].lower()
+        verdict = cast("Verdict", word if word in {"supported", "contradicted"} else "not found")
+        passages = [int(number) for number in _PASSAGE.findall(rest)]
+        words = quotation[1] if quotation else ""
+        for piece in re.split(r",|and", line["numbers"]):
+            ends = [end.partition(".") for end in re.findall(r"[\d.]+", piece)]
+            first = float(ends[0][0]), float(ends[0][2] or 0)
+            last = float(ends[-1][0]), float(ends[-1][2] or math.inf)
+            verdicts.append(_Said(first, last, verdict, passages, words))
     return verdicts
 
 
-def _named(numbers: str) -> Iterator[str]:
-    """Yield the numbers in "1.1, 1.2" or "1.1-1.3"."""
-    for piece in re.split(r",|and", numbers):
-        ends = [end.rpartition(".") for end in re.findall(r"[\d.]+", piece)]
-        part, dot, first = ends[0]
-        for number in range(int(first), min(int(ends[-1][2]), int(first) + _MOST_NAMED) + 1):
-            yield f"{part}{dot}{number}"
-
-
-def _checks(
-    verdicts: Mapping[str, list[_Said]], state: Any, group: Sequence[int]
-) -> tuple[list[Check], int]:
+def _checks(verdicts: Sequence[_Said], state: Any, group: Sequence[int]) -> tuple[list[Check], int]:
     """Return the verdicts on the statements of these parts, and how many statements have none."""
     checks: list[Check] = []
     missing = 0
-    for number in group:
-        text = state["parts"][number - 1]["text"].strip("\n")
-        spans = claims(text) if state["by_claim"] else []
-        statements = {
-            f"{number}.{place}": text[start:stop] for place, (start, stop) in enumerate(spans, 1)
-        }
-        for name, statement in (statements or {str(number): text}).items():
-            said = verdicts.get(name) or verdicts.get(str(number)) or []
-            missing += not said
-            checks += [_check(each, state, number, statement) for each in said]
+    for part in group:
+        text = state["parts"][part - 1]["text"].strip("\n")
+        statements = [(0, text)]
+        if state["by_claim"]:
+            spans = enumerate(claims(text), 1)
+            statements = [(number, text[start:stop]) for number, (start, stop) in spans]
+        for number, statement in statements:
+            fitting = [each for each in verdicts if each.first <= (part, number) <= each.last]
+            fitting = [each for each in fitting if each.first[1]] or fitting
+            missing += not fitting
+            checks += [_check(each, state, part, statement) for each in fitting]
     return checks, missing
 
 

@@ -1,0 +1,132 @@
+"""The verdicts of a check, in the forms in which models write them, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stepcraft import RatContext, build_rat
+from tests.scripted import ScriptedModel, block
+from tests.shelf import QUESTION, Shelf, shown
+
+DRAFT = """\
+# Oster
+
+Haldruvin built the Oster bridge in 1837. It is of steel, e.g. of iron.
+
+| arches | metres |
+|---|---|
+| four | 20 |"""
+LINES = "2.1 contradicted p1\n2.2 not found\n3.1 not found"
+FIXED = block(2, "1837", "1873")
+
+
+def checked(*replies: str, draft: str = DRAFT, **context: Any) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(replies)
+    graph = build_rat(model=model, sources=Shelf())
+    result = graph.invoke({**QUESTION, "draft": draft}, context=RatContext(**context))
+    return result, model
+
+
+def verdicts(result: Any) -> list[tuple[str, str]]:
+    return [(each["text"], each["verdict"]) for each in result["checks"]]
+
+
+def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
+    result, model = checked(f"1.1 contradicted p1\n1.2 not found\n2.1 not found\n\n{FIXED}")
+    assert shown(model.calls[0].prompt, "part")[0].startswith(
+        "# Oster\n\n\u27e61.1\u27e7 Haldruvin"
+    )
+    assert result["answer"] == DRAFT.replace("1837", "1873")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "1.1 contradicted p2\n1.2 not found\n2.1 not found",
+        "1.1 CONTRADICTED [p2]\n1.2, 2.1 NOT FOUND",
+        "**1.1**: contradicted (p2)\n- 1.2: not_found\n- 2.1: unsupported",
+        "| 1.1 | contradicted | p2 |\n| 1.2 | not found | |\n| 2.1 | not found | |",
+        "\u27e61.1\u27e7 contradicted p2\n\u27e61.2\u27e7 not found\n\u27e62.1\u27e7 not supported",
+        "PART 1.1\uff1acontradicted p2\nPART 1.2\uff1aNot found\nPART 2\uff1anot found",
+        "Verdicts:\n```\n1.1 contradicted p2\n1.2-1.2 not found\n2.1 not found\n```",
+    ],
+)
+def test_verdicts_are_read_in_many_forms(lines: str) -> None:
+    result, model = checked(f"{lines}\n{block(1, '1837', '1873')}")
+    assert verdicts(result) == [
+        ("Haldruvin built the Oster bridge in 1837.", "contradicted"),
+        ("It is of steel, e.g. of iron.", "not found"),
+        ("| four | 20 |", "not found"),
+    ]
+    assert result["checks"][0]["evidence"] == ["Oster"]
+    assert result["revisions"][0]["evidence"] == ["Oster"]
+    assert len(model.calls) == 1
+    assert not result["warnings"]
+
+
+def test_words_that_were_not_found_are_named() -> None:
+    result, _ = checked('1.1 supported p1\n1.2 not found "of steel"\n2.1 supported p2')
+    assert verdicts(result)[1] == ("of steel", "not found")
+
+
+def test_a_statement_without_a_verdict_is_reported() -> None:
+    result, _ = checked("1.1 supported p1")
+    assert "no verdict on 2 statements" in str(result["warnings"])
+    result, _ = checked("NO CHANGE")
+    assert "no verdict on 3 statements" in str(result["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("1.1 contradicted p1\n1.2-2.1 not found", "no block changes it"),
+        (f"1.1-2.1 supported p1\n{block(1, '1837', '1873')}", "nothing in this part"),
+        (f"1.1-2.1 supported p1\n{block(1, new='It is old.')}", "adds nothing"),
+        ("The year is wrong. No change elsewhere.", "neither a verdict nor a change"),
+    ],
+)
+def test_a_draft_that_comes_in_is_corrected_and_nothing_else(reply: str, reason: str) -> None:
+    result, model = checked(reply, reply)
+    assert len(model.calls) == 2
+    assert reason in model.calls[1].messages[-1].text
+    assert result["answer"] == DRAFT
+    assert result["revisions"] == []
+    assert reason in str(result["warnings"])
+
+
+def test_a_draft_may_be_completed_where_the_caller_asks_for_it() -> None:
+    result, model = checked(block(1, new="It has four arches."), scope="complete")
+    assert len(model.calls) == 1
+    assert "iron. It has four arches.\n\n|" in result["answer"]
+
+
+def test_what_a_second_reply_leaves_out_is_kept_from_the_first() -> None:
+    first = (
+        f"1.1 contradicted p1\n1.2 contradicted p2\n2.1 supported p1\n{block(1, '1837', '1873')}"
+    )
+    first += f"\n{block(1, 'of bronze', 'of granite')}"
+    result, _ = checked(first, block(1, "of steel, e.g. of iron", "of granite"))
+    assert "in 1873. It is of granite." in result["answer"]
+    assert [verdict for _, verdict in verdicts(result)] == [
+        "contradicted",
+        "contradicted",
+        "supported",
+    ]
+    assert not [each for each in result["warnings"] if "left out" in each]
+    # A change that is written anew takes the place of the earlier one.
+    result, _ = checked(
+        first, f"{block(1, 'in 1837', 'in 1874')}\n{block(1, 'of steel', 'of stone')}"
+    )
+    assert "in 1874. It is of stone, e.g." in result["answer"]
+
+
+def test_a_second_round_sees_what_changed() -> None:
+    replies = [
+        f"1.1 contradicted p1\n1.2-2.1 not found\n{block(1, '1837', '1873')}",
+        "1.1-1.2 supported p1",
+    ]
+    result, model = checked(*replies, rounds=2)
+    assert [len(shown(call.prompt, "part")) for call in model.calls] == [2, 1]
+    assert [each["round"] for each in result["checks"]] == [1, 1, 1, 2, 2]
