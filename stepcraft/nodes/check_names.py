@@ -1,9 +1,7 @@
-"""Look up the names in the code of the steps, without a model.
-
-A name that stands nowhere may be invented.
-"""
+"""Look up the names in the code of the steps, without a model; an unknown one may be invented."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -12,8 +10,8 @@ from typing_extensions import TypedDict
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
+from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
-from stepcraft.memory.local import LocalMemory
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
@@ -22,8 +20,6 @@ from stepcraft.text.names import mentions, names_in
 _SHOWN = 5
 """Places of a name that are listed."""
 _MOST_NAMES = 200
-_MOST_PROCEDURES = 20_000
-"""A memory of more procedures is not read for names."""
 
 
 @described
@@ -37,22 +33,17 @@ class CheckedName(TypedDict):
     found_in: list[str]
     """"goal", "resources", or the ids of procedures and passages that have it; the first five."""
     verified: bool
-    """Whether it stands anywhere."""
+    """Whether it is anywhere."""
 
 
 def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
-    """Return the names of the steps, in order, with the places that have them.
-
-    A memory that is not kept in a file of this machine, or a very large one, is not read: there, a
-    name is verified by the evidence alone.
-    """
-    settings = resources.settings(state)
-    if not settings.names:
+    """Return the names of the steps, in order, with the places that have them."""
+    if not resources.settings(state).names:
         return {}
     names = dict(islice(names_in(state["steps"]).items(), _MOST_NAMES))
     places = {name: _places_at_hand(name, state) for name in names}
     missing = [name for name, at_hand in places.items() if not at_hand]
-    places |= _places_in_memory(missing, resources, settings)
+    places |= _places_in_memory(missing, state, resources)
     checked = [
         CheckedName(
             name=name, step=step, found_in=places[name][:_SHOWN], verified=bool(places[name])
@@ -81,17 +72,19 @@ def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
 
 
 def _places_in_memory(
-    names: Sequence[str], resources: Resources[AagContext], settings: AagContext
+    names: Sequence[str], state: Any, resources: Resources[AagContext]
 ) -> dict[str, list[str]]:
+    """Search the memory for names by their words, until the deadline of the run."""
+    settings = resources.settings(state)
+    limits = limits_of(state, settings)
     places: dict[str, list[str]] = {name: [] for name in names}
-    try:
-        memory = resources.target.memory(settings, store_of_run()) if names else None
-        if isinstance(memory, LocalMemory) and memory.count() <= _MOST_PROCEDURES:
-            for procedure in memory:
-                text = "\n".join((procedure.output, procedure.input, *procedure.steps))
-                for name in names:
-                    if mentions(text, name):
-                        places[name].append(procedure.id)
-    except StepcraftError:
-        return places  # the searches have reported what is wrong with the memory
+    if not names:
+        return places
+    with suppress(StepcraftError):  # the searches have reported what is wrong with the memory
+        memory = resources.target.memory(settings, store_of_run())
+        for name in names:
+            if limits.seconds_left() == 0:
+                break
+            hits = [hit.procedure for hit in memory.search(name, _SHOWN, alpha=0)]
+            places[name] = [each.id for each in hits if mentions(each.text(), name)]
     return places
