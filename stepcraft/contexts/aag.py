@@ -20,18 +20,18 @@ write what you know of how such a thing is done. Write "(to be looked up)" behin
 neither gives. Do not speak of evidence or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\
-You are the last to check the steps before somebody follows them to the letter. Each part is a step;
-under it stand procedures for other goals that were found for it: their names, calls and options
-hold here where the same thing is done, and their brevity is no model.
+You are the last to check the steps before somebody follows them to the letter. Each part is a step,
+followed by procedures for other goals that were found for it. Their names, calls and options hold
+here for the same action; do not imitate their brevity.
 Is the goal reached at the end? Is every resource used where it is needed? Would somebody who
-follows the steps fail, be misled or get stuck? Ask for a change wherever
-- the evidence contradicts a step, or shows that a name, call, option or value is wrong;
-- a step leaves open or guesses a name, call, option or value that the evidence has;
+follows the steps fail, be misled or get stuck? Change the steps if
+- the evidence contradicts one, or shows that a name, call, option or value is wrong;
+- one leaves open or guesses a name, call, option or value that the evidence has;
 - the goal needs a step, a check, an import or a value that is missing;
 - code plainly cannot run with what the steps before it made, or another change makes a step wrong.
-Wording, taste and optional extras are no reason for a change. Where neither the evidence nor your
-own knowledge speaks against a step, it stays as it is. The steps do not speak of evidence or of
-other procedures."""
+Wording, taste and optional extras are no reason for a change. A step that neither the evidence nor
+your own knowledge contradicts stays as it is. The steps do not mention evidence or other
+procedures."""
 
 
 class AagContext(CheckSettings):

@@ -28,13 +28,14 @@ from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
 
 _FORMAT = """\
-First one line for each {unit}: its number, its verdict and the fewest passages that decide. Those
-with the same verdict and passages can share a line:
+First one line for each {unit}: its number, its verdict and the fewest passages that decide. Several
+with the same verdict and passages can share a line. What is partly contradicted is contradicted:
 {first}-{second} supported p2
 {third} contradicted p5
 {fourth} not found
-If only a detail was not found, quote it: {fourth} not found "within two days"
-If nothing has to change, stop there. Otherwise go on with one block for each change:
+If only details were not found, quote them: {fourth} not found "within two days", "both"
+If nothing has to change, stop there. Otherwise go on with one block for each change, any number for
+a part, all of them on the text as you see it:
 {blocks}"""
 _STATEMENTS = {
     "unit": "statement",
@@ -67,10 +68,11 @@ Correct only what is contradicted: change the words that are wrong, and those th
 once they are changed. Add nothing and complete nothing. Leave everything that is supported, or was
 not found, exactly as it is."""
 COMPLETE = """\
-Change what is contradicted. Fill in what the text leaves open, guesses or says not to know
-and the evidence says. Add what the question asks for, or what code needs to run, if the text lacks
-it and the evidence has it. Mend what is cut off, doubled, or no longer right after another change.
-Leave everything else as it is, and add nothing that the question does not ask for."""
+Change what is contradicted. What the text leaves open, guesses or says not to know counts as
+contradicted if a passage says it: fill it in. Add what the question asks for, or what code needs to
+run, if the text lacks it and a passage has it. Mend what is doubled, or no longer right after
+another change. The parts join up as they are: one may begin or end within a list. Leave everything
+else as it is, and add nothing that the question does not ask for."""
 
 _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""
@@ -81,7 +83,7 @@ _VERDICT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
-_QUOTED = re.compile('["\u201c\u201e\u00ab](.+)["\u201d\u201c\u00bb]')
+_QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
@@ -89,7 +91,7 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     by_claim, completes = state["by_claim"], state["scope"] == "complete"
     rules = [settings.revise_instructions, COMPLETE if completes else CORRECT]
     if isinstance(settings, RpgContext):
-        rules.append(MARKS)
+        rules.append(f"{MARKS} A missing mark alone is no reason for a change.")
     form = _FORMAT.format(
         **(_STATEMENTS if by_claim else _PARTS), blocks=_CHANGES + (_APPEND if completes else "")
     )
@@ -245,7 +247,7 @@ class _Said(NamedTuple):
     last: tuple[float, float]
     verdict: Verdict
     passages: list[int]
-    quoted: str
+    words: str
     """The words that were not found, "" for the whole statement."""
 
 
@@ -253,17 +255,17 @@ def _verdicts(remarks: str) -> list[_Said]:
     """Return the verdicts of a reply, line by line: "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     verdicts: list[_Said] = []
     for line in _VERDICT.finditer(remarks):
-        quotation = _QUOTED.search(line["rest"])
-        rest = line["rest"].replace(quotation[0], "") if quotation else line["rest"]
         word = line["verdict"].lower()
         verdict = cast("Verdict", word if word in {"supported", "contradicted"} else "not found")
-        passages = [int(number) for number in _PASSAGE.findall(rest)]
-        words = quotation[1] if quotation else ""
+        passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", line["rest"]))]
         for piece in re.split(r",|and", line["numbers"]):
             ends = [end.partition(".") for end in re.findall(r"[\d.]+", piece)]
             first = float(ends[0][0]), float(ends[0][2] or 0)
             last = float(ends[-1][0]), float(ends[-1][2] or math.inf)
-            verdicts.append(_Said(first, last, verdict, passages, words))
+            verdicts += [
+                _Said(first, last, verdict, passages, words)
+                for words in _QUOTED.findall(line["rest"]) or [""]
+            ]
     return verdicts
 
 
@@ -291,7 +293,7 @@ def _check(said: _Said, state: Any, part: int, statement: str) -> Check:
     return Check(
         round=state["rounds"] + 1,
         part=part,
-        text=said.quoted if said.quoted and said.quoted in text else text,
+        text=said.words if said.words and said.words in text else text,
         verdict=said.verdict,
         evidence=[ids[each - 1] for each in said.passages if 0 < each <= len(ids)],
     )

@@ -69,6 +69,10 @@ def test_verdicts_are_read_in_many_forms(lines: str) -> None:
 def test_words_that_were_not_found_are_named() -> None:
     result, _ = checked('1.1 supported p1\n1.2 not found "of steel"\n2.1 supported p2')
     assert verdicts(result)[1] == ("of steel", "not found")
+    result, _ = checked(
+        '1.1 supported p1\n1.2 not found "of steel", "of iron" p2\n2.1 supported p2'
+    )
+    assert verdicts(result)[1:3] == [("of steel", "not found"), ("of iron", "not found")]
 
 
 def test_a_statement_without_a_verdict_is_reported() -> None:
