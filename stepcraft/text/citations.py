@@ -78,9 +78,16 @@ def marks(text: str) -> list[int]:
     return _numbers(_runs(_shown(text)))
 
 
-def without_marks(text: str) -> str:
-    """Return a text without its marks and the blanks before them."""
-    return _rewritten(text, _runs(_shown(text)), lambda _: "")
+def without_marks(text: str, *, plain: bool = True) -> str:
+    """Return a text without its marks and the blanks before them.
+
+    Args:
+        text: The text.
+        plain: Whether [1] is a mark where there are no others. It is not where no marks were asked
+            for: "Press [1]".
+    """
+    shown = _shown(text)
+    return _rewritten(text, _runs(shown) if plain else _RUN.finditer(shown), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
