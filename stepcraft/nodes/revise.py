@@ -221,7 +221,8 @@ def _without_new_marks(change: Change, text: str) -> str:
     """
     old, new = change["old"], change["new"]
     changed = text.replace(old, new, 1) if old and old in text else f"{text}\n\n{new}"
-    return without_marks(new, plain=False) if {*marks(changed)} - {*marks(text)} else new
+    added = {*marks(changed, plain=False)} - {*marks(text, plain=False)}
+    return without_marks(new, plain=False) if added else new
 
 
 def _says_unchanged(remarks: str) -> bool:

@@ -1,4 +1,4 @@
-"""The verdicts of a check, in the answer where it still has the statement, and otherwise as a list."""
+"""The verdicts on statements: in the answer if it still has the statement, otherwise in a list."""
 
 import re
 from collections.abc import Mapping, Sequence
