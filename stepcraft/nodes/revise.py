@@ -220,6 +220,8 @@ def _without_new_marks(change: Change, text: str) -> str:
     The ids are sought in the changed text: in its code they are none.
     """
     old, new = change["old"], change["new"]
+    if not marks(new, plain=False):
+        return new
     changed = text.replace(old, new, 1) if old and old in text else f"{text}\n\n{new}"
     added = {*marks(changed, plain=False)} - {*marks(text, plain=False)}
     return without_marks(new, plain=False) if added else new
