@@ -34,6 +34,7 @@ from stepcraft.memory.feedback import fetched, reranked
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.message import blocks, text_of
+from stepcraft.nodes.state import final_checks
 from stepcraft.retrieval.target import Sources
 from stepcraft.secrets import excerpt
 
@@ -174,8 +175,9 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     The user sees the corrected text in place of the agent's; images, reasoning and all else of the
     message stay. An answer in which nothing is to be changed, and one that cannot be checked, stays
-    as it is; why it was not checked is logged. What the check says of each claim is in the
-    message's `response_metadata["stepcraft"]["checks"]`.
+    as it is; why it was not checked is logged. The last verdict on each statement is in the
+    message's `response_metadata["stepcraft"]["checks"]`; statements that changed since are left
+    out, unless the evidence contradicts them.
 
     Args:
         sources: The sources that answers are checked with, as `build_rat` takes them.
@@ -272,7 +274,9 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any] | N
     update: dict[str, Any] = {}
     if result["answer"] not in {"", result["first_draft"]}:
         update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
-    if checks := result.get("checks", []):
+    final = final_checks(result)
+    checks = [each for each, changed in final if each["verdict"] == "contradicted" or not changed]
+    if checks:
         update["response_metadata"] = {
             **answer.response_metadata,
             "stepcraft": {"checks": checks},

@@ -33,7 +33,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def beginning(text: str, length: int = 200) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "\u2026"
+
+
 def quoted(text: str) -> str:
     """Return the beginning of a text on one line in quotation marks."""
-    line = " ".join(text.split())
-    return "\u201c" + (line if len(line) <= 120 else line[:119].rstrip() + "\u2026") + "\u201d"
+    return f"\u201c{beginning(text, 120)}\u201d"

@@ -78,8 +78,7 @@ def test_the_settings_and_defaults_of_a_page_are_those_of_its_graph(graph: str) 
     fields = context_of(graph).model_fields
     shared = context_of("direct").model_fields
     own = {name for name in fields if name not in shared and not name.endswith("_instructions")}
-    unread = {"query"} if graph == "aag" else set[str]()  # AAG looks steps up by their words
-    assert names == own - unread
+    assert names == own
     for name, default in re.findall(r"^\| `(\w+)` \| `(\w+)`", table, re.MULTILINE):
         assert str(fields[name].default).lower() == default, name
 

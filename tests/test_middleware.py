@@ -188,7 +188,7 @@ THINKING = {"type": "thinking", "thinking": "1884?", "signature": "sig"}
 PICTURE = {"type": "image_generation_call", "id": "ig_1", "result": "iVBOR"}
 
 
-def block(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "id": "msg_1", "annotations": []}
 
 
@@ -196,9 +196,9 @@ def block(text: str) -> dict[str, Any]:
     ("answer", "corrected"),
     [
         (f"<think>\n1884?\n</think>\n\n{WRONG}", f"<think>\n1884?\n</think>\n\n{RIGHT}"),
-        ([THINKING, block(WRONG)], [THINKING, block(RIGHT)]),
-        ([THINKING, block(WRONG), PICTURE], [THINKING, block(RIGHT), PICTURE]),
-        ([block(WRONG[:20]), PICTURE, block(WRONG[20:])], [block(RIGHT), PICTURE]),
+        ([THINKING, text_block(WRONG)], [THINKING, text_block(RIGHT)]),
+        ([THINKING, text_block(WRONG), PICTURE], [THINKING, text_block(RIGHT), PICTURE]),
+        ([text_block("A."), PICTURE, text_block(WRONG)], [text_block(f"A.\n{RIGHT}"), PICTURE]),
     ],
 )
 def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None:
@@ -218,6 +218,26 @@ def test_a_change_that_names_another_part_is_kept() -> None:
     both = "The Oster bridge has four arches.\n\n{}"
     messages, _ = checked([both.format(WRONG)], [CHANGE])
     assert messages[-1].text == both.format(RIGHT)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_message_has_the_verdicts_that_hold(is_async: bool) -> None:
+    answer = f"{WRONG} It is of oak and iron. The mayor in 1873 was Ilse Quandt. It is long."
+    changes = f"{CHANGE}\n{block(1, 'oak', 'granite')}"
+    verdicts = "1.1 contradicted p1\n1.2 not found\n1.3 supported p3\n1.4 not found\n"
+    model, settings = ScriptedModel([verdicts + changes]), RatContext(scope="complete")
+    middleware = [CheckAnswerMiddleware(Shelf(), model=model, settings=settings)]
+    agent = create_agent(ToolModel([answer]), middleware=middleware)
+    task: Any = {"messages": [("human", "Who built the bridge?")]}
+    result = asyncio.run(agent.ainvoke(task)) if is_async else agent.invoke(task)
+    message = result["messages"][-1]
+    assert message.text == answer.replace("1884", "1873").replace("oak", "granite")
+    checks = message.response_metadata["stepcraft"]["checks"]
+    assert [(check["verdict"], check["text"]) for check in checks] == [
+        ("contradicted", WRONG),
+        ("supported", "The mayor in 1873 was Ilse Quandt."),
+        ("not found", "It is long."),
+    ]
 
 
 async def test_a_cancelled_agent_pays_for_no_more_calls() -> None:

@@ -81,6 +81,9 @@ class RunOptions(SearchOptions):
     show_changes: Annotated[
         bool, Option("--show-changes", help="Print what each check changed, word by word.")
     ]
+    show_checks: Annotated[
+        bool, Option("--show-checks", help="Print the verdict on each statement, and its passages.")
+    ]
     quiet: Quiet
 
 

@@ -17,6 +17,8 @@ from stepcraft.cli.output import note, one_line, print_json, say, show_diff
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
+from stepcraft.nodes.state import final_checks
+from stepcraft.progress import beginning, counted
 from stepcraft.report import StepTime, page
 from stepcraft.text.clean import clean
 
@@ -99,6 +101,8 @@ def run_graph(
         _show(result)
     for warning in () if options["quiet"] else result["warnings"]:
         note(f"warning: {warning}")
+    if options["show_checks"]:
+        _show_checks(result, err=options["as_json"])
     if options["show_changes"]:
         _show_revisions(result.get("revisions") or [], err=options["as_json"])
     if file := options["html"]:
@@ -115,6 +119,28 @@ def _show(result: Mapping[str, Any]) -> None:
         say(f"  [{number}] {passage['score']:.2f}  {title}{source}")
     if result.get("remembered"):
         say(f"\nRemembered as {result['remembered']}.")
+
+
+def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
+    """Print the last verdict on each statement by part; upper case marks what is not supported."""
+    numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
+    checks, heading = final_checks(result), ""
+    for check, has_changed in checks:
+        place = f"Part {check['part']}" + f", round {check['round']}" * (check["round"] > 1)
+        if place != heading:
+            heading = place
+            say(f"\n{heading}:", err=err)
+        verdict = check["verdict"] if check["verdict"] == "supported" else check["verdict"].upper()
+        listed = [numbers[id_] for id_ in check["evidence"] if id_ in numbers]
+        uncited = len(check["evidence"]) - len(listed)
+        notes = [
+            *(["changed since"] if has_changed else []),
+            *([f"{counted(uncited, 'passage')} not cited"] if uncited else []),
+        ]
+        words = [f"  {verdict:<12}", beginning(check["text"]), *listed, *map("({})".format, notes)]
+        say(" ".join(words), err=err)
+    if not checks:
+        say("\nNo statement has a verdict.", err=err)
 
 
 def _show_revisions(revisions: list[Mapping[str, Any]], *, err: bool) -> None:

@@ -1,7 +1,7 @@
 """The chat: a conversation in which the graph that fits answers each message.
 
-Each graph runs as a subgraph with the settings of the chat; sources and warnings stand under the
-answer.
+Each graph runs as a subgraph with the settings of the chat. Below the answer are its sources, what
+was not found in them, and warnings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,8 @@ from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, com
 from stepcraft.llm.usage import RunState, add_warnings
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.route import route
-from stepcraft.nodes.state import Answer, Messages
+from stepcraft.nodes.state import Answer, Messages, final_checks
+from stepcraft.progress import beginning
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 from stepcraft.text.citations import marks
@@ -44,6 +45,8 @@ BUILDS: Mapping[MethodName, Callable[..., Any]] = {
     "react": build_react,
 }
 
+MAX_NOT_FOUND = 10
+"""Statements that are listed as not found below an answer."""
 _SOON_S = 0.001
 """The deadline of a graph where the chat's own has passed: it ends with what needs no call."""
 
@@ -125,7 +128,7 @@ class Method(Runnable[Any, dict[str, Any]]):
 def _update(result: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
     """Return the output of a graph, with a message that shows all warnings of the run."""
     answer = result["answer"]
-    below = sources_below(answer, result["evidence"])
+    below = sources_below(answer, result["evidence"]) + not_found_below(result)
     below += warnings_below(add_warnings(warnings, result["warnings"]))
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
     return {**taken, "messages": [AIMessage(answer + below)]}
@@ -146,6 +149,23 @@ def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> 
     if len(evidence) > len(lines):
         lines.append(f"and {len(evidence) - len(lines)} more")
     return "\n".join(["\n\nSources:", *lines]) if lines else ""
+
+
+def not_found_below(result: Mapping[str, Any]) -> str:
+    """Return what the sources do not say, as lines below an answer; "" if there is nothing.
+
+    A statement that has changed since it was not found is left out.
+    """
+    texts = [
+        check["text"]
+        for check, has_changed in final_checks(result)
+        if check["verdict"] == "not found" and not has_changed
+    ]
+    lines = list(dict.fromkeys(map(beginning, texts)))
+    shown = [f"- {line}" for line in lines[:MAX_NOT_FOUND]]
+    if len(lines) > MAX_NOT_FOUND:
+        shown.append(f"and {len(lines) - MAX_NOT_FOUND} more")
+    return "\n".join(["\n\nNot found in the sources:", *shown]) if shown else ""
 
 
 def warnings_below(warnings: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, create_model
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.graphs.chat import sources_below, warnings_below
+from stepcraft.graphs.chat import not_found_below, sources_below, warnings_below
 from stepcraft.graphs.registry import graph_info, graph_names
 from stepcraft.secrets import excerpt
 
@@ -23,8 +23,6 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 MAX_SOURCES = 20
 """Sources that the content of a tool's reply lists beside those that the answer cites."""
-MAX_CLAIMS = 10
-"""Claims that the content of a tool's reply lists as not found."""
 
 
 def as_tool(
@@ -131,19 +129,10 @@ def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
     below = (
         sources_below(result["answer"], result["evidence"], MAX_SOURCES)
-        + _not_found_below(result.get("checks", []))
+        + not_found_below(result)
         + warnings_below(result["warnings"])
     )
     return result["answer"] + below, dict(result)
-
-
-def _not_found_below(checks: Sequence[Mapping[str, Any]]) -> str:
-    """Return the claims that the sources do not speak of, as lines below an answer."""
-    claims = [check["text"] for check in checks if check["verdict"] == "not found"]
-    lines = [f"- {' '.join(claim.split())}" for claim in claims[:MAX_CLAIMS]]
-    if len(claims) > MAX_CLAIMS:
-        lines.append(f"and {len(claims) - MAX_CLAIMS} more")
-    return "\n".join(["\n\nNot found in the sources:", *lines]) if lines else ""
 
 
 @contextmanager

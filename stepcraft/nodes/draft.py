@@ -10,6 +10,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.progress import counted
+from stepcraft.text.citations import without_marks
 from stepcraft.text.lists import numbered, read_steps
 
 STEPS_FORMAT = """\
@@ -35,8 +36,8 @@ def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
-    """Return the draft, which is the answer so far."""
-    text = answer_text(reply)
+    """Return the draft, which is the answer so far, without the ids of passages."""
+    text = without_marks(answer_text(reply), plain=False)
     return {"first_draft": text, "answer": text}
 
 
@@ -48,12 +49,12 @@ def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
-    """Return the steps of the draft.
+    """Return the steps of the draft, without the ids of passages.
 
     Raises:
         UnreadableReply: There is no list in the reply.
     """
-    steps = read_steps(reply)
+    steps = [*filter(None, (without_marks(step, plain=False) for step in read_steps(reply)))]
     if not steps:
         raise UnreadableReply("there was no numbered list of steps in it.")
     return steps_update(steps)

@@ -153,14 +153,14 @@ def _group(state: Any) -> list[int]:
     return group
 
 
-def read_check(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
+def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     """Return the verdicts of a reply and the changes that it asks for.
 
     Raises:
         UnreadableReply: It has neither, a change cannot be made, or a statement that is
             contradicted stays as it is.
     """
-    return _read(reply, state, has_verdicts=True)
+    return _read(reply, state, has_verdicts=True, cites=isinstance(settings, RpgContext))
 
 
 def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
@@ -169,14 +169,16 @@ def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
     Raises:
         UnreadableReply: It asks for none and does not say so, or a change cannot be made.
     """
-    return _read(reply, state, has_verdicts=False)
+    return _read(reply, state, has_verdicts=False, cites=False)
 
 
-def _read(reply: str, state: Any, *, has_verdicts: bool) -> dict[str, Any]:
+def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
     changes, problems, remarks = read_changes(reply, parts)
     for change in changes:
         change["old"], change["new"] = map(without_numbers, (change["old"], change["new"]))
+        if not cites:
+            change["new"] = _without_new_marks(change, "\n\n".join(parts))
     group = _group(state)
     verdicts = _verdicts(remarks) if has_verdicts else []
     if not (changes or problems or verdicts or _says_unchanged(remarks)):
@@ -214,6 +216,19 @@ def _read(reply: str, state: Any, *, has_verdicts: bool) -> dict[str, Any]:
     if reasons:
         raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
     return update
+
+
+def _without_new_marks(change: Change, text: str) -> str:
+    """Return the new words of a change without the ids of passages that the text does not have.
+
+    The ids are sought in the changed text: in its code they are none.
+    """
+    old, new = change["old"], change["new"]
+    if not marks(new, plain=False):
+        return new
+    changed = text.replace(old, new, 1) if old and old in text else f"{text}\n\n{new}"
+    added = {*marks(changed, plain=False)} - {*marks(text, plain=False)}
+    return without_marks(new, plain=False) if added else new
 
 
 def _says_unchanged(remarks: str) -> bool:

@@ -4,12 +4,14 @@ The page is self-contained: it fetches nothing and runs no script, and a content
 enforces both. The markup stands in `templates/`; autoescaping makes all text of the run inert.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stepcraft.nodes.begin import asked_question, checked_text
 from stepcraft.nodes.state import Revision
 from stepcraft.progress import counted
+from stepcraft.report._checks import checked_pieces, verdicts
 from stepcraft.report._costs import StepTime, bars, rows
 from stepcraft.report._sentences import cited_sentences
 from stepcraft.report.rendering import rendered, seconds
@@ -27,6 +29,7 @@ _TITLES = {
 _SECTIONS = {
     "warnings": "Warnings",
     "answer": "Answer",
+    "checks": "Verdicts",
     "queries": "Looked up",
     "changes": "Changes",
     "names": "Names",
@@ -67,12 +70,18 @@ def page(
     sentences = cited_sentences(result.get("sentences", []), evidence)
     # The marks of a draft number all passages that were found, those of the answer what it cites.
     plain = _without_marks if sentences else clean
+    checks = verdicts(result)
+    has_places = checks and not sentences  # the sentences of RPG have marks of their own
+    pieces, listed = (
+        checked_pieces(clean(result["answer"]).strip(), checks) if has_places else ([], checks)
+    )
     # The papers' graphs have revisions of another form, which are not shown.
     rounds = [each for each in result.get("revisions", []) if "round" in each]
     changes = [change for each in rounds if (change := _change(each, plain))]
     content = {
         "warnings": result["warnings"],
         "answer": True,
+        "checks": listed,
         "queries": result.get("queries"),
         "changes": changes or result.get("first_draft"),
         "names": result.get("names"),
@@ -100,6 +109,9 @@ def page(
         titles=_SECTIONS,
         result=result,
         resources=checked_text("resources", inputs.get("resources") or ""),
+        pieces=pieces,
+        listed=listed,
+        verdicts=Counter(check.check["verdict"] for check in checks),
         sentences=sentences,
         supported=sum(sentence.supported for sentence in sentences),
         changes=changes,

@@ -73,14 +73,20 @@ _PLAIN_RUN = _run_of(
 )
 
 
-def marks(text: str) -> list[int]:
-    """Return the numbers of the passages that a text cites, each once, in order."""
-    return _numbers(_runs(_shown(text)))
+def marks(text: str, *, plain: bool = True) -> list[int]:
+    """Return the numbers of the passages that a text cites, each once, in order.
+
+    Args:
+        text: The text.
+        plain: Whether [1] is a mark if there are no others. Where prompts ask for no marks, it is
+            not: "Press [1]".
+    """
+    return _numbers(_runs(_shown(text), plain=plain))
 
 
-def without_marks(text: str) -> str:
-    """Return a text without its marks and the blanks before them."""
-    return _rewritten(text, _runs(_shown(text)), lambda _: "")
+def without_marks(text: str, *, plain: bool = True) -> str:
+    """Return a text without its marks, as `marks` finds them, and the blanks before them."""
+    return _rewritten(text, _runs(_shown(text), plain=plain), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
@@ -139,8 +145,8 @@ def _other(text: str, *, is_block: bool = False) -> str:
     return (_BLOCK if is_block else "0") * len(text)
 
 
-def _runs(shown: str) -> list[re.Match[str]]:
-    return [*_RUN.finditer(shown)] or [*_PLAIN_RUN.finditer(shown)]
+def _runs(shown: str, *, plain: bool = True) -> list[re.Match[str]]:
+    return [*_RUN.finditer(shown)] or [*(_PLAIN_RUN.finditer(shown) if plain else ())]
 
 
 def _sentence_ends(shown: str, runs: Iterable[re.Match[str]]) -> list[int]:

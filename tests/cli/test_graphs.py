@@ -12,6 +12,7 @@ import pytest
 from stepcraft.graphs.registry import GRAPHS, graph_names
 from tests.cli.shell import data, run
 from tests.kitchen import CHANGE, DRAFT, LOOK_UP, PROCEDURES, STEPS
+from tests.scripted import block
 from tests.servers.openai_server import OpenAIServer
 
 IDS = {procedure.id for procedure in PROCEDURES}
@@ -55,6 +56,34 @@ def test_an_answer_is_checked_against_documents(here: Path) -> None:
     assert [passage["source"] for passage in checked["evidence"]] == ["rye.md:3"]
     stdin = data("rat 'And salt?' --draft - --from corpus:rye.md", stdin="Salt slows yeast.")
     assert stdin["first_draft"] == "Salt slows yeast."
+
+
+def test_the_verdicts_are_shown_by_part(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "draft.md").write_text("Rye makes a dough dry. It needs 3 hours.\n\nRye is a cereal.\n")
+    reply = f"1.1 contradicted p1\n1.2 not found\n2.1 supported p1, p9\n{block(1, 'dry', 'sticky')}"
+    command = "rat 'What does rye flour do?' --draft draft.md --from corpus:rye.md --model openai:m"
+    with OpenAIServer([reply] * 3) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        lines = run(f"{command} --show-checks").stdout.splitlines()
+        as_json = run(f"{command} --show-checks --json")
+        silent = run(command).stdout
+    shown = [
+        "Part 1:",
+        "  CONTRADICTED Rye makes a dough dry. [1] (changed since)",
+        "  NOT FOUND    It needs 3 hours.",
+        "",
+        "Part 2:",
+        "  supported    Rye is a cereal. [1]",
+    ]
+    assert lines[lines.index("Part 1:") :] == shown
+    assert [each["part"] for each in json.loads(as_json.stdout)["checks"]] == [1, 1, 2]
+    assert "\n".join(shown) in as_json.stderr
+    assert "Part 1" not in silent
+
+
+def test_a_graph_without_verdicts_says_so() -> None:
+    assert run(f"{AAG} --show-checks").stdout.endswith("\nNo statement has a verdict.\n")
 
 
 def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(

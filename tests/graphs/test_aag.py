@@ -55,6 +55,14 @@ def test_the_critic_adds_and_removes_steps() -> None:
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise.", "Heat the oven."]
 
 
+def test_steps_have_no_ids_of_passages() -> None:
+    draft = "1. Mix [p1] it, and press [1].\n2. Write `x[p1]` [p2][p3].\n3. [p1]\n"
+    changes = f"{block(1, 'Mix it', 'Knead it [p2]')}\n{block(2, new='Bake [p4].', kind='AFTER')}"
+    result, _ = run(LOOK_UP, draft, changes, rounds=1)
+    assert result["first_draft"] == "1. Mix it, and press [1].\n2. Write `x[p1]`."
+    assert result["steps"] == ["Knead it, and press [1].", "Write `x[p1]`.", "Bake."]
+
+
 def test_rounds_are_at_most_two() -> None:
     again = block(2, "rise", "rise again")
     _, model = run(LOOK_UP, DRAFT, CHANGE, again, "never asked")

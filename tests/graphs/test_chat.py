@@ -117,6 +117,14 @@ def test_every_source_that_is_cited_is_listed() -> None:
     assert listed == [*(f"[{number}" for number in [*range(1, 11), 14]), "and 4 more"]
 
 
+def test_what_was_not_found_is_below_the_sources() -> None:
+    model = ScriptedModel(["Haldruvin built it.\n\nIt has a lift.", "1 supported p1\n2 not found"])
+    graph = build_chat(model=model, sources=Shelf())
+    question = {"question": "What of Haldruvin?"}
+    text = graph.invoke(question, context=ChatContext(method="rat"))["messages"][-1].text
+    assert text.endswith("Haldruvin.md)\n\nNot found in the sources:\n- It has a lift.")
+
+
 def test_an_image_that_is_not_read_is_a_warning() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     parts = [{"type": "text", "text": text} for text in ("What is it?", "In one word.")]

@@ -181,6 +181,28 @@ def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
     assert result["answer"] == draft.replace("<part>", "<question>")
 
 
+@pytest.mark.parametrize(
+    ("draft", "change", "answer"),
+    [
+        ("Built in 1837 [p1].", ("1837", "1873 [p1]"), "Built in 1873."),
+        ("Press [1]. So it is [p2][p3].", ("So", "Then [p1]"), "Press [1]. Then it is."),
+        ("```\nb = 2 # x[p1]\n```", ("b = 2", "b = a[p2]"), "```\nb = a[p2] # x[p1]\n```"),
+        ("Built in 1837.", ("", "It has arches [p2]."), "Built in 1837. It has arches."),
+    ],
+)
+def test_an_answer_has_no_ids_of_passages(draft: str, change: tuple[str, str], answer: str) -> None:
+    result, _ = run(draft, block(1, *change), rounds=1)
+    assert result["answer"] == answer
+    assert "[p2]" in result["answer"] or "[p" not in str(result["revisions"])
+
+
+def test_the_marks_of_a_draft_that_comes_in_stay() -> None:
+    draft = "Built in 1837 [p1]. It has arches \u30102\u3011."
+    change = block(1, "1837 [p1]", "1873 [p1]")
+    result, _ = run(change, given={**QUESTION, "draft": draft}, rounds=1)
+    assert result["answer"] == draft.replace("1837", "1873")
+
+
 class Conversation(RatInput, RatOutput):
     """The state of a parent graph."""
 

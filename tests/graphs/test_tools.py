@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from stepcraft import AagContext, BadInput, RatContext, as_tool, build_aag, build_rat, memory_tools
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import cook, small_memory
-from tests.scripted import ScriptedModel, ToolModel
+from tests.scripted import ScriptedModel, ToolModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 
 GO: Any = {"messages": [("human", "Go.")]}
@@ -80,8 +80,11 @@ class Checked(TypedDict, total=False):
 
 def test_an_agent_reads_what_was_not_found() -> None:
     texts = [f"Claim {number}." for number in range(12)]
-    checks = [{"part": 1, "text": text, "verdict": "not found", "evidence": []} for text in texts]
-    checks += [{"part": 1, "text": "Haldruvin.", "verdict": "supported", "evidence": ["a"]}]
+    checks: list[Any] = [
+        {"round": 1, "part": 1, "text": text, "verdict": "not found", "evidence": []}
+        for text in texts
+    ]
+    checks.append({**checks[0], "text": "Haldruvin.", "verdict": "supported", "evidence": ["a"]})
     output = Checked(answer="Haldruvin.", evidence=[], checks=checks, warnings=["It was slow."])
     builder = StateGraph(Checked, RatContext)
     builder.add_node("check", lambda _state: output)
@@ -94,6 +97,39 @@ def test_an_agent_reads_what_was_not_found() -> None:
         + "and 2 more\n\nWarnings:\n- It was slow."
     )
     assert reply.artifact["checks"] == checks
+
+
+CHECKED = [
+    '1.1 supported p1\n1.2 not found\n2.1 contradicted p3\n2.1 not found "in June"\n'
+    + block(2, "Ida", "Ilse")
+    + "\n"
+    + block(1, "of oak", "of granite"),
+    "1.1 supported p1\n1.2 not found\n2.1 supported p3",
+]
+"""Two rounds: of what was not found in the first, one is changed and one is then found."""
+BRIDGE = (
+    "Haldruvin built the Oster bridge in 1873. The Oster bridge is made of oak and iron.\n\n"
+    "The mayor in 1873 was Ida Quandt, who began in June."
+)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("rounds", "listed"),
+    [
+        (1, ["in June"]),
+        (2, ["The Oster bridge is made of granite and iron."]),
+    ],
+)
+def test_a_statement_that_was_changed_is_not_listed_as_not_found(
+    rounds: int, listed: list[str], is_async: bool
+) -> None:
+    graph = build_rat(model=ScriptedModel(CHECKED), sources=Shelf())
+    tool = as_tool(graph, arguments=["draft"], context={"rounds": rounds, "scope": "complete"})
+    asked = call("rat", **QUESTION, draft=BRIDGE)
+    (reply,) = replies([tool], asked, is_async=is_async)
+    _, _, below = reply.text.partition("\n\nNot found in the sources:\n")
+    assert below.partition("\n\n")[0] == "\n".join(f"- {text}" for text in listed)
 
 
 def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:

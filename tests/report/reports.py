@@ -17,7 +17,7 @@ from stepcraft.graphs.rpg import RpgOutput
 from stepcraft.llm.usage import usage_of
 from stepcraft.nodes.check_names import CheckedName
 from stepcraft.nodes.review import Review
-from stepcraft.nodes.state import Answer, Revision
+from stepcraft.nodes.state import Answer, Check, Revision, Verdict
 from stepcraft.nodes.trace import TracedSentence
 from stepcraft.report import StepTime
 
@@ -59,11 +59,20 @@ EVIDENCE = [
 ]
 
 
+def verdict(kind: Verdict, text: str, *evidence: str, part: int = 1, round_: int = 1) -> Check:
+    """Return the verdict on a statement."""
+    return Check(round=round_, part=part, text=text, verdict=kind, evidence=[*evidence])
+
+
 def rat(**changed: Any) -> dict[str, Any]:
     """Return a result of RAT with two changes, of which the second is of another round."""
     result = RatOutput(
         answer="Haldruvin built it.\n\nIt fell in 1993.",
         first_draft="Haldruvin built it.\n\nIt fell in 1992.",
+        checks=[
+            verdict("supported", "Haldruvin built it.", "p1"),
+            verdict("contradicted", "It fell in 1992.", "p2", "p3", part=2),
+        ],
         revisions=[
             Revision(
                 round=1,
@@ -153,6 +162,7 @@ def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any
         queries=["who built the bridge", "when the bridge fell"],
         form="long",
         first_draft="Mimar Haldruvin built it [p1].",
+        checks=[verdict("not found", "It is a place of the world's heritage.", part=3)],
         revisions=[],
         evidence=EVIDENCE,
         warnings=[],
@@ -183,7 +193,7 @@ RUNS = [
 ]
 """Graph, input and a function that returns the result."""
 
-_KEYS = {"id", "type", "kind", "verdict", "found_in"}
+_KEYS = {"id", "type", "form", "verdict", "found_in"}
 """What the page compares with other values, so that poison would hide a part of it."""
 
 

@@ -36,9 +36,9 @@ def test_the_question_of_messages() -> None:
 def test_answer_warnings_and_draft() -> None:
     seen = Reader(page("rat", QUESTION, rat()))
     sections = seen.sections()
-    assert list(sections) == ["warnings", "answer", "changes", "evidence", "cost"]
+    assert list(sections) == ["warnings", "answer", "checks", "changes", "evidence", "cost"]
     assert sections["warnings"] == "Warningsrevise: a reply could not be read"
-    assert sections["answer"] == "AnswerHaldruvin built it. It fell in 1993."
+    assert sections["answer"].startswith("AnswerHaldruvin built it.1 It fell in 1993.")
     assert sections["changes"].endswith("The draftHaldruvin built it. It fell in 1992.")
 
 

@@ -163,3 +163,19 @@ def test_a_heading_belongs_to_the_sentence_below_it(heading: str) -> None:
 )
 def test_what_a_sentence_cites(text: str, sentences: list[tuple[str, list[int]]]) -> None:
     assert cited_sentences(text, SAME) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("It fell [p3], twice [p1, p2].", "It fell, twice."),
+        ("It fell.[p3]\n\nIt rose \u30101\u3011 [passage 2].", "It fell.\n\nIt rose."),
+        ("Press [1] to go on.", "Press [1] to go on."),
+        ("Write `a[p1]`, or [p2](https://example.org).",) * 2,
+        ("```\nx[p1]\n```\n\nFast.[^1]\n\n[^1]: See [2].",) * 2,
+    ],
+)
+def test_only_the_marks_that_prompts_show_go_where_none_were_asked_for(
+    text: str, rest: str
+) -> None:
+    assert without_marks(text, plain=False) == rest

@@ -1,0 +1,76 @@
+"""The verdicts on statements: in the answer if it still has the statement, otherwise in a list."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from stepcraft.nodes.state import Check, final_checks
+from stepcraft.text.clean import clean
+from stepcraft.text.markdown import code
+
+
+class Verdict(NamedTuple):
+    """The last verdict on a statement."""
+
+    check: Check
+    has_changed: bool
+    """Whether the statement has changed since."""
+    passages: list[int]
+    """The numbers of the deciding passages in the evidence, from 1."""
+    others: int
+    """How many of the deciding passages are not in the evidence."""
+
+
+class CheckedPiece(NamedTuple):
+    """A piece of an answer with the verdict on it."""
+
+    text: str
+    verdict: str
+    """"" where there is none."""
+    ends: list[Verdict]
+    """The verdicts on the statements that end with this piece."""
+
+
+def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
+    """Return the last verdict on each statement of a result."""
+    numbers = {passage["id"]: number for number, passage in enumerate(result["evidence"], 1)}
+    checks: list[Verdict] = []
+    for check, has_changed in final_checks(result):
+        passages = [numbers[id_] for id_ in check["evidence"] if id_ in numbers]
+        others = len(check["evidence"]) - len(passages)
+        checks.append(Verdict(check, has_changed, passages, others))
+    return checks
+
+
+def checked_pieces(
+    answer: str, checks: Sequence[Verdict]
+) -> tuple[list[CheckedPiece], list[Verdict]]:
+    """Split an answer at its statements; return also the verdicts that have no place in it.
+
+    A statement has a place if it occurs exactly once. A place that cuts code has the whole code.
+    """
+    blocks = [*code(answer)]
+    places: list[tuple[int, int, Verdict]] = []
+    rest: list[Verdict] = []
+    for each in checks:
+        words = re.escape(clean(each.check["text"]).strip())
+        found = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
+        if len(found) != 1 or each.has_changed:
+            rest.append(each)
+            continue
+        cut = [found[0].span(), *(span for span in blocks if _overlap(span, found[0].span()))]
+        places.append((min(start for start, _ in cut), max(stop for _, stop in cut), each))
+    edges = sorted({0, len(answer), *(edge for start, stop, _ in places for edge in (start, stop))})
+    pieces: list[CheckedPiece] = []
+    for start, stop in pairwise(edges):
+        around = [each for each in places if each[0] <= start and stop <= each[1]]
+        inmost = min(around, key=lambda each: each[1] - each[0], default=None)
+        verdict = inmost[2].check["verdict"] if inmost else ""
+        ends = [each[2] for each in around if each[1] == stop]
+        pieces.append(CheckedPiece(answer[start:stop], verdict, ends))
+    return pieces, rest
+
+
+def _overlap(span: tuple[int, int], other: tuple[int, int]) -> bool:
+    return span[0] < other[1] and other[0] < span[1]

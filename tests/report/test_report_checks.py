@@ -1,0 +1,130 @@
+"""The page of a run: the verdicts on the statements of an answer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from stepcraft.report import page
+from tests.report.reports import HOSTILE, QUESTION, Reader, rat, rpg, verdict
+
+ANSWER = """\
+# The bridge
+
+Haldruvin built it, within two days. It has four arches.
+
+It fell in 1992.
+
+```python
+bridge.build(stone=True)
+```
+
+Run `bridge --open`. Wait. Wait."""
+
+
+def read(answer: str = ANSWER, **changed: Any) -> Reader:
+    changed = {"revisions": [], "first_draft": answer, "warnings": [], **changed}
+    return Reader(page("rat", QUESTION, rat(answer=answer, **changed)))
+
+
+def marked(seen: Reader) -> list[tuple[str, str]]:
+    """Return what is marked in the answer, with the class of its mark."""
+    kinds = ("supported", "contradicted", "not-found")
+    return [
+        (str(span.attributes["class"]), span.text)
+        for span in seen.all("span")
+        if span.attributes.get("class") in kinds
+    ]
+
+
+def test_each_statement_is_marked_in_the_answer_with_links_to_its_passages() -> None:
+    seen = read(
+        checks=[
+            verdict("supported", "Haldruvin built it, within two days.", "p1", "p2"),
+            verdict("not found", "within two days"),
+            verdict("not found", "It has four arches."),
+            verdict("contradicted", "It fell in 1992.", "p3", part=2),
+            verdict("supported", "```python\nbridge.build(stone=True)\n```", "p2", part=3),
+            verdict("not found", "open", part=4),
+        ]
+    )
+    assert marked(seen) == [
+        ("supported", "Haldruvin built it,"),
+        ("not-found", "within two days"),
+        ("supported", "."),
+        ("not-found", "It has four arches."),
+        ("contradicted", "It fell in 1992."),
+        ("supported", "bridge.build(stone=True)"),
+        ("not-found", "bridge --open"),
+    ]
+    signs = [(sign.text, sign.attributes["aria-label"]) for sign in seen.all("span", "without")]
+    missing = ("\u2205", "not found")
+    assert signs == [missing, missing, ("\u2260", "contradicted"), missing]
+    links = [
+        (link.attributes["href"], link.attributes["aria-label"]) for link in seen.all("a", "mark")
+    ]
+    assert links == [
+        ("#passage-1", "supported: passage 1"),
+        ("#passage-2", "supported: passage 2"),
+        ("#passage-3", "contradicted: passage 3"),
+        ("#passage-2", "supported: passage 2"),
+    ]
+    assert seen.texts("p", "note") == [
+        "Verdicts on statements: 2 supported, 1 contradicted, 3 not found. "
+        "\u2260 marks what is contradicted. \u2205 marks what is not found."
+    ]
+    assert "checks" not in seen.sections()
+
+
+@pytest.mark.parametrize(
+    ("check", "line"),
+    [
+        (
+            verdict("contradicted", "It fell in 1991.", "p3"),
+            "contradicted It fell in 1991. — Title 3",
+        ),
+        (verdict("not found", "Wait."), "not found Wait."),
+        (verdict("not found", "its words are \ngone"), "not found its words are gone"),
+        (verdict("supported", "", "gone"), "1 supported statementsupported"),
+    ],
+)
+def test_a_statement_without_a_place_in_the_answer_is_listed(check: Any, line: str) -> None:
+    seen = read(checks=[check])
+    assert marked(seen) == []
+    assert line in seen.sections()["checks"]
+
+
+def test_a_statement_that_has_changed_is_listed_with_its_verdict() -> None:
+    text = Reader(page("rat", QUESTION, rat())).sections()["checks"]
+    assert text.endswith("contradicted It fell in 1992. — Title 2, Title 3 — changed since")
+
+
+def test_the_verdicts_on_an_answer_of_rpg_are_listed() -> None:
+    checks = [
+        verdict("supported", "It was rebuilt in 2004.", "p3", "gone"),
+        verdict("not found", "It is a place of the world's heritage."),
+    ]
+    seen = Reader(page("rpg", QUESTION, rpg(checks=checks)))
+    assert seen.sections()["checks"] == (
+        "VerdictsVerdicts on statements: 1 supported, 0 contradicted, 1 not found."
+        "not found It is a place of the world's heritage."
+        "1 supported statementsupported It was rebuilt in 2004. — Title 3"
+        " — 1 passage that the answer does not cite"
+    )
+
+
+@pytest.mark.parametrize("kind", ["supported", "contradicted", "not found"])
+def test_hostile_statements_stay_text(kind: Any) -> None:
+    seen = read(f"Before. {HOSTILE} Behind.", checks=[verdict(kind, HOSTILE, "p1")])
+    assert "<script>console.error" in marked(seen)[0][1]
+    assert not [*seen.all("script"), *seen.all("img")]
+
+
+def test_many_statements_take_little_time() -> None:
+    texts = [f"Arch {number} is of `stone {number}`." for number in range(800)]
+    start = time.perf_counter()
+    seen = read(" ".join(texts), checks=[verdict("not found", text) for text in texts])
+    assert len(marked(seen)) == 800
+    assert time.perf_counter() - start < 5
