@@ -188,7 +188,7 @@ THINKING = {"type": "thinking", "thinking": "1884?", "signature": "sig"}
 PICTURE = {"type": "image_generation_call", "id": "ig_1", "result": "iVBOR"}
 
 
-def block(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "id": "msg_1", "annotations": []}
 
 
@@ -196,9 +196,12 @@ def block(text: str) -> dict[str, Any]:
     ("answer", "corrected"),
     [
         (f"<think>\n1884?\n</think>\n\n{WRONG}", f"<think>\n1884?\n</think>\n\n{RIGHT}"),
-        ([THINKING, block(WRONG)], [THINKING, block(RIGHT)]),
-        ([THINKING, block(WRONG), PICTURE], [THINKING, block(RIGHT), PICTURE]),
-        ([block(WRONG[:20]), PICTURE, block(WRONG[20:])], [block(RIGHT), PICTURE]),
+        ([THINKING, text_block(WRONG)], [THINKING, text_block(RIGHT)]),
+        ([THINKING, text_block(WRONG), PICTURE], [THINKING, text_block(RIGHT), PICTURE]),
+        (
+            [text_block(WRONG), PICTURE, text_block("It has arches.")],
+            [text_block(f"{RIGHT}\nIt has arches."), PICTURE],
+        ),
     ],
 )
 def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None:
