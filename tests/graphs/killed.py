@@ -15,6 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from pydantic import SecretStr
 
 from stepcraft import get_graph
+from stepcraft.graphs.registry import context_of
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
 from tests.shelf import QUESTION, THREAD, Shelf
@@ -50,7 +51,13 @@ def run(base_url: str, name: str, threads: str, given: Any) -> Any:
     model = ChatOpenAI(model="served", base_url=base_url, api_key=SecretStr("k"))
     with saver(threads) as checkpointer:
         checkpointer.setup()  # type: ignore[attr-defined] # both have it
-        graph = get_graph(name, model=model, sources=Shelf(), checkpointer=checkpointer)
+        graph = get_graph(
+            name,
+            model=model,
+            sources=Shelf(),
+            checkpointer=checkpointer,
+            settings=context_of(name)(rounds=2),
+        )
         return graph.invoke(given, THREAD, durability="sync")
 
 

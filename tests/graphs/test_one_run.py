@@ -29,7 +29,7 @@ from stepcraft import (
 from stepcraft.contexts.baselines import RagContext
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import DRAFT, LOOK_UP, PROCEDURES, small_memory
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, shown
 
 BUILT = "Haldruvin built it."
@@ -334,7 +334,7 @@ def test_settings_of_a_method_that_cannot_be_used_are_refused_at_once(
 
 
 def test_a_context_with_one_field_changes_one_field() -> None:
-    model = by_node(draft=BUILT, revise="PART 1\nADD: More.")
+    model = by_node(draft=BUILT, revise=block(1, new="More."))
     settings = RatContext(rounds=1, max_calls=3, draft_instructions="HOUSE STYLE")
     graph, _ = rat(model, settings=settings)
     graph.invoke(QUESTION, THREAD, context={"k": 1})
@@ -344,7 +344,7 @@ def test_a_context_with_one_field_changes_one_field() -> None:
 
 
 def test_a_context_comes_before_what_the_run_began_with() -> None:
-    model = by_node(draft=BUILT, revise="PART 1\nOLD: it\nNEW: it it")
+    model = by_node(draft=BUILT, revise=block(1, "it", "it it"))
     graph, _ = rat(model, interrupt_before=["revise"], settings=RatContext(rounds=3))
     began = RatContext(rounds=2, revise_instructions="CHECK IT")
     graph.invoke(QUESTION, THREAD, context=began)

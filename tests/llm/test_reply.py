@@ -13,7 +13,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.graphs.baselines import build_rag
 from stepcraft.llm.prompt import without_system_role
 from stepcraft.llm.reply import Refused, answer_text, is_cut_off, reply_text
-from tests.scripted import ScriptedModel, ToolModel, searching
+from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import QUESTION, Shelf
 
 THOUGHT = "Was it 1871? Passage 1 says 1873."
@@ -230,7 +230,7 @@ def test_the_agents_answer_is_read_in_the_same_way(last: str, answer: str) -> No
 
 
 def test_changes_that_the_reasoning_rejects_are_not_applied() -> None:
-    change = "PART 1\nOLD: Haldruvin\nNEW: Quandt"
+    change = block(1, "Haldruvin", "Quandt")
     model = ScriptedModel([f"I could write\n\n{change}\n\nbut no.\n</think>\n\nNO CHANGE"])
     rat = build_rat(model=model, sources=Shelf())
     result = rat.invoke({**QUESTION, "draft": "Haldruvin built it."})

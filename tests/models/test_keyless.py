@@ -86,28 +86,36 @@ PROCEDURES = found(*(procedure.text() for procedure in (BREAD, SOUP, CREAM)))
 BRIDGE = found(f"{OTHER} {REBUILT}", STONE)
 
 
+def part(text: str, *queries: str) -> dict[str, Any]:
+    return {"text": text, "queries": [*queries]}
+
+
 def state(**keys: Any) -> dict[str, Any]:
     """Return what any node may look at: a question about a bridge, and what was found for it."""
-    parts = [{"text": "It fell in 1993.", "query": "fell"}]
     return {
-        "question": QUESTION,
-        "resources": "",
-        "kind": "auto",
+        "task": QUESTION,
+        "task_resources": "",
+        "form": "auto",
         "evidence": BRIDGE,
         "findings": [
             {"query": "fell", "passages": [1, 2]},
             {"query": "soup", "passages": [1, 2, 3]},
         ],
-        "parts": parts,
+        "parts": [part("It fell in 1993.", "fell")],
+        "pending": [1],
         "queries": ["fell"],
-        **dict.fromkeys(("reason", "answer", "draft"), ""),
+        "scope": "complete",
+        "by_claim": False,
+        "rounds": 0,
+        **dict.fromkeys(("changes", "checks"), []),
+        **dict.fromkeys(("reason", "answer", "first_draft"), ""),
         **keys,
     }
 
 
 def cooking(**keys: Any) -> dict[str, Any]:
     """Return the state of a goal in the kitchen."""
-    goal = {"question": "cook a creamy leek soup", "resources": "leeks, potatoes, cream"}
+    goal = {"task": "cook a creamy leek soup", "task_resources": "leeks, potatoes, cream"}
     return state(**{**goal, "evidence": PROCEDURES, "queries": ["soup"], **keys})
 
 
@@ -137,10 +145,10 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, str, object]] = {
     ),
     "queries": (
         to_query,
-        state(parts=[{"text": "It fell in 1993.", "query": ""}]),
+        state(parts=[part("It fell in 1993.")]),
         RatContext(),
         "parts",
-        [{"text": "It fell in 1993.", "query": "old bridge mostar rebuilt fell 1993"}],
+        [part("It fell in 1993.", "old bridge mostar rebuilt fell 1993")],
     ),
     "article": (
         finish,
@@ -183,19 +191,19 @@ def test_a_node_reads_the_reply(name: str) -> None:
     assert replied(node, node_state, settings)[key] == value
 
 
-CRITICISED = [{"text": step, "query": "soup"} for step in SOUP.steps]
-REJECTED = cooking(reason="Salt the\nsoup.", resources="", parts=[{"text": "Boil.", "query": ""}])
+CRITICISED = [part(step, "soup") for step in SOUP.steps]
+REJECTED = cooking(reason="Salt the\nsoup.", task_resources="", parts=[part("Boil.")])
 
 
 @pytest.mark.parametrize(
-    ("node", "node_state", "settings", "part"),
+    ("node", "node_state", "settings", "words"),
     [
         (draft, state(), RatContext(), REBUILT),
         (draft_steps, cooking(), AagContext(), "Boil leeks and potatoes in the stock."),
-        (plan, state(), RpgContext(), "'kind': 'short'"),
+        (plan, state(), RpgContext(), "'form': 'short'"),
         (look_up, cooking(), AagContext(), "'cook a creamy leek soup with cream'"),
-        (generate, state(kind="long"), RpgContext(), "2004 [p1]."),
-        (generate, state(kind="short"), RpgContext(), f"Answer: {REBUILT}"),
+        (generate, state(form="long"), RpgContext(), "2004 [p1]."),
+        (generate, state(form="short"), RpgContext(), f"Answer: {REBUILT}"),
         (revise, state(), RatContext(), f"'new': '{REBUILT}'"),
         (revise, state(), RpgContext(), "in 2004 [p1]."),
         (critic, cooking(parts=CRITICISED), AagContext(), f"'new': '{CREAM.steps[1]}'"),
@@ -204,9 +212,9 @@ REJECTED = cooking(reason="Salt the\nsoup.", resources="", parts=[{"text": "Boil
     ],
 )
 def test_a_reply_says_what_the_passages_say(
-    node: ModelNode, node_state: dict[str, Any], settings: Any, part: str
+    node: ModelNode, node_state: dict[str, Any], settings: Any, words: str
 ) -> None:
-    assert part in str(replied(node, node_state, settings))
+    assert words in str(replied(node, node_state, settings))
 
 
 def test_the_longer_of_two_is_kept() -> None:
@@ -270,7 +278,7 @@ def test_the_route_of_a_message_follows_from_its_words(
     message: str, method: str, asked: str
 ) -> None:
     messages = [HumanMessage("What is bread?"), AIMessage("Food."), HumanMessage(message)]
-    update = replied(route, {"question": message, "messages": messages}, ChatContext())
+    update = replied(route, {"task": message, "messages": messages}, ChatContext())
     assert update == {"method": method, "asked": asked}
 
 
@@ -280,13 +288,13 @@ def test_code_and_tables_are_no_sentences() -> None:
 
 
 def looked_over(texts: list[str], query: str, **keys: Any) -> list[str]:
-    """Return parts after the changes of a check; without `resources` they are those of a text."""
-    parts = [{"text": text, "query": query} for text in texts]
-    if "resources" in keys:
-        update = replied(critic, cooking(parts=parts, **keys), AagContext())
+    """Return parts after the changes of a check; with resources they are steps."""
+    keys |= {"parts": [part(text, query) for text in texts], "pending": [*range(1, len(texts) + 1)]}
+    if "task_resources" in keys:
+        update = replied(critic, cooking(**keys), AagContext())
     else:
-        update = replied(revise, state(parts=parts, **keys), RatContext())
-    return apply_changes(texts, update["changes"])[0]
+        update = replied(revise, state(**keys), RatContext())
+    return apply_changes(texts, update["changes"]).parts
 
 
 @pytest.mark.parametrize("draft", [["It fell in 1993."], ["It fell.", "It was rebuilt, they say."]])
@@ -301,14 +309,14 @@ def test_a_second_look_changes_nothing(draft: list[str]) -> None:
 def test_a_second_look_at_steps_changes_nothing() -> None:
     steps = ["Wash the leeks.", "Serve the leek soup."]
     resources = "leeks, cream, a spoon and a pot (or a pan, if large)"
-    texts = looked_over(steps, "soup", resources=resources)
+    texts = looked_over(steps, "soup", task_resources=resources)
     ready = "Have a spoon and a pot (or a pan, if large) ready."
     assert {*texts} == {*steps, CREAM.steps[1], ready}
-    assert looked_over(texts, "soup", resources=resources) == texts
+    assert looked_over(texts, "soup", task_resources=resources) == texts
 
 
 def test_a_short_answer_stays_as_it_is() -> None:
-    parts = [{"text": "It fell.\n\nAnswer: 1993", "query": "fell"}]
+    parts = [part("It fell.\n\nAnswer: 1993", "fell")]
     assert not replied(revise, state(parts=parts), RpgContext())["changes"]
 
 
@@ -332,7 +340,9 @@ def test_steps_keep_their_code_and_stay_few() -> None:
 
 @pytest.mark.parametrize("evidence", [[], found(BREAD.text()), found("")])
 def test_without_fitting_procedures_there_is_an_outline(evidence: list[Evidence]) -> None:
-    goal = cooking(question="How to repair a bicycle?", resources="a pump, glue", evidence=evidence)
+    goal = cooking(
+        task="How to repair a bicycle?", task_resources="a pump, glue", evidence=evidence
+    )
     outline = ["Gather a pump.", "Gather glue.", "Try to repair a bicycle."]
     assert replied(draft_steps, goal, AagContext())["steps"] == outline
 
