@@ -17,7 +17,7 @@ from stepcraft.cli.output import note, one_line, print_json, say, show_diff
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
-from stepcraft.nodes.state import final_checks
+from stepcraft.nodes.state import Check, final_checks
 from stepcraft.progress import beginning, counted
 from stepcraft.report import StepTime, page
 from stepcraft.text.clean import clean
@@ -121,6 +121,11 @@ def _show(result: Mapping[str, Any]) -> None:
         say(f"\nRemembered as {result['remembered']}.")
 
 
+def _statement(check: Check) -> str:
+    text = beginning(check["text"])
+    return f'"{check["words"]}" in: {text}' if check["words"] else text
+
+
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
     """Print the last verdict on each statement by part; upper case marks what is not supported."""
     numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
@@ -137,7 +142,7 @@ def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
             *(["changed since"] if has_changed else []),
             *([f"{counted(uncited, 'passage')} not cited"] if uncited else []),
         ]
-        words = [f"  {verdict:<12}", beginning(check["text"]), *listed, *map("({})".format, notes)]
+        words = [f"  {verdict:<12}", _statement(check), *listed, *map("({})".format, notes)]
         say(" ".join(words), err=err)
     if not checks:
         say("\nNo statement has a verdict.", err=err)

@@ -157,7 +157,7 @@ def not_found_below(result: Mapping[str, Any]) -> str:
     A statement that has changed since it was not found is left out.
     """
     texts = [
-        check["text"]
+        f'"{check["words"]}" in: {check["text"]}' if check["words"] else check["text"]
         for check, has_changed in final_checks(result)
         if check["verdict"] == "not found" and not has_changed
     ]

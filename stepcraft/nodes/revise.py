@@ -83,6 +83,7 @@ _VERDICT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
+_CITATION = re.compile(r"[ \t]++(?:\[p\d{1,4}\])+")
 _QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
@@ -177,8 +178,8 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     changes, problems, remarks = read_changes(reply, parts)
     for change in changes:
         change["old"], change["new"] = map(without_numbers, (change["old"], change["new"]))
-        if not cites:
-            change["new"] = _without_new_marks(change, "\n\n".join(parts))
+        if not cites and not _CITATION.search(change["old"]):
+            change["new"] = _CITATION.sub("", change["new"])
     group = _group(state)
     verdicts = _verdicts(remarks) if has_verdicts else []
     if not (changes or problems or verdicts or _says_unchanged(remarks)):
@@ -188,7 +189,7 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     if kept := state.get("kept"):
         earlier = kept["changes"][len(state["changes"]) :]
         checks = [*kept["checks"][len(state["checks"]) :], *checks]
-        checks = [*{(each["part"], each["text"]): each for each in checks}.values()]
+        checks = [*{(each["part"], each["text"], each["words"]): each for each in checks}.values()]
     between = "" if has_verdicts else "\n\n"
     edited = apply_changes(parts, [*changes, *earlier], between)
     made, unasked = edited.made, list[Problem]()
@@ -216,19 +217,6 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     if reasons:
         raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
     return update
-
-
-def _without_new_marks(change: Change, text: str) -> str:
-    """Return the new words of a change without the ids of passages that the text does not have.
-
-    The ids are sought in the changed text: in its code they are none.
-    """
-    old, new = change["old"], change["new"]
-    if not marks(new, plain=False):
-        return new
-    changed = text.replace(old, new, 1) if old and old in text else f"{text}\n\n{new}"
-    added = {*marks(changed, plain=False)} - {*marks(text, plain=False)}
-    return without_marks(new, plain=False) if added else new
 
 
 def _says_unchanged(remarks: str) -> bool:
@@ -303,12 +291,16 @@ def _checks(verdicts: Sequence[_Said], state: Any, group: Sequence[int]) -> tupl
 
 
 def _check(said: _Said, state: Any, part: int, statement: str) -> Check:
-    text = without_marks(statement)
+    words = said.words if said.words in statement else ""
+    if words and not state["by_claim"]:
+        sentences = [statement[start:stop] for start, stop in claims(statement)]
+        statement = next((each for each in sentences if words in each), statement)
     ids = [each["id"] for each in state["evidence"]]
     return Check(
         round=state["rounds"] + 1,
         part=part,
-        text=said.words if said.words and said.words in text else text,
+        text=without_marks(statement).strip(),
+        words=words,
         verdict=said.verdict,
         evidence=[ids[each - 1] for each in said.passages if 0 < each <= len(ids)],
     )

@@ -68,8 +68,9 @@ class Check(TypedDict):
     part: int
     """The number of the part that the statement is in, from 1."""
     text: str
-    """The statement as it was checked: a sentence of the part, the words of it that were not found,
-    or the whole part."""
+    """The statement as it was checked: a sentence, or the whole part."""
+    words: str
+    """The words of it that were not found, "" for all of it."""
     verdict: Verdict
     """`supported`: the evidence says the same. `contradicted`: it says otherwise. `not found`: it
     does not say."""

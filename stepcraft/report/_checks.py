@@ -54,7 +54,7 @@ def checked_pieces(
     places: list[tuple[int, int, Verdict]] = []
     rest: list[Verdict] = []
     for each in checks:
-        words = re.escape(clean(each.check["text"]).strip())
+        words = re.escape(clean(each.check["words"] or each.check["text"]).strip())
         found = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
         if len(found) != 1 or each.has_changed:
             rest.append(each)

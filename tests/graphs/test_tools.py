@@ -81,7 +81,7 @@ class Checked(TypedDict, total=False):
 def test_an_agent_reads_what_was_not_found() -> None:
     texts = [f"Claim {number}." for number in range(12)]
     checks: list[Any] = [
-        {"round": 1, "part": 1, "text": text, "verdict": "not found", "evidence": []}
+        {"round": 1, "part": 1, "text": text, "words": "", "verdict": "not found", "evidence": []}
         for text in texts
     ]
     checks.append({**checks[0], "text": "Haldruvin.", "verdict": "supported", "evidence": ["a"]})

@@ -68,11 +68,11 @@ def test_verdicts_are_read_in_many_forms(lines: str) -> None:
 
 def test_words_that_were_not_found_are_named() -> None:
     result, _ = checked('1.1 supported p1\n1.2 not found "of steel"\n2.1 supported p2')
-    assert verdicts(result)[1] == ("of steel", "not found")
+    assert (result["checks"][1]["words"], verdicts(result)[1][1]) == ("of steel", "not found")
     result, _ = checked(
         '1.1 supported p1\n1.2 not found "of steel", "of iron" p2\n2.1 supported p2'
     )
-    assert verdicts(result)[1:3] == [("of steel", "not found"), ("of iron", "not found")]
+    assert [each["words"] for each in result["checks"]] == ["", "of steel", "of iron", ""]
 
 
 def test_a_statement_without_a_verdict_is_reported() -> None:

@@ -107,7 +107,8 @@ def state(**keys: Any) -> dict[str, Any]:
         "scope": "complete",
         "by_claim": False,
         "rounds": 0,
-        **dict.fromkeys(("changes", "checks"), []),
+        "changes": [],
+        "checks": [],
         **dict.fromkeys(("reason", "answer", "first_draft"), ""),
         **keys,
     }
