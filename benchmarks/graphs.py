@@ -24,6 +24,7 @@ from langgraph.graph import END, START, StateGraph
 
 from benchmarks.timing import looped_in_turns
 from stepcraft import get_graph
+from stepcraft.graphs.registry import context_of
 from tests.kitchen import CHANGE, LOOK_UP, small_memory
 from tests.kitchen import DRAFT as STEPS
 from tests.scripted import ScriptedModel, block
@@ -37,7 +38,7 @@ REPLIES = {
     "rat": {"draft": THOUGHTS, "revise": block(1, new="In 1873.")},
     "rpg": {
         "plan": "KIND: long\n- Oster",
-        "generate": "It has arches [1].",
+        "generate": "It has arches [p1].",
         "revise": block(1, new="Four."),
     },
     "aag": {"to_query": LOOK_UP, "draft": STEPS, "critic": CHANGE},
@@ -61,12 +62,13 @@ def scripted(name: str, latency: float = 0.0) -> ScriptedModel:
 
 
 def searched(name: str) -> tuple[Any, BaseRetriever]:
-    """Return what a graph searches, as an option of its builder and as the bare graph's retriever."""
+    """Return the options of a graph's builder, and what it searches as the bare graph's retriever."""
+    options = {"settings": context_of(name)(rounds=2)}
     if name == "aag":
         memory = small_memory()
-        return {"memory": memory}, memory.as_retriever(3)
+        return {**options, "memory": memory}, memory.as_retriever(3)
     shelf = Shelf()
-    return {"sources": shelf}, shelf
+    return {**options, "sources": shelf}, shelf
 
 
 async def searches_of(graph: Any) -> list[list[str]]:

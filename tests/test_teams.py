@@ -16,6 +16,7 @@ from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 
 from stepcraft import aag_builder, rat_builder, rpg_builder
+from stepcraft.graphs.registry import context_of
 from tests.graphs.test_every_graph import REPLIES
 from tests.kitchen import small_memory
 from tests.scripted import ScriptedModel
@@ -73,7 +74,12 @@ def in_a_swarm(name: str, graph: Any) -> tuple[Any, Agent]:
 async def test_it_is_streamed_interrupted_and_resumed(host: Any, name: str) -> None:
     make_builder, checks = BUILDERS[name]
     writer = ScriptedModel(REPLIES[name])
-    builder = make_builder(model=writer, sources=Shelf(), memory=small_memory())
+    builder = make_builder(
+        model=writer,
+        sources=Shelf(),
+        memory=small_memory(),
+        settings=context_of(name)(rounds=2),
+    )
     check = builder.nodes.pop(checks).runnable
     builder.add_node(checks, RunnableLambda(asks_a_person) | check)
     team, model = host(name, builder.compile(name=name))

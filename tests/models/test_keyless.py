@@ -92,6 +92,7 @@ def part(text: str, *queries: str) -> dict[str, Any]:
 
 def state(**keys: Any) -> dict[str, Any]:
     """Return what any node may look at: a question about a bridge, and what was found for it."""
+    parts = keys.get("parts", [part("It fell in 1993.", "fell")])
     return {
         "task": QUESTION,
         "task_resources": "",
@@ -101,8 +102,8 @@ def state(**keys: Any) -> dict[str, Any]:
             {"query": "fell", "passages": [1, 2]},
             {"query": "soup", "passages": [1, 2, 3]},
         ],
-        "parts": [part("It fell in 1993.", "fell")],
-        "pending": [1],
+        "parts": parts,
+        "pending": [*range(1, len(parts) + 1)],
         "queries": ["fell"],
         "scope": "complete",
         "by_claim": False,
@@ -141,7 +142,7 @@ NODES: dict[str, tuple[ModelNode, dict[str, Any], Any, str, object]] = {
         draft,
         state(evidence=[]),
         RatContext(),
-        "draft",
+        "first_draft",
         QUESTION,
     ),
     "queries": (
@@ -290,7 +291,7 @@ def test_code_and_tables_are_no_sentences() -> None:
 
 def looked_over(texts: list[str], query: str, **keys: Any) -> list[str]:
     """Return parts after the changes of a check; with resources they are steps."""
-    keys |= {"parts": [part(text, query) for text in texts], "pending": [*range(1, len(texts) + 1)]}
+    keys["parts"] = [part(text, query) for text in texts]
     if "task_resources" in keys:
         update = replied(critic, cooking(**keys), AagContext())
     else:
@@ -366,9 +367,12 @@ def test_a_draft_on_the_bundled_procedures_is_checked() -> None:
         "question": "How does LangGraph resume a run with a checkpointer?",
         "draft": "It runs again.",
     }
-    result = build_rat().invoke(question)
-    assert result["answer"].startswith("It runs again. ")
-    assert result["revisions"]
+    corrected = build_rat().invoke(question)
+    assert (corrected["answer"], corrected["revisions"]) == ("It runs again.", [])
+    assert [check["text"] for check in corrected["checks"]] == ["It runs again."]
+    completed = build_rat().invoke(question, context=RatContext(scope="complete"))
+    assert completed["answer"].startswith("It runs again. ")
+    assert completed["revisions"]
 
 
 ODD: list[list[BaseMessage]] = [

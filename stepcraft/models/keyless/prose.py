@@ -94,7 +94,7 @@ def check(material: Material) -> str:
     label = "AFTER" if "<<<<<<< AFTER" in material.form else "PART"
     if label == "AFTER":
         added = missing_steps(material, texts)
-    elif "adds the words" in material.form:
+    elif "added to the end" in material.form:
         known = "\n".join(texts)
         added = _missing(material, known)
         if any(f" {statement}" in known for statement in material.statements):
