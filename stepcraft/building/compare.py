@@ -14,7 +14,7 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
 from stepcraft.text.clean import normalised, unfenced
-from stepcraft.text.grounding import Grounds
+from stepcraft.building.grounding import Grounds
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
 
