@@ -172,12 +172,12 @@ def _rewritten(
     parts: list[str] = []
     for run in runs:
         new = ((between, written(cited)) for between, cited in _each(run))
-        marks = "".join(between + mark for between, mark in new if mark)
+        new_marks = "".join(between + mark for between, mark in new if mark)
         begin = run.start("blank")
         parts.append(text[start:begin])
         start = run.end()
-        if marks:
-            parts += [run["blank"], marks[marks.index("[") :]]
+        if new_marks:
+            parts += [run["blank"], new_marks[new_marks.index("[") :]]
         elif not text[begin - 1 : begin].strip():  # at the beginning of a line
             start += text.startswith(" ", start)
     return "".join([*parts, text[start:stop]])

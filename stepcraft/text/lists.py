@@ -39,23 +39,18 @@ _STEP = re.compile(
 """A label that counts by itself: "Step 1:"."""
 
 
-def _counted(longest: int) -> re.Pattern[str]:
-    """Match what counts only if others count on: "1 - ", "a) ", and "Schritt 1: " with words."""
-    return re.compile(
-        rf"""
-        (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,{longest}}}?
-        (?P<number>\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]|(?<![^\s(*\uff08])[a-zA-Z](?=[)\uff09]))
-        (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])
-            |[^\W\d_]{{0,{longest // 4}}}(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
-                (?:{_COLON}|\*\*(?:{_COLON})?|(?(title)$|(?!)))
-        )
-        """,
-        re.VERBOSE,
+_COUNTED = re.compile(
+    rf"""
+    (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
+    (?P<number>\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]|(?<![^\s(*\uff08])[a-zA-Z](?=[)\uff09]))
+    (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])
+        |[^\W\d_]{{0,6}}(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
+            (?:{_COLON}|\*\*(?:{_COLON})?|(?(title)$|(?!)))
     )
-
-
-_NUMBER = _counted(0)
-_LABEL = _counted(24)
+    """,
+    re.VERBOSE,
+)
+"""What counts if others count on from it: "1 - ", "a) ", and words as in "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
@@ -82,16 +77,15 @@ class _Line(NamedTuple):
         return len(self.raw[: -len(self.raw.lstrip())].expandtabs(4))
 
     def without(self, *patterns: re.Pattern[str]) -> "_Line":
-        """Return the line without what the patterns match; the first of them gives the mark."""
-        line = self
-        for pattern in patterns:
-            if begin := pattern.match(line.text):
-                text = line.text[begin.end() :].lstrip()
-                if begin[0].count("**") == 1:  # it ends there, or further on
-                    text = f"**{text}".removeprefix("****").lstrip()
-                mark, number = _mark(begin) if not line.mark else (line.mark, line.number)
-                line = line._replace(text=text, mark=mark, number=number)
-        return line
+        """Return the line without what the first pattern that matches it matches."""
+        begin = next(filter(None, (pattern.match(self.text) for pattern in patterns)), None)
+        if not begin:
+            return self
+        text = self.text[begin.end() :].lstrip()
+        if begin[0].count("**") == 1:  # it ends there, or further on
+            text = f"**{text}".removeprefix("****").lstrip()
+        mark, number = (self.mark, self.number) if self.mark else _mark(begin)
+        return self._replace(text=text, mark=mark, number=number)
 
 
 def read_steps(text: str) -> list[str]:
@@ -100,16 +94,16 @@ def read_steps(text: str) -> list[str]:
     What stands below an item stays with it. Headings and what stands before the list and behind it
     are dropped. In a text without items every line is a step; a single line is no list.
     """
-    lines = _lines(text)
+    lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     return _items(lines) or _without_items(lines)
 
 
 def read_bullets(text: str) -> list[str]:
     """Return the items of a list, in order; a text without items has none.
 
-    "Step 2:" at the beginning of an item stays, since it says what the item is about.
+    "Step 2:" behind a bullet stays, since it says what the item is about.
     """
-    return _items(_lines(text, labels=False))
+    return _items(_lines(text))
 
 
 def read_lines(text: str) -> list[str]:
@@ -168,7 +162,7 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
     return unicodedata.category(digits[0]) + words, number
 
 
-def _lines(text: str, *, labels: bool = True) -> list[_Line]:
+def _lines(text: str) -> list[_Line]:
     """Return the lines of a text without blank ones and rules, and without a fence around it."""
     lines: list[_Line] = []
     after_blank = True
@@ -180,14 +174,14 @@ def _lines(text: str, *, labels: bool = True) -> list[_Line]:
             lines.append(_Line(raw, raw, is_code))
         elif is_text:
             line = _Line(raw, raw.lstrip(), is_code, heading.end() if heading else 0, after_blank)
-            lines.append(line.without(_BULLET, *[_STEP] * labels))
+            lines.append(line.without(_BULLET, _STEP))
         after_blank = not is_text
-    return _counted_on(lines, _LABEL if labels else _NUMBER)
+    return _counted_on(lines)
 
 
-def _counted_on(lines: list[_Line], pattern: re.Pattern[str]) -> list[_Line]:
-    """Return the lines without the numbers that count on from 1, with the same indentation."""
-    candidates = [line if line.mark or line.is_code else line.without(pattern) for line in lines]
+def _counted_on(lines: list[_Line]) -> list[_Line]:
+    """Return the lines, also without numbers that count on from 1 with the same indentation."""
+    candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
     counts: set[tuple[str, int, int]] = set()
     for line in candidates:
         series = line.mark, line.indent // 2
