@@ -4,15 +4,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from stepcraft.building.calls import without_stand_ins
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
+from stepcraft.building.grounding import Grounds
 from stepcraft.building.nodes import PartRead
 from stepcraft.building.settings import ExtractContext
 from stepcraft.llm.node import State
 from stepcraft.llm.resources import Resources
 from stepcraft.sources.corpus.content import markdown_headings
-from stepcraft.text.calls import without_stand_ins
 from stepcraft.text.clean import normalised, stems
-from stepcraft.text.grounding import Grounds
 
 _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|<[^<>]{1,200}>")

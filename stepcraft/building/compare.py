@@ -7,6 +7,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.drafted import Content
+from stepcraft.building.grounding import Grounds
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
@@ -14,7 +15,6 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
 from stepcraft.text.clean import normalised, unfenced
-from stepcraft.text.grounding import Grounds
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
 

@@ -23,7 +23,7 @@ from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, mode
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences, without_marks
 from stepcraft.text.clean import tokens, unfenced
-from stepcraft.text.lists import item_start, numbered
+from stepcraft.text.lists import numbered, without_number
 from stepcraft.text.sections import Section
 
 _PAIRWISE = """\
@@ -127,7 +127,11 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
         pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
     plain = [(without_marks(text).strip(), {*cited}) for text, cited in pairs]
     # The number of a list item would stand behind the number of the sentence.
-    return [(bare, cited) for text, cited in plain if (bare := text[item_start(text) :].strip())]
+    return [
+        (bare, cited)
+        for text, cited in plain
+        if (bare := without_number(text, bullets=True).strip())
+    ]
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:

@@ -7,7 +7,7 @@ in code, LaTeX, URLs and links.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
@@ -20,9 +20,9 @@ HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: 
 _BLOCK = "\u0238"
 """Stands for each character of a block; a lower-case letter begins no sentence."""
 _LITERAL = re.compile(
-    r"""(?P<block>(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
+    r"""(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
     |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
-    |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\})
+    |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\}
     |(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
     |(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)
     |\[(?:[^\[\]\n]++|\[[^\[\]\n]*+\])*+\]
@@ -31,7 +31,7 @@ _LITERAL = re.compile(
      (?:(?!(?:(?<![=&?])\[p\d{1,3}\]|[.,;:!?)*_"']){0,12}+(?![!-~]))[!-~])++""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""LaTeX, displayed (`block`) and in a line, links, and URLs up to the marks or stop behind them."""
+"""LaTeX, displayed and in a line, links, and URLs up to the marks or stop behind them."""
 _DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
 _LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
 
@@ -112,17 +112,16 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
         return "".join(f"[{place}]" for place in places)
 
     shown = _shown(text)
-    runs = _runs(shown)
-    ends = _sentence_ends(shown, runs)
+    ends = _sentence_ends(shown)
     within: list[list[re.Match[str]]] = [[] for _ in ends]
-    for run in runs:
+    for run in _runs(shown):
         within[bisect_right(ends, run.start("run"))].append(run)
     return [
         (
-            _rewritten(text, runs_within, written, start, stop),
-            [numbers[number] for number in _numbers(runs_within) if number in numbers],
+            _rewritten(text, runs, written, start, stop),
+            [numbers[number] for number in _numbers(runs) if number in numbers],
         )
-        for (start, stop), runs_within in zip(pairwise([0, *ends]), within, strict=True)
+        for (start, stop), runs in zip(pairwise([0, *ends]), within, strict=True)
     ]
 
 
@@ -133,33 +132,32 @@ def _shown(text: str) -> str:
     """
     letters = list(text)
     for start, stop in code(text):
-        letters[start:stop] = _other(text[start:stop], is_block="\n" in text[start:stop])
-    shown = _LITERAL.sub(
-        lambda match: _other(match[0], is_block=bool(match["block"])), "".join(letters)
-    )
+        letters[start:stop] = _other(text[start:stop])
+    shown = _LITERAL.sub(lambda literal: _other(literal[0]), "".join(letters))
     defined = set(_DEFINED.findall(shown))
     return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
 
 
-def _other(text: str, *, is_block: bool = False) -> str:
+def _other(text: str) -> str:
+    """Return letters of the same length for code, a formula, a link or a label."""
+    is_block = "\n" in text or text.startswith(("$$", "\\[", "\\begin"))
     return (_BLOCK if is_block else "0") * len(text)
 
 
-def _runs(shown: str, *, plain: bool = True) -> list[re.Match[str]]:
-    return [*_RUN.finditer(shown)] or [*(_PLAIN_RUN.finditer(shown) if plain else ())]
+def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
+    return _RUN if not plain or _RUN.search(shown) else _PLAIN_RUN
 
 
-def _sentence_ends(shown: str, runs: Iterable[re.Match[str]]) -> list[int]:
+def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:
+    return _run(shown, plain=plain).finditer(shown)
+
+
+def _sentence_ends(shown: str) -> list[int]:
     """Return where sentences end: one that marks follow ends behind them."""
-    prose: list[str] = []
-    position = 0
-    for run in runs:
-        stop = (run["end"] or "")[:1]
-        prose += [shown[position : run.start()], stop.rjust(len(run[0]))]
-        position = run.end()
+    prose = _run(shown).sub(lambda run: (run["end"] or "")[:1].rjust(len(run[0])), shown)
     ends: list[int] = []
     end, is_complete = 0, False
-    for piece in pieces("".join([*prose, shown[position:]])):
+    for piece in pieces(prose):
         words = piece.strip()
         if words.strip("|"):
             if is_complete:
@@ -179,23 +177,24 @@ def _rewritten(
     """Return a span of a text with other marks; one that is written as "" is dropped."""
     parts: list[str] = []
     for run in runs:
-        new = [(between, written(_cited(mark))) for between, mark in _EACH.findall(run["run"])]
-        cited = [each for each in new if each[1]]
+        new = ((between, written(cited)) for between, cited in _each(run))
+        new_marks = "".join(between + mark for between, mark in new if mark)
         begin = run.start("blank")
         parts.append(text[start:begin])
         start = run.end()
-        if cited:
-            parts += [run["blank"], cited[0][1], *map("".join, cited[1:])]
+        if new_marks:
+            parts += [run["blank"], new_marks[new_marks.index("[") :]]
         elif not text[begin - 1 : begin].strip():  # at the beginning of a line
             start += text.startswith(" ", start)
     return "".join([*parts, text[start:stop]])
 
 
 def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
-    cited = [_cited(mark) for run in runs for _, mark in _EACH.findall(run["run"])]
-    return list(dict.fromkeys(chain.from_iterable(cited)))
+    return list(dict.fromkeys(chain(*(cited for run in runs for _, cited in _each(run)))))
 
 
-def _cited(mark: str) -> list[int]:
-    ends = _NUMBER.findall(mark.partition("\u2020")[0])
-    return [each for first, last in ends for each in range(int(first) or 1, int(last or first) + 1)]
+def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
+    """Yield the numbers that each mark of a run cites, and what stands before the mark."""
+    for between, mark in _EACH.findall(run["run"]):
+        spans = _NUMBER.findall(mark.partition("\u2020")[0])
+        yield between, [*chain(*(range(int(a) or 1, int(b or a) + 1) for a, b in spans))]

@@ -58,6 +58,10 @@ _TAGGED = re.compile(
     r"<(answer|final_answer|reply|response|result|output|draft|text)>((?:(?!</?\1>).)*+)</\1>",
     re.DOTALL | re.IGNORECASE,
 )
+_FENCED = re.compile(
+    r"(`{3,}+|~{3,}+)[ \t]*(?:(markdown|md)|(text|txt|plaintext|)|\S+)[ \t]*\n(.+)\n[ \t]*\1",
+    re.DOTALL | re.IGNORECASE,
+)
 _CAPITAL = rf"[{CAPITALS}{CJK}\d]"
 _PROSE = re.compile(
     rf"^(?:[-*>] |\*\*)?{_CAPITAL}[^\n]*[{STOPS}{SPACELESS_STOPS}](?:\s?\[[^\]\n]{{1,20}}\])*+$"
@@ -124,24 +128,15 @@ def unfenced(text: str, *, keep_code: bool = False) -> str:
 
 
 def _without_fence(text: str, *, keep_code: bool) -> str:
-    body = text.strip()
-    lines = list(fences(body))
-    if len(lines) < 2:
+    fenced = _FENCED.fullmatch(text.strip())
+    if not fenced:
         return text
-    first, *inner, last = lines
-    inside = body[first.stop : last.start].partition("\n")[2].removesuffix("\n")
-    is_around_all = first.start == 0 and last.stop == len(body) and last.mark == first.mark
-    if not is_around_all or not inside or len(first.info.split()) > 1:
+    mark, markdown, plain, inside = fenced.groups()
+    if keep_code and not markdown and (plain is None or not _PROSE.search(inside)):
         return text
-    language = first.info.lower()
-    is_markdown = language in {"markdown", "md"}
-    if keep_code and not is_markdown:
-        is_plain = language in {"", "text", "txt", "plaintext"}
-        if not is_plain or not _PROSE.search(inside):
-            return text
     # A fence without a language would close the first one, which is not around all then.
-    closing = [fence.info for fence in inner if fence.mark.startswith(first.mark)]
-    if closing and not closing[0] and not (is_markdown and not any(closing[1::2])):
+    closing = [fence.info for fence in fences(inside) if fence.mark.startswith(mark)]
+    if closing and not closing[0] and (not markdown or any(closing[1::2])):
         return text
     return inside
 

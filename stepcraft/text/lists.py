@@ -4,7 +4,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from typing import NamedTuple
 
 from stepcraft.text import markdown
@@ -13,7 +13,6 @@ from stepcraft.text.clean import unfenced
 _DOTS = "\u2022\u2023\u2043\u2219\u00b7\u30fb\uff65\u25cf\u25e6\u25aa\u25ab\u25b8\u25ba"
 _CIRCLED = "\u2460-\u249b\u24eb-\u24fe\u2776-\u2793\u3220-\u3229\u3280-\u3289"
 """Numbers from 1 in a circle, in parentheses or with a full stop, as one character."""
-_KEYCAP = "\ufe0f?\u20e3"
 _HAN = "[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}"
 _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
 _COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
@@ -21,36 +20,38 @@ _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u
 """A character of the words before the number of a label."""
 _BULLET = re.compile(
     rf"""
-    (?P<dash>[-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}])
-    |{_TITLE}(?:
-        (?P<number>\d{{1,3}})(?:\*\*)?(?:
+    [-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}]
+    |{_TITLE}(?P<bracket>[(\uff08])?(?P<number>\d{{1,3}}|[{_CIRCLED}])(?:
+        (?:(?(bracket)[)\uff09]|\ufe0f?\u20e3)|(?<=[{_CIRCLED}]))(?=\s|$|\*\*)
+        |(?(bracket)(?!))(?:\*\*)?(?:
             [.)](?=\s|$|\*\*|(?![\da-zA-Z_\u00aa\u00ba])\w)|[\uff0e\uff09\u3001](?!\d)
         )
-        |(?P<bracket>[(\uff08]\d{{1,3}}[)\uff09]|[{_CIRCLED}]|\d{_KEYCAP})(?=\s|$|\*\*)
     )
     """,
     re.VERBOSE,
 )
-"""A bullet or a number: "1. Install" has one, "3.5 GB" and "16:9" have none."""
+"""A bullet, or a number that counts by itself: "1. Install" has one, "3.5 GB" has none."""
 _STEP = re.compile(
-    rf"{_TITLE}(?:step\s(?=\d)|\u7b2c(?=\w{{1,3}}\u6b65))(?P<label>\d{{1,3}}|{_HAN})"
+    rf"{_TITLE}(?:step\s(?=\d)|\u7b2c(?=\w{{1,3}}\u6b65))(?P<number>\d{{1,3}}|{_HAN})"
     rf"(?:\sof\s\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
     re.IGNORECASE | re.VERBOSE,
 )
+"""A label that counts by itself: "Step 1:"."""
+
+
 _COUNTED = re.compile(
     rf"""
-    (?P<title>\#{{1,6}}\s++)?(?:\*\*)?
-    (?P<before>[(\uff08]?{_WORDS}{{0,24}}?)
+    (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
     (?P<number>\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]|(?<![^\s(*\uff08])[a-zA-Z](?=[)\uff09]))
-    (?:{_KEYCAP}|(?<=[{_CIRCLED}])
-        |(?P<after>[^\W\d_]{{0,6}})(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
+    (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])
+        |[^\W\d_]{{0,6}}(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
             (?:{_COLON}|\*\*(?:{_COLON})?|(?(title)$|(?!)))
     )
     """,
     re.VERBOSE,
 )
-"""A number, or a label such as "Step 1:" in any language, if others count on from it."""
-_HEADING = re.compile(r"(#{1,6})\s")
+"""What counts if others count on from it: "1 - ", "a) ", and words as in "Schritt 1 von 3: "."""
+_HEADING = re.compile("#{1,6}(?= )")
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 
@@ -62,41 +63,29 @@ class _Line(NamedTuple):
     """The line without the blanks at its end."""
     text: str
     """The line without indentation, bullet, number and label."""
+    is_code: bool = False
+    level: int = 0
+    """The level of a heading at the margin, 0 for other lines."""
     after_blank: bool = False
     mark: str = ""
-    """What the line begins with: "dash", "number", "label" ("Step 1:") or "bracket" ("(1)").
-
-    For what counts on, the category of its number, which begins with a capital letter, and its
-    words; "" for prose, "code" in a code block.
-    """
+    """What the line begins with: "-" for bullets, "1" for numbers, "1step" for "Step 1:"."""
     number: int = 0
 
     @property
     def indent(self) -> int:
         """The columns before the first character."""
-        columns = self.raw.expandtabs(4)
-        return len(columns) - len(columns.lstrip())
+        return len(self.raw[: -len(self.raw.lstrip())].expandtabs(4))
 
-    @property
-    def level(self) -> int:
-        """The level of a heading at the margin, 0 for other lines."""
-        heading = None if self.mark == "code" else _HEADING.match(self.raw)
-        return len(heading[1]) if heading else 0
-
-    def behind(self, begin: re.Match[str], mark: str, number: str) -> "_Line":
-        """Return the line without its beginning, which is a bullet, a number or a label."""
+    def without(self, *patterns: re.Pattern[str]) -> "_Line":
+        """Return the line without what the first pattern that matches it matches."""
+        begin = next(filter(None, (pattern.match(self.text) for pattern in patterns)), None)
+        if not begin:
+            return self
         text = self.text[begin.end() :].lstrip()
         if begin[0].count("**") == 1:  # it ends there, or further on
             text = f"**{text}".removeprefix("****").lstrip()
-        return self._replace(text=text, mark=mark, number=_value(number))
-
-    def begun(self, *patterns: re.Pattern[str]) -> "_Line":
-        """Return the line without its beginning; a label behind a number leaves it a number."""
-        line = self
-        for pattern in patterns:
-            if (begin := pattern.match(line.text)) and (kind := begin.lastgroup):
-                line = line.behind(begin, "number" if line.mark == "number" else kind, begin[kind])
-        return line
+        mark, number = (self.mark, self.number) if self.mark else _mark(begin)
+        return self._replace(text=text, mark=mark, number=number)
 
 
 def read_steps(text: str) -> list[str]:
@@ -105,16 +94,16 @@ def read_steps(text: str) -> list[str]:
     What stands below an item stays with it. Headings and what stands before the list and behind it
     are dropped. In a text without items every line is a step; a single line is no list.
     """
-    lines = _lines(text)
+    lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     return _items(lines) or _without_items(lines)
 
 
 def read_bullets(text: str) -> list[str]:
     """Return the items of a list, in order; a text without items has none.
 
-    "Step 2:" at the beginning of an item stays, since it says what the item is about.
+    "Step 2:" behind a bullet stays, since it says what the item is about.
     """
-    return _items(_lines(text, labels=False))
+    return _items(_lines(text))
 
 
 def read_lines(text: str) -> list[str]:
@@ -122,28 +111,20 @@ def read_lines(text: str) -> list[str]:
     contents: dict[str, str] = {}
     for line in _lines(text):
         content = _QUOTED.sub(r"\1", line.text)
-        is_heading = not line.mark and line.level
-        if content and line.mark != "code" and not is_heading and not content.endswith(_COLONS):
+        is_text = line.mark or not (line.is_code or line.level)
+        if content and is_text and not content.endswith(_COLONS):
             contents.setdefault(content.casefold(), content)
     return list(contents.values())
 
 
-def item_start(line: str) -> int:
-    """Return the length of the indentation and the bullet or number that a line begins with.
+def without_number(step: str, *, bullets: bool = False) -> str:
+    """Return a step without the number or label that it begins with, or the bullet if wanted.
 
-    It is 0 for a line that begins no item. A number that only the next one shows to be a number,
-    as in "1 - Install", does not count.
+    A number that only the next one shows to be a number, as in "1 - Install", stays.
     """
-    text = line.lstrip()
-    begin = _BULLET.match(text) or _STEP.match(text)
-    return len(line) - len(text) + begin.end() if begin else 0
-
-
-def without_number(step: str) -> str:
-    """Return a step without the number or label that it begins with; a bullet stays."""
     first, _, below = step.strip("\n").partition("\n")
-    line = _Line(first, first.lstrip()).begun(_BULLET, _STEP)
-    return step if line.mark in ("", "dash") else _joined(line, [below])
+    line = _Line(first, first.lstrip()).without(_BULLET, _STEP)
+    return _joined(line, below) if line.number or (bullets and line.mark) else step
 
 
 def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
@@ -164,111 +145,112 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
     return "\n".join(written)
 
 
-def _value(number: str) -> int:
-    """Return the value of digits, a circled number, a Chinese numeral below 20, or a letter."""
-    if number.isdecimal():
-        return int(number)
-    return sum(int(unicodedata.numeric(figure, ord(figure) & 31)) for figure in number)
+def _mark(begin: re.Match[str]) -> tuple[str, int]:
+    """Return what the items of a list have in common, and the number of an item.
+
+    In common are the kind of number (digits, Chinese numerals below 20, letters, numbers in
+    circles) and the words or signs around it, but for "1." and "1)".
+    """
+    digits = begin["number"]
+    if not digits:
+        return "-", 0
+    rest = begin[0].replace(digits, "", 1)
+    words = re.sub(r"[\W\d]", "", rest).lower() or rest.strip("#* .)")
+    if digits.isdecimal():
+        return f"1{words}", int(digits)
+    number = sum(int(unicodedata.numeric(digit, ord(digit) & 31)) for digit in digits)
+    return unicodedata.category(digits[0]) + words, number
 
 
-def _counted(line: _Line, *, labels: bool) -> _Line:
-    """Return the line as it reads where others count on from its number or label."""
-    begin = _COUNTED.match(line.text)
-    words = begin.expand(r"\g<before>\g<after>") if begin else ""
-    if not begin or (any(map(str.isalpha, words)) and not labels):
-        return line
-    separator = line.text[begin.end("number") : begin.end()]
-    mark = unicodedata.category(begin["number"][0]) + (words or separator)
-    mark = "number" if mark in ("Nd.", "Nd)") else mark
-    return line.behind(begin, mark, begin["number"])
-
-
-def _lines(text: str, *, labels: bool = True) -> list[_Line]:
+def _lines(text: str) -> list[_Line]:
     """Return the lines of a text without blank ones and rules, and without a fence around it."""
     lines: list[_Line] = []
-    latest: dict[tuple[str, int], tuple[int, _Line]] = {}
     after_blank = True
     for row, is_code in markdown.lines(unfenced(text), unclosed=False):
         raw = row.rstrip()
-        line = _Line(raw, raw.lstrip(), after_blank, "code" if is_code else "")
-        is_text = line.text.strip("-*_=`~\u2013\u2014 ")
-        if is_text and not is_code:
-            line = line.begun(_BULLET, *[_STEP] * labels)
-            candidate = line if line.mark else _counted(line, labels=labels)
-            key = candidate.mark, line.indent // 2
-            counts_on = key in latest and latest[key][1].number + 1 == candidate.number
-            if counts_on:
-                place, lines[place] = latest[key]
-                line = candidate
-            if counts_on or candidate.number == 1:
-                latest[key] = len(lines), candidate
-        if is_code or is_text:
-            lines.append(line)
+        heading = _HEADING.match(raw)
+        is_text = raw.strip("-*_=`~\u2013\u2014 \t")
+        if is_code:
+            lines.append(_Line(raw, raw, is_code))
+        elif is_text:
+            line = _Line(raw, raw.lstrip(), is_code, heading.end() if heading else 0, after_blank)
+            lines.append(line.without(_BULLET, _STEP))
         after_blank = not is_text
-    return lines
+    return _counted_on(lines)
+
+
+def _counted_on(lines: list[_Line]) -> list[_Line]:
+    """Return the lines, also without numbers that count on from 1 with the same indentation."""
+    candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
+    counts: set[tuple[str, int, int]] = set()
+    for line in candidates:
+        series = line.mark, line.indent // 2
+        if line.number == 1 or (*series, line.number - 1) in counts:
+            counts.add((*series, line.number))
+    return [
+        new if (new.mark, new.indent // 2, max(new.number, 2)) in counts else line
+        for line, new in zip(lines, candidates, strict=True)
+    ]
 
 
 def _items(lines: list[_Line]) -> list[str]:
     """Return the items at the margin, each with the lines below it."""
-    items = [line for line in lines if line.mark not in ("", "code")]
-    margin = min((line.indent for line in items), default=0) + 1  # " 9." stands above "10."
-    items = [line for line in items if line.indent <= margin]
-    marks = _marks([line for line in items if line.mark != "dash"] or items)
-    starts = [
-        place for place, line in enumerate(lines) if line.indent <= margin and line.mark in marks
+    margin = min((line.indent for line in lines if line.mark), default=0) + 1  # " 9." above "10."
+    lines = [
+        line if line.indent <= margin else line._replace(mark="", after_blank=False)
+        for line in lines
     ]
-    bodies = [
-        _body(lines[start], lines[start + 1 : end])
-        for start, end in pairwise([*starts, len(lines)])
-    ]
-
-    def is_inside(line: _Line) -> bool:
-        return bool(line.mark) or not line.after_blank or line.indent > margin
-
+    mark = _outer_mark([line for line in lines if line.mark])
+    items: list[list[_Line]] = []
+    for line in lines:
+        if line.mark and line.mark == mark:
+            items.append([])
+        if items:
+            items[-1].append(line)
     # Where no other item has paragraphs at the margin, one behind the last is a remark.
-    if len(bodies) > 1 and all(is_inside(line) for body in bodies[:-1] for line in body):
-        bodies[-1] = list(takewhile(is_inside, bodies[-1]))
-    steps = [
-        _joined(lines[start], [line.raw for line in body])
-        for start, body in zip(starts, bodies, strict=True)
-    ]
-    return list(filter(None, steps))
+    has_remark = len(items) > 1 and not any(map(_is_apart, chain(*items[:-1])))
+
+    def step(start: _Line, *below: _Line) -> str:
+        level = start.level or 6  # the heading of another part ends it
+        body = takewhile(
+            lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)), below
+        )
+        return _joined(start, "\n".join(line.raw for line in body))
+
+    return list(filter(None, (step(*item) for item in items)))
 
 
-def _marks(items: list[_Line]) -> set[str]:
-    """Return what the items of a list begin with: the numbers or labels that enclose others.
+def _is_apart(line: _Line) -> bool:
+    """Tell whether a line begins a paragraph at the margin."""
+    return line.after_blank and not line.mark and not line.level
 
-    Those run on behind others, as "Part 2:" does behind "1. 2." below "Part 1:". Where "3." runs on
-    below "Part 2:", the numbers are the items.
+
+def _outer_mark(items: list[_Line]) -> str:
+    """Return the mark of the items that enclose others: of those that count on, or of the first.
+
+    "Part 2:" counts on behind "1. 2." below "Part 1:". Where "3." counts on below "Part 2:", the
+    numbers are the items.
     """
+    numbers = [line for line in items if line.number] or items
     seen: set[tuple[str, int]] = set()
-    running: set[str] = set()
-    for before, line in pairwise(items):
+    outer: set[str] = set()
+    for before, line in pairwise(numbers):
         seen.add((before.mark, before.number))
         if before.mark != line.mark and (line.mark, line.number - 1) in seen:
-            running.add(line.mark)
-    if running:
-        return {max(running)}  # "number" before "label", and both before those that count on
-    return {line.mark for line in items if line.mark.islower() >= items[0].mark.islower()}
+            outer.add(line.mark)
+    return min(outer or [line.mark for line in numbers[:1]], default="")
 
 
-def _body(start: _Line, lines: list[_Line]) -> list[_Line]:
-    """Return the lines of an item, up to the heading of another part."""
-    level = start.level or 6
-    return list(takewhile(lambda line: not 0 < line.level <= level, lines))
-
-
-def _joined(start: _Line, below: list[str]) -> str:
+def _joined(start: _Line, below: str) -> str:
     """Return an item as one text, its further lines without their common indentation."""
-    rows = textwrap.dedent("\n".join(below))
-    return f"{start.text}\n{rows}".strip("\n")
+    return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
 
 
 def _without_items(lines: list[_Line]) -> list[str]:
     """Return each line as a step, a code block with the line above it; [] for a single line."""
     steps: list[str] = []
     for line in lines:
-        if line.mark == "code" and steps:
+        if line.is_code and steps:
             steps[-1] += f"\n{line.raw}"
         elif line.text and not line.level:
             steps.append(line.raw.strip())

@@ -36,7 +36,6 @@ _ENDED = re.compile(f"[{STOPS}{SPACELESS_STOPS}:;]\\W{{0,4}}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 1}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
 _FENCES = ("```", "~~~")
-_FEW_WORDS = 3
 
 
 def sentences(text: str) -> list[str]:
@@ -102,7 +101,7 @@ def passage_sentences(text: str) -> list[str]:
 
 
 def _is_short(sentence: str) -> bool:
-    return len(sentence) <= 30 and len(_WORD.findall(sentence)) < _FEW_WORDS
+    return len(sentence) <= 30 and len(_WORD.findall(sentence)) < 3
 
 
 def _joined(text: str, part: str) -> str:

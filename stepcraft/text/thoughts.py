@@ -1,8 +1,6 @@
 """A draft's thoughts (RAT §3.2). Joined again, they are the draft."""
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
 
 from stepcraft.text.markdown import lines
 
@@ -23,40 +21,26 @@ def split_thoughts(draft: str) -> list[str]:
     belongs to the thought below it and an indented paragraph to the list item above it; fenced code
     is never split.
     """
+    rows = list(lines(draft))
+    has_steps = sum(not code and _STEP.match(row) is not None for row, code in rows) > 1
+    parts = [""]
+    ends = False
+    for row, code in rows:
+        is_step = has_steps and not code and _STEP.match(row)
+        if parts[-1].strip() and (is_step or (ends and row.strip())):
+            parts.append("")
+        parts[-1] += row
+        ends = not code and not row.strip()
     thoughts: list[str] = []
     below_heading = in_item = False
-    for part in (part for block in _blocks(draft) for part in _at_steps(block)):
+    for part in filter(None, parts):
         continues = in_item and part.startswith(("  ", "\t")) and not _ITEM.match(part)
-        if thoughts and (below_heading or continues):
+        if below_heading or continues:
             thoughts[-1] += part
         else:
             thoughts.append(part)
         below_heading, in_item = _is_heading(part), continues or bool(_ITEM.match(part))
     return thoughts
-
-
-def _blocks(draft: str) -> Iterator[str]:
-    """Yield the blocks between blank lines, each with those that follow it."""
-    block = ""
-    ends = False
-    for line, code in lines(draft):
-        if ends and block.strip() and line.strip():
-            yield block
-            block = ""
-        ends = not line.strip() and not code
-        block += line
-    if block:
-        yield block
-
-
-def _at_steps(block: str) -> list[str]:
-    """Split a block before each STEP if it lists several."""
-    rows = list(lines(block))
-    starts = [place for place, (row, code) in enumerate(rows) if not code and _STEP.match(row)]
-    if len(starts) < 2:
-        return [block]
-    cuts = sorted({0, *starts, len(rows)})
-    return ["".join(row for row, _ in rows[start:end]) for start, end in pairwise(cuts)]
 
 
 def _is_heading(part: str) -> bool:

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepcraft.text.lists import (
-    item_start,
     numbered,
     read_bullets,
     read_lines,
@@ -272,8 +271,9 @@ def test_read_bullets_takes_bullets_only() -> None:
         ("3.5 GB", ""), ("16:9", ""), ("1-based", ""), ("-v", ""), ("- - -", ""), ("---\n", ""), ("\n", ""), ("Schritt 1: a", ""),
     ],
 )  # fmt: skip
-def test_where_the_text_of_an_item_starts(line: str, begin: str) -> None:
-    assert line[: item_start(line)] == begin
+def test_an_item_loses_its_bullet_or_number(line: str, begin: str) -> None:
+    bare = line.removeprefix(begin).strip() if begin else line
+    assert without_number(line, bullets=True) == bare
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 
 from stepcraft import RpgContext, build_rpg
+from stepcraft.building.grounding import Grounds
 from stepcraft.errors import ModelFailure, RunStopped, StepcraftError
 from stepcraft.journal import FolderLock, LineFile, read_lines
 from stepcraft.text.citations import without_marks
-from stepcraft.text.grounding import Grounds
 from stepcraft_papers.entries import fold
 from stepcraft_papers.training.label import Unlabelled, build_label, sentences_of, unlabelled
 from stepcraft_papers.training.records import Item

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepcraft.text.grounding import Grounds
+from stepcraft.building.grounding import Grounds
 
 PAGE = """\
 # Add a store
