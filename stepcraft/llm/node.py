@@ -30,6 +30,8 @@ from stepcraft.text.sections import restored
 
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
 """What langchain-core from 1.2 on raises for a prompt that is too long."""
+_TOO_LONG_CODE = "context_length_exceeded"
+"""The code of OpenAI's error for it, which not every version of LangChain recognises."""
 
 State = Any
 """The input of a node: the state of its graph, or what a `Send` holds."""
@@ -179,8 +181,11 @@ class _Step:
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:
                 reply: AIMessage = await calls.result(call, self.limits.seconds_left())
-            except _TOO_LONG:
-                if not prompt.halve():
+            except Exception as error:
+                is_too_long = isinstance(error, _TOO_LONG) or (
+                    getattr(error, "code", None) == _TOO_LONG_CODE
+                )
+                if not (is_too_long and prompt.halve()):
                     raise
                 continue
             self.replies.append(reply)

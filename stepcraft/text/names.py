@@ -71,7 +71,8 @@ def has_word(text: str, name: str) -> bool:
     before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     if name[0].isdigit():
         before, after = r"(?<![0-9])(?<![0-9]\.)", r"(?!\.?[0-9])"
-    return re.search(f"{before}{re.escape(name)}{after}", text) is not None
+    # Most texts do not have the name at all, which is quick to tell.
+    return name in text and re.search(f"{before}{re.escape(name)}{after}", text) is not None
 
 
 def _names(code: str) -> Iterator[str]:

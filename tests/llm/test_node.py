@@ -14,6 +14,7 @@ from langchain_openai.chat_models.base import OpenAIContextOverflowError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from openai import BadRequestError
 
 from stepcraft import ModelFailure, NoAnswer, RatContext, RpgContext, build_rat, build_rpg
 from stepcraft.contexts.baselines import RagContext
@@ -225,14 +226,22 @@ TOO_LONG = OpenAIContextOverflowError(
     response=Response(400, request=Request("POST", "http://localhost")),
     body=None,
 )
+TOO_LONG_BY_CODE = BadRequestError(
+    "This model's maximum context length is 10 tokens.",
+    response=Response(400, request=Request("POST", "http://localhost")),
+    body={"code": "context_length_exceeded"},
+)
 
 
+@pytest.mark.parametrize("refusal", [TOO_LONG, TOO_LONG_BY_CODE])
 @pytest.mark.parametrize("longest", [1, 0])
-def test_a_prompt_that_the_model_refuses_as_too_long_has_fewer_passages(longest: int) -> None:
+def test_a_prompt_that_the_model_refuses_as_too_long_has_fewer_passages(
+    longest: int, refusal: Exception
+) -> None:
     passages = {word: f"{word} stands here." for word in ("Who", "built", "Oster", "mayor")}
 
     def reply(_node: str, prompt: str) -> Any:
-        return TOO_LONG if len(shown(prompt, "passage")) > longest else "Haldruvin."
+        return refusal if len(shown(prompt, "passage")) > longest else "Haldruvin."
 
     model = ScriptedModel(reply)
     graph = build_rag(model=model, sources=Shelf(passages=passages))
