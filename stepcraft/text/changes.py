@@ -15,10 +15,11 @@ exactly one place there, or that would damage the text's Markdown, is refused wi
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypedDict
 
@@ -48,11 +49,11 @@ _PLAIN = str.maketrans(
     "'" * 7 + '"' * 7 + "-" * 7,
     "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
 )
-_SPACELESS = re.compile(
-    rf"[{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af]"
-)
+_SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts without blanks between words, and of Korean, whose particles have none."""
+_SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _IN_NUMBER = re.compile(r"\d[.,]\d")
+_Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
@@ -153,8 +154,8 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
         elif old.strip():
             change = Change(part=number, kind="replace", old=old, new=new)
         changes.append(change)
-    fitting = [change for change in changes if isinstance(_placed(change, parts), _Edit)]
-    return [changes[0], *fitting][-1]
+    fitting = (change for change in reversed(changes) if isinstance(_placed(change, parts), _Edit))
+    return changes[0] if len(changes) == 1 else next(fitting, changes[0])
 
 
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:
@@ -207,14 +208,17 @@ def _edits(
         elif not _is_idle(edit, parts):
             edits.setdefault(edit[:5], edit)
     ordered = sorted(edits.values(), key=lambda edit: edit[:3])
-    overlapping = [edit for edit in ordered if any(_overlap(edit, other) for other in ordered)]
-    refused += [Problem(edit.change, "it overlaps with another change") for edit in overlapping]
-    return [edit for edit in ordered if edit not in overlapping]
-
-
-def _overlap(edit: _Edit, other: _Edit) -> bool:
-    is_near = edit.part == other.part and edit.start < other.stop and other.start < edit.stop
-    return is_near and edit is not other
+    replacing = [edit for edit in ordered if edit.kind == "replace"]
+    starts = [edit[:2] for edit in replacing]
+    stops = sorted((edit.part, edit.stop) for edit in replacing)
+    separate: list[_Edit] = []
+    for edit in ordered:
+        begun = bisect_left(starts, (edit.part, edit.stop))
+        if edit.kind == "replace" and begun - bisect_right(stops, edit[:2]) > 1:
+            refused.append(Problem(edit.change, "it overlaps with another change"))
+        else:
+            separate.append(edit)
+    return separate
 
 
 def _applied(
@@ -275,27 +279,36 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
-    """Return up to two places of the old words of a change in a part, with what replaces them.
+    """Return up to two places of the old words of a change in a part, with what replaces them."""
+    for fold, words, new in _forms(change["old"], change["new"]):
+        text, spans = fold(part)
+        places = [
+            (spans[start][0], spans[stop - 1][1], new)
+            for start, stop in islice(_occurrences(words, text), 2)
+            if all(spans[at - 1 : at] != spans[at : at + 1] for at in (start, stop))
+        ]
+        if places:
+            return places
+    return []
+
+
+@lru_cache(maxsize=4096)
+def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]]:
+    """Return the forms in which words are sought, each with what replaces them.
 
     They are sought as they are, then whatever their blanks, quotes and dashes; then both again
     without the quotes, backticks or fence around both halves, or the number in front of them.
     """
-    halves = [(change["old"], change["new"])]
-    for bare in (_unwrapped, without_number):
-        old, new = map(bare, halves[0])
-        if old != halves[0][0] and (new != halves[0][1] or not new or bare is without_number):
-            halves.append((old, new))
-    for old, new in halves:
-        for fold, trim in ((_exact, str), (_folded, str.strip)):
-            text, spans = fold(part)
-            occurrences = [
-                (spans[start][0], spans[stop - 1][1], trim(new))
-                for start, stop in islice(_occurrences(trim(fold(old)[0]), text), 2)
-                if all(spans[at - 1 : at] != spans[at : at + 1] for at in (start, stop))
-            ]
-            if occurrences:
-                return occurrences
-    return []
+    halves = [(old, new)]
+    if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
+        halves.append((_unwrapped(old), _unwrapped(new)))
+    if without_number(old) != old:
+        halves.append((without_number(old), without_number(new)))
+    return [
+        form
+        for words, by in halves
+        for form in ((_exact, words, by), (_folded, _folded(words.strip())[0], by.strip()))
+    ]
 
 
 def _unwrapped(half: str) -> str:
@@ -308,10 +321,13 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield where words are in a text, not inside a longer word or number."""
     start = text.find(words) if words.strip() else -1
     while start >= 0:
-        stop = start + len(words)
-        if not (_is_inside(text, start) or _is_inside(text, stop)):
+        stop, further = start + len(words), start + 1
+        if _is_inside(text, start):
+            match = _SPACED.match(text, further)
+            further = match.end() if match else further
+        elif not _is_inside(text, stop):
             yield start, stop
-        start = text.find(words, start + 1)
+        start = text.find(words, further)
 
 
 def _is_inside(text: str, place: int) -> bool:
@@ -325,19 +341,19 @@ def _is_inside(text: str, place: int) -> bool:
 
 def _is_letter(character: str) -> bool:
     """Tell whether a character belongs to a word of a script that puts blanks between words."""
-    if not character or _SPACELESS.match(character):
+    if not character or re.match(f"[{_SPACELESS}]", character):
         return False
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
 @lru_cache(maxsize=4096)
-def _exact(text: str) -> tuple[str, list[tuple[int, int]]]:
+def _exact(text: str) -> _Folded:
     """Return a text and the place of each character."""
     return text, [(place, place + 1) for place in range(len(text))]
 
 
 @lru_cache(maxsize=4096)
-def _folded(text: str) -> tuple[str, list[tuple[int, int]]]:
+def _folded(text: str) -> _Folded:
     """Return a text in plain typography, and where in the text each character of it comes from.
 
     Blanks become one space, or a line break between paragraphs, quotes and dashes ASCII's,

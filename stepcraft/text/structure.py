@@ -15,6 +15,8 @@ _BLOCK = re.compile(
 )
 """How a line begins that is no running text, such as a heading, a rule or a definition."""
 _DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
+_TAIL = 5_000
+"""Characters in which the beginning of the last paragraph is sought."""
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"([ \t>]*+)(\d{1,3})[.)]\s")
 _PAIRS = (
@@ -82,7 +84,7 @@ def glue(before: str, new: str) -> str:
     Running text goes on in the same paragraph. Any other block begins below, and so does
     anything behind code, a table, a list, a heading or a quotation.
     """
-    paragraph = [*takewhile(str.strip, reversed(before.splitlines()))]
+    paragraph = [*takewhile(str.strip, reversed(before[-_TAIL:].splitlines()))]
     is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
     if not paragraph or (not is_block and "\n" not in new):
         return "" if re.match(rf"[{CJK}\u3000-\u303f\uff00-\uffef]|$", before[-1:]) else " "
