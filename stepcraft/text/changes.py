@@ -13,45 +13,51 @@ blocks is ignored. All old words are found in the original text, and a change th
 exactly one place there, or that would damage the text's Markdown, is refused with its reason.
 """
 
-import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
+from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK
+from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.structure import damage, glue
 
 _START = re.compile(
-    r"[ \t]*<{5,}[ \t]*(PART|AFTER)[ \t#]*(\d{1,4})(?:\.\d{1,4})?\b.*", re.IGNORECASE
+    r"^([ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)<{5,}+[ \t]*+"
+    r"((?:(?:AFTER|PART|STEP|STATEMENT|SEARCH)[ \t#:]*+)+)\u27e6?(\d{1,4}(?!\w))?.*\n?",
+    re.IGNORECASE | re.MULTILINE,
 )
-_MIDDLE = re.compile(r"[ \t]*={5,}[ \t]*")
-_END = re.compile(r"[ \t]*>{5,}[ \t]*(?:(?:END|REPLACE|PART|AFTER)\b.*)?", re.IGNORECASE)
+_MIDDLE = re.compile(r"^[ \t]*={7}[ \t]*$", re.MULTILINE)
+_END = re.compile(r"^[ \t]*>{5,}+[ \t]*(?:END|REPLACE)\b.*", re.IGNORECASE | re.MULTILINE)
 _WRAPPED = re.compile(
-    r"(?:```|~~~)[^\n`]*\n(.+)\n(?:```|~~~)|`([^`]+)`|\"([^\"]+)\"|'([^']+)'"
-    r"|[\u201c\u201e]([^\u201c-\u201e]+)[\u201c\u201d]|\u00ab([^\u00ab\u00bb]+)\u00bb",
+    r"\s*(?:(?:```|~~~)[^\n`]*\n(.+)\n[ \t]*(?:```|~~~)"
+    r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",
     re.DOTALL,
 )
-_NO_WORDS = re.compile(r"[ \t>]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?")
-_IN_NUMBER = re.compile(r"[.,]\d")
-_CLUSTER = re.compile(
-    "[\\S\\s][\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+"
+_CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
+"""Blanks, or a character with its combining marks."""
+_PLAIN = str.maketrans(
+    "\u2018\u2019\u201a\u201b\u2032`\u00b4\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
+    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    "'" * 7 + '"' * 7 + "-" * 7,
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
 )
-_PLAIN = {
-    **dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u2032\u0060\u00b4"), "'"),
-    **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"), '"'),
-    **dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-"),
-    **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF), ""),
-}
-_SPACELESS = re.compile(
-    f"[{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af]"
-)
+_SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts without blanks between words, and of Korean, whose particles have none."""
+_SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
+_IN_NUMBER = re.compile(r"\d[.,]\d")
+_Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
+_MOST_MIDDLES = 20
+_NO_PART = "there is no such part"
+_MOST_REFUSED = 20
+"""Changes after which those that would damage the text are no longer told from others."""
 
 
 @described
@@ -92,262 +98,276 @@ class _Edit(NamedTuple):
     """A change with its place in the original text."""
 
     part: int
-    """The index of the part."""
+    """The number of the part, from 1; 0 for what is inserted before the first."""
     start: int
     stop: int
     new: str
+    kind: str
     change: Change
 
 
 def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[Problem], str]:
-    """Return the changes of a reply, its incomplete blocks, and the text outside of blocks.
+    """Return the changes of a reply, its unusable blocks, and the text outside of blocks.
 
-    Args:
-        reply: The model's reply.
-        parts: The parts, which decide where a block has several lines that could be its middle.
+    What a list or a quotation puts in front of the lines of a block is removed, and so are the
+    numbers of statements.
     """
     changes: list[Change] = []
     problems: list[Problem] = []
-    outside: list[str] = []
-    head: re.Match[str] | None = None
-    body: list[str] = []
-
-    def finish(*, closed: bool) -> None:
-        if head is None:
-            return
-        change = _change(head, body, parts)
-        if closed and change:
+    is_ambiguous = any(_START.search(part) or _END.search(part) for part in parts)
+    outside, *blocks = _START.split(reply.replace("\r\n", "\n"))
+    for margin, kind, number, block in zip(*[iter(blocks)] * 4, strict=True):
+        blanks = re.sub(r"[^ \t>]", " ", margin)
+        lines = "\n".join(line.removeprefix(blanks) for line in block.split("\n"))
+        body, *rest = _END.split(without_numbers(lines), 1)
+        outside += "".join(rest)
+        change = _change(kind, int(number or -1), body, parts)
+        if not rest:
+            change = 'the block has no line ">>>>>>> END"'
+        elif is_ambiguous:
+            change = "the text has lines itself that look like a block's"
+        if isinstance(change, str):
+            shown = Change(part=int(number or 0), kind="replace", old=body[:200], new="")
+            problems.append(Problem(shown, change))
+        else:
             changes.append(change)
-        else:
-            old = "\n".join(itertools.takewhile(lambda line: not _MIDDLE.fullmatch(line), body))
-            shown = Change(part=int(head[2]), kind="replace", old=old[:200], new="")
-            missing = (
-                "=======" if closed or not any(map(_MIDDLE.fullmatch, body)) else ">>>>>>> END"
-            )
-            problems.append(Problem(shown, f'the block has no line "{missing}"'))
-
-    for line in reply.split("\n"):
-        if start := _START.fullmatch(line.rstrip("\r")):
-            finish(closed=False)
-            head, body = start, []
-        elif head is None:
-            outside.append(line)
-        elif _END.fullmatch(line.rstrip("\r")) and any(map(_MIDDLE.fullmatch, body)):
-            finish(closed=True)
-            head = None
-        else:
-            body.append(line.rstrip("\r"))
-    finish(closed=False)
-    return changes, problems, "\n".join(outside)
+    return changes, problems, outside
 
 
-def _change(head: re.Match[str], body: list[str], parts: Sequence[str]) -> Change | None:
-    """Return the change of a block; None if it has no middle line.
+def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change | str:
+    """Return the change of a block, or why it has none.
 
-    The old or the new words may have a line of equal signs themselves, such as a heading's. The
-    last line that gives old words of the part is the middle then.
+    Where the parts have lines of equal signs themselves, the last line that gives old words of a
+    part is the middle.
     """
+    middles = [*_MIDDLE.finditer(body)][:_MOST_MIDDLES]
+    if not middles:
+        return 'the block has no line "======="'
+    if len(middles) > 1 and not any(map(_MIDDLE.search, parts)):
+        return 'the block has several lines "=======": write a block for each change'
     changes: list[Change] = []
-    middles = [place for place, line in enumerate(body) if _MIDDLE.fullmatch(line)]
-    exact = [place for place in middles if body[place].strip() == "======="]
-    for place in exact or middles:
-        old = "\n".join(body[:place]).strip("\n")
-        new = "\n".join(body[place + 1 :]).strip("\n")
-        if head[1].upper() == "AFTER":
-            new = "\n".join(filter(None, [old, new]))
-            changes.append(Change(part=int(head[2]), kind="insert", old="", new=new))
+    for middle in middles:
+        old, new = body[: middle.start()].strip("\n"), body[middle.end() :].strip("\n")
+        change = Change(part=number, kind="append", old="", new=new)
+        if "AFTER" in kind.upper():
+            change = Change(part=number, kind="insert", old="", new=new or old)
         elif old.strip():
-            changes.append(Change(part=int(head[2]), kind="replace", old=old, new=new))
-        else:
-            changes.append(Change(part=int(head[2]), kind="append", old="", new=new))
-    fitting = [each for each in changes if isinstance(_placed(each, parts), _Edit)]
-    return [*changes[:1], *fitting][-1] if changes else None
+            change = Change(part=number, kind="replace", old=old, new=new)
+        changes.append(change)
+    fitting = (change for change in reversed(changes) if isinstance(_placed(change, parts), _Edit))
+    return changes[0] if len(changes) == 1 else next(fitting, changes[0])
 
 
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:
     """Return the parts after the changes, and what became of each change.
 
     All places are found in the original parts, so that two changes can swap words. Outside of the
-    changed places every character stays as it is.
+    changed places every character stays as it is. The order of the changes matters only for what
+    is added at the same place.
 
     Args:
         parts: The parts.
         changes: The changes, by the numbers of the parts.
-        between: What joins the parts to one Markdown text, which no change may damage.
+        between: What joins the parts to one Markdown text, which no change may damage. Without it
+            the parts are pieces of one text, and what would be inserted is appended.
     """
-    text = between.join(parts)
-    starts = [0, *accumulate(len(part) + len(between) for part in parts)]
-    edits: list[_Edit] = []
     refused: list[Problem] = []
+    edits = _edits(parts, changes, between, refused)
+    text = between.join(parts)
+    sound: list[_Edit] = []
+
+    def add(some: list[_Edit]) -> None:
+        after, _ = _applied(parts, [*sound, *some], between)
+        reason = damage(text, between.join(after))
+        if text.strip() and not any(map(str.strip, after)):
+            reason = "nothing of the text would be left"
+        if not reason:
+            sound.extend(some)
+        elif len(some) > 1 and len(refused) < _MOST_REFUSED:
+            add(some[: len(some) // 2])
+            add(some[len(some) // 2 :])
+        else:
+            refused.extend(Problem(edit.change, reason) for edit in some)
+
+    add(edits)
+    made = [Change({**edit.change, "part": edit.part}) for edit in sound]
+    return Edited(*_applied(parts, sound, between), made, refused)
+
+
+def _edits(
+    parts: Sequence[str], changes: Sequence[Change], between: str, refused: list[Problem]
+) -> list[_Edit]:
+    """Return the changes with their places, in order, each once, and add others to the refused."""
+    edits: dict[tuple[object, ...], _Edit] = {}
     for change in changes:
         edit = _placed(change, parts)
-        if isinstance(edit, Problem):
-            refused.append(edit)
-        elif _is_idle(edit, parts) or any(_is_same(edit, other) for other in edits):
-            continue
-        elif any(_overlap(edit, other) for other in edits):
-            refused.append(Problem(change, "it overlaps with another change"))
-        elif reason := _damage(edit, text, starts[edit.part]):
-            refused.append(Problem(change, reason))
+        if isinstance(edit, _Edit) and edit.kind == "insert" and not between:
+            edit = edit._replace(kind="append") if edit.part else _NO_PART
+        if isinstance(edit, str):
+            refused.append(Problem(change, edit))
+        elif not _is_idle(edit, parts):
+            edits.setdefault(edit[:5], edit)
+    ordered = sorted(edits.values(), key=lambda edit: edit[:3])
+    replacing = [edit for edit in ordered if edit.kind == "replace"]
+    starts = [edit[:2] for edit in replacing]
+    stops = sorted((edit.part, edit.stop) for edit in replacing)
+    separate: list[_Edit] = []
+    for edit in ordered:
+        begun = bisect_left(starts, (edit.part, edit.stop))
+        if edit.kind == "replace" and begun - bisect_right(stops, edit[:2]) > 1:
+            refused.append(Problem(edit.change, "it overlaps with another change"))
         else:
-            edits.append(edit)
-    texts, origins = _applied(parts, edits)
-    if text.strip() and not any(each.strip() for each in texts):
-        refused += [Problem(edit.change, "nothing of the text would be left") for edit in edits]
-        edits = []
-        texts, origins = _applied(parts, edits)
-    made = [Change(**{**edit.change, "part": edit.part + 1}) for edit in edits]
-    return Edited(texts, origins, made, refused)
+            separate.append(edit)
+    return separate
 
 
-def _applied(parts: Sequence[str], edits: Sequence[_Edit]) -> tuple[list[str], list[int]]:
+def _applied(
+    parts: Sequence[str], edits: Sequence[_Edit], between: str
+) -> tuple[list[str], list[int]]:
+    """Return the parts after edits that are in order, and their origins."""
+    by_part: dict[int, list[_Edit]] = {}
+    for edit in edits:
+        by_part.setdefault(edit.part, []).append(edit)
     texts: list[str] = []
     origins: list[int] = []
-    for number, part in enumerate(parts):
-        text, inserted = part, list[str]()
-        for edit in sorted(edits, key=lambda edit: (edit.start, edit.stop), reverse=True):
-            if edit.part == number and edit.change["kind"] == "insert":
-                inserted.insert(0, edit.new)
-            elif edit.part == number:
-                text = text[: edit.start] + edit.new + text[edit.stop :]
-        texts += [text, *inserted]
-        origins += [number + 1, *[0] * len(inserted)]
-    return texts, origins
-
-
-def _damage(edit: _Edit, text: str, offset: int) -> str:
-    if edit.change["kind"] == "insert":
-        return damage("", 0, 0, edit.new)
-    return damage(text, offset + edit.start, offset + edit.stop, edit.new)
-
-
-def _is_same(edit: _Edit, other: _Edit) -> bool:
-    return edit[:4] == other[:4] and edit.change["kind"] == other.change["kind"]
+    for number, part in enumerate(["", *parts]):
+        text, end, inserted = "", 0, list[str]()
+        for edit in by_part.get(number, []):
+            if edit.kind == "insert":
+                inserted.append(edit.new)
+                continue
+            text, end = text + part[end : edit.start], edit.stop
+            new = edit.new if edit.kind == "replace" else glue(text, edit.new) + edit.new
+            text += new.replace("\n", "\r\n") if "\r\n" in part else new
+        text += part[end:]
+        if between and text != part:
+            text = without_number(text)
+        texts += [text, *map(without_number, inserted)]
+        origins += [number, *[0] * len(inserted)]
+    return texts[1:], origins[1:]
 
 
 def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
     """Tell whether an edit changes nothing: its words, or what it appends, are there already."""
-    if edit.change["kind"] == "replace":
-        return parts[edit.part][edit.start : edit.stop] == edit.new
-    new = edit.change["new"].strip()
-    return not new or (edit.change["kind"] == "append" and new in parts[edit.part])
+    if edit.kind == "replace":
+        return parts[edit.part - 1][edit.start : edit.stop].replace("\r", "") == edit.new
+    new = edit.new.strip()
+    return not new or (edit.kind == "append" and any(_occurrences(new, parts[edit.part - 1])))
 
 
-def _overlap(edit: _Edit, other: _Edit) -> bool:
-    return edit.part == other.part and edit.start < other.stop and other.start < edit.stop
-
-
-def _placed(change: Change, parts: Sequence[str]) -> _Edit | Problem:
-    """Return a change with its place.
+def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
+    """Return a change with its place, or why it has none.
 
     Words that are not in the part that is named are sought in all others.
     """
-    named = change["part"] - 1
-    exists = 0 <= named < len(parts)
-    if change["kind"] != "replace":
-        if not exists and not (change["kind"] == "insert" and change["part"] == 0):
-            return Problem(change, f"there is no part {change['part']}")
-        new = change["new"].strip("\n")
-        if change["kind"] == "insert":
-            return _Edit(max(named, 0), 0, 0, new, change)
-        part = parts[named]
-        end = len(part.rstrip())
-        new = _with_newlines_of(part, glue(part, new) + new if end else new)
-        return _Edit(named, end, end, new, change)
-    matches = _matches(change, parts[named]) if exists else []
-    if len(matches) > 1:
-        times = f"its words occur {len(matches)} times in the part"
-        return Problem(change, f"{times}: copy more of the words around them")
-    if not matches:
-        others = [_matches(change, part) for part in parts]
-        unique = [number for number, places in enumerate(others) if len(places) == 1]
-        if len(unique) != 1:
-            inside = exists and change["old"] in parts[named]
-            where = "occur there only inside longer words or numbers" if inside else "are not there"
-            reason = f"its words {where}" if exists else f"there is no part {change['part']}"
-            return Problem(change, f"{reason}: copy them exactly")
-        [named], [matches] = unique, [others[unique[0]]]
-    start, stop, new = matches[0]
-    new = _with_newlines_of(parts[named], new)
-    return _Edit(named, *_without_blanks(parts[named], start, stop, new), change)
-
-
-def _with_newlines_of(part: str, new: str) -> str:
-    return new.replace("\n", "\r\n") if "\r\n" in part else new
+    number, kind = change["part"], change["kind"]
+    exists = 0 < number <= len(parts)
+    if kind != "replace":
+        end = len(parts[number - 1].rstrip()) if exists else 0
+        edit = _Edit(number, end, end, change["new"].strip("\n"), kind, change)
+        return edit if exists or (kind == "insert" and number == 0) else _NO_PART
+    matches = {number: _matches(change, parts[number - 1])} if exists else {}
+    if not any(matches.values()):
+        found = {other: _matches(change, part) for other, part in enumerate(parts, 1)}
+        matches = {other: places for other, places in found.items() if places}
+        if len(matches) != 1:
+            return "its words are not there: copy them exactly" if exists else _NO_PART
+    [(number, places)] = matches.items()
+    if len(places) > 1:
+        return "its words occur several times in the part: copy more of the words around them"
+    return _Edit(number, *_without_blanks(parts[number - 1], *places[0]), kind, change)
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
-    """Return where the old words of a change are in a part, each place with what replaces them.
-
-    They are sought as they are, then whatever their blanks, quotes and dashes, then without the
-    quotes, backticks or fence around both halves of the change.
-    """
-    old, new = change["old"], change["new"]
-    halves = [(old, new)]
-    if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
-        halves.append((_unwrapped(old), _unwrapped(new)))
-    folded, starts, stops = _folded(part)
-    for words, replacement in halves:
-        if not words.strip():
-            continue
-        if places := [*_occurrences(words, part)]:
-            return [(start, stop, replacement) for start, stop in places]
-        sought, *_ = _folded(words.strip())
-        if places := [*_occurrences(sought, folded)]:
-            exact = replacement if words == words.strip() else replacement.strip()
-            return [(starts[start], stops[stop - 1], exact) for start, stop in places]
+    """Return up to two places of the old words of a change in a part, with what replaces them."""
+    for fold, words, new in _forms(change["old"], change["new"]):
+        text, spans = fold(part)
+        places = [
+            (spans[start][0], spans[stop - 1][1], new)
+            for start, stop in islice(_occurrences(words, text), 2)
+            if all(spans[at - 1 : at] != spans[at : at + 1] for at in (start, stop))
+        ]
+        if places:
+            return places
     return []
 
 
+@lru_cache(maxsize=4096)
+def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]]:
+    """Return the forms in which words are sought, each with what replaces them.
+
+    They are sought as they are, then whatever their blanks, quotes and dashes; then both again
+    without the quotes, backticks or fence around both halves, or the number in front of them.
+    """
+    halves = [(old, new)]
+    if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
+        halves.append((_unwrapped(old), _unwrapped(new)))
+    if without_number(old) != old:
+        halves.append((without_number(old), without_number(new)))
+    return [
+        form
+        for words, by in halves
+        for form in ((_exact, words, by), (_folded, _folded(words.strip())[0], by.strip()))
+    ]
+
+
 def _unwrapped(half: str) -> str:
-    """Return one half of a change without the quotes, backticks or fence around all of it."""
-    wrapped = _WRAPPED.fullmatch(half.strip())
-    return next(filter(None, wrapped.groups())) if wrapped else half
+    """Return half of a change without the quotes, backticks or fence around all of it."""
+    wrapped = _WRAPPED.fullmatch(half)
+    return wrapped[1] or wrapped[2] if wrapped else half
 
 
 def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield where words are in a text, not inside a longer word or number."""
-    start = text.find(words) if words else -1
+    start = text.find(words) if words.strip() else -1
     while start >= 0:
-        stop = start + len(words)
-        left, right = text[max(0, start - 2) : start], text[stop : stop + 2]
-        is_inside = (
-            (_is_letter(left[-1:]) and _is_letter(words[0]))
-            or (_is_letter(words[-1]) and _is_letter(right[:1]))
-            or (words[0].isdigit() and _IN_NUMBER.fullmatch(left[::-1]))
-            or (words[-1].isdigit() and _IN_NUMBER.fullmatch(right))
-        )
-        if not is_inside:
+        stop, further = start + len(words), start + 1
+        if _is_inside(text, start):
+            match = _SPACED.match(text, further)
+            further = match.end() if match else further
+        elif not _is_inside(text, stop):
             yield start, stop
-        start = text.find(words, start + 1)
+        start = text.find(words, further)
+
+
+def _is_inside(text: str, place: int) -> bool:
+    """Tell whether a place is inside a word or a number."""
+    left, right = text[max(place - 2, 0) : place], text[place : place + 2]
+    around = (left + right[:1], left[-1:] + right)
+    return (_is_letter(left[-1:]) and _is_letter(right[:1])) or any(
+        map(_IN_NUMBER.fullmatch, around)
+    )
 
 
 def _is_letter(character: str) -> bool:
     """Tell whether a character belongs to a word of a script that puts blanks between words."""
-    if not character or _SPACELESS.match(character):
+    if not character or re.match(f"[{_SPACELESS}]", character):
         return False
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
-@lru_cache(maxsize=256)
-def _folded(text: str) -> tuple[str, list[int], list[int]]:
-    """Return a text in plain typography, and the offsets at which each character of it came from.
+@lru_cache(maxsize=4096)
+def _exact(text: str) -> _Folded:
+    """Return a text and the place of each character."""
+    return text, [(place, place + 1) for place in range(len(text))]
 
-    Blanks become one space, quotes and dashes ASCII's, full-width forms the ordinary ones.
+
+@lru_cache(maxsize=4096)
+def _folded(text: str) -> _Folded:
+    """Return a text in plain typography, and where in the text each character of it comes from.
+
+    Blanks become one space, or a line break between paragraphs, quotes and dashes ASCII's,
+    full-width forms the ordinary ones.
     """
     folded: list[str] = []
-    starts: list[int] = []
-    stops: list[int] = []
+    spans: list[tuple[int, int]] = []
     for cluster in _CLUSTER.finditer(text):
         plain = unicodedata.normalize("NFKC", cluster[0]).translate(_PLAIN)
-        plain = " " if plain.isspace() else plain
-        if plain == " " and folded and folded[-1] == " ":
-            stops[-1] = cluster.end()
-            continue
+        if cluster[0].isspace():
+            plain = "\n" if cluster[0].count("\n") > 1 else " "
         folded += plain
-        starts += [cluster.start()] * len(plain)
-        stops += [cluster.end()] * len(plain)
-    return "".join(folded), starts, stops
+        spans += [cluster.span()] * len(plain)
+    return "".join(folded), spans
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:
@@ -355,16 +375,18 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
     if new.strip():
         return start, stop, new
     first = part.rfind("\n", 0, start) + 1
-    last = part.find("\n", stop)
-    last = len(part) if last < 0 else last
+    last = part.find("\n", stop) if "\n" in part[stop:] else len(part)
     before, after = part[first:start], part[stop:last]
-    if not after.strip() and _NO_WORDS.fullmatch(before):
-        follows = part[last:]
-        if not first or part[:first].endswith("\n\n"):
-            return first, last + len(follows) - len(follows.lstrip("\n")), ""
-        return (first, last + 1, "") if follows else (first - 1, last, "")
-    if after[:1].isspace() and (not before or before[-1:].isspace()):
-        return start, stop + len(after) - len(after.lstrip()), ""
-    if before[-1:].isspace() and (not after or after[0] in ".,;:!?)"):
-        return start - len(before) + len(before.rstrip()), stop, ""
+    rest = before + after
+    if not rest[item_start(rest) :].strip(" \t\r>#*_.+-\u2022"):
+        above, below = part[:first], part[last:]
+        if not below.strip():
+            return len(above.rstrip()), last if above.strip() else len(part), ""
+        if above[len(above.rstrip()) :].count("\n") == 1:
+            return first, last + 1, ""
+        return first, len(part) - len(below.lstrip("\r\n")), ""
+    if before[-1:] in {"", " "}:
+        stop += len(after) - len(after.lstrip(" "))
+    if before.strip() and after.lstrip(" \r")[:1] in {"", *".,;:!?)"}:
+        start = first + len(before.rstrip(" "))
     return start, stop, ""

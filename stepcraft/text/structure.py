@@ -1,115 +1,93 @@
 """The Markdown structure that a change of a text must not damage: code, tables, lists, formulas."""
 
 import re
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise, takewhile
 
 from stepcraft.text.clean import CJK
+from stepcraft.text.lists import item_start
 from stepcraft.text.markdown import code_blocks, lines, outside_code
 
-_DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t]*")
-_CELL_END = re.compile(r"(?<!\\)\|")
-_SPAN = re.compile(r"(`+)[^`\n]*+\1")
-_NUMBERED = re.compile(r"([ \t>]*)(\d{1,3})[.)][ \t]")
-_ITEM = re.compile(r"[ \t>]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]")
 _BLOCK = re.compile(
-    r"[ \t]*(?:#{1,6}[ \t]|>|\||[-*+\u2022][ \t]|\d{1,3}[.)][ \t]|```|~~~|\$\$|<!--)"
+    r"[ ]{2,}\S|\t|[ ]?(?:#{1,6}\s|[|><]|\$\$|\\[\[be]|\[[^\]\n]+\]:|```|~~~"
+    r"|(\*\*|__)[^*_\n]+\1:?\s*$|[\W_]*$)"
 )
-"""How a line begins that is no running text."""
-_TEXT, _CODE, _ROW, _RAGGED = "text", "code", "row", "ragged row"
+"""How a line begins that is no running text, such as a heading, a rule or a definition."""
+_DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
+_TAIL = 5_000
+"""Characters in which the beginning of the last paragraph is sought."""
+_CELL_END = re.compile(r"(?<!\\)\|")
+_NUMBERED = re.compile(r"([ \t>]*+)(\d{1,3})[.)]\s")
+_PAIRS = (
+    ("$$", "$$"),
+    (r"\[", r"\]"),
+    (r"\]", r"\["),
+    (r"\(", r"\)"),
+    (r"\)", r"\("),
+    ("<!--", "-->"),
+    ("`", "\0"),
+)
+"""Marks and their counterparts; a backtick outside of code spans has none."""
 
 
-def damage(text: str, start: int, stop: int, new: str) -> str:
-    """Return what would be damaged if a text had `new` in place of what is between two offsets.
+def damage(before: str, after: str) -> str:
+    """Return what changes damage that turn one text into another; "" for nothing.
 
-    Lines outside of the change keep their kind: code stays code, a row stays a row of its table.
-    Code blocks, code spans and formulas that were closed stay closed, rows have as many cells as
-    their head, and the numbers of lists stay in order. "" if nothing is damaged.
+    A line of code stays code, and a row stays in its table. There are no more faults than before:
+    open code or formulas, rows that do not fit their head, numbers that are not in order.
     """
-    changed = text[:start] + new + text[stop:]
-    before, after = _kinds(text), _kinds(changed)
-    above = text.count("\n", 0, start)
-    below = len([*lines(text[stop:].partition("\n")[2])])
-    if _open_blocks(changed) > _open_blocks(text):
-        return "it would leave a code fence open"
-    if (
-        before[:above] != after[:above]
-        or before[len(before) - below :] != after[len(after) - below :]
-    ):
+    (lines_before, faults_before), (lines_after, faults_after) = map(_structure, (before, after))
+    gone = {line for line, kind in lines_before - lines_after if kind}
+    if any(line in gone for line, _ in lines_after - lines_before):
         return "it would change what is code or a table around it"
-    if after.count(_RAGGED) > before.count(_RAGGED):
-        return "a row of a table would have more or fewer cells than its head"
-    if _disorder(changed) > _disorder(text):
-        return "the numbers of a list would not be in order"
-    for mark, name in (("$$", "formula"), ("`", "code span")):
-        if _unpaired(changed, mark) > _unpaired(text, mark):
-            return f"it would leave a {name} open"
-    return ""
+    return next(iter(faults_after - faults_before), "")
+
+
+@lru_cache(maxsize=2)
+def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
+    """Return the lines of a text with their kinds, and its faults, each with its number."""
+    kinds: Counter[tuple[str, str]] = Counter()
+    faults: Counter[str] = Counter()
+    numbers: dict[str, int] = {}
+    cells = 0
+    for (line, is_code), (below, _) in pairwise([*lines(text), ("", False)]):
+        if is_code or not line.strip() or ("|" not in line and _BLOCK.match(line)):
+            cells = 0
+        elif not cells and "|" in line and _DELIMITER.fullmatch(below):
+            cells = _cells(line) if _cells(line) == _cells(below) else 0
+        if cells or (not is_code and line.lstrip(" \t>").startswith("|")):
+            faults["a row of a table would not fit its head"] += _cells(line) != cells
+        if not is_code and (item := _NUMBERED.match(line)):
+            indent, number = item[1], int(item[2])
+            is_next = number in {1, numbers.get(indent, 0) + 1}
+            faults["the numbers of a list would not be in order"] += not is_next
+            numbers = {key: last for key, last in numbers.items() if len(key) < len(indent)}
+            numbers[indent] = number
+        kinds[line.strip(), "code" if is_code else "table" if cells else ""] += bool(line.strip())
+    faults["it would leave a code fence open"] = sum(not each.closed for each in code_blocks(text))
+    prose = [text[start:stop] for start, stop in outside_code(text)]
+    for opening, closing in _PAIRS:
+        count, closed = (sum(each.count(mark) for each in prose) for mark in (opening, closing))
+        unpaired = count % 2 if opening == closing else max(count - closed, 0)
+        faults[f"it would leave {opening} without its counterpart"] = unpaired
+    return kinds, faults
+
+
+def _cells(row: str) -> int:
+    return len(_CELL_END.findall(row.strip(" \t>\r\n").removeprefix("|").removesuffix("|"))) + 1
 
 
 def glue(before: str, new: str) -> str:
     """Return what stands between a text and what is appended to it.
 
-    Running text goes on in the same paragraph. A block of its own begins below, and so does
+    Running text goes on in the same paragraph. Any other block begins below, and so does
     anything behind code, a table, a list, a heading or a quotation.
     """
-    *_, last = before.rstrip().rsplit("\n", 1)
-    kind = (_kinds(before.rstrip()) or [_TEXT])[-1]
-    begins_block = bool(_BLOCK.match(new))
-    if kind == _TEXT and not _BLOCK.match(last) and not begins_block and "\n\n" not in new:
-        return "" if re.match(f"[{CJK}\u3000-\u303f\uff00-\uffef]", last[-1:]) else " "
-    goes_on = (kind in {_ROW, _RAGGED} and new.startswith("|")) or (
-        kind == _TEXT and _ITEM.match(last) and _ITEM.match(new)
-    )
-    return "\n" if goes_on else "\n\n"
-
-
-def _kinds(text: str) -> list[str]:
-    """Return the kind of each line."""
-    rows = list(lines(text))
-    kinds: list[str] = []
-    cells = 0
-    for place, (line, is_code) in enumerate(rows):
-        below, below_is_code = rows[place + 1] if place + 1 < len(rows) else ("", True)
-        if is_code:
-            cells = 0
-            kinds.append(_CODE)
-        elif not cells and "|" in line and not below_is_code and _is_delimiter(below, line):
-            cells = _cells(line)
-            kinds.append(_ROW)
-        elif cells and line.strip() and not re.match(r"[ \t]*(?:#{1,6}[ \t]|<!--)", line):
-            kinds.append(_ROW if _cells(line) == cells else _RAGGED)
-        else:
-            cells = 0
-            kinds.append(_RAGGED if line.lstrip().startswith("|") else _TEXT)
-    return kinds
-
-
-def _is_delimiter(line: str, head: str) -> bool:
-    return _DELIMITER.fullmatch(line.rstrip("\r\n")) is not None and _cells(line) == _cells(head)
-
-
-def _cells(row: str) -> int:
-    bare = _SPAN.sub(lambda span: span[0].replace("|", " "), row).strip().strip(">").strip()
-    return len(_CELL_END.findall(bare.removeprefix("|").removesuffix("|"))) + 1
-
-
-def _open_blocks(text: str) -> int:
-    return sum(not block.closed for block in code_blocks(text))
-
-
-def _disorder(text: str) -> int:
-    """Count the items whose number neither follows the one before nor begins a list."""
-    count = 0
-    last: dict[str, int] = {}
-    for line, is_code in lines(text):
-        if not is_code and (item := _NUMBERED.match(line)):
-            indent, number = item[1], int(item[2])
-            count += number not in {1, last.get(indent, 0) + 1}
-            last = {key: value for key, value in last.items() if len(key) < len(indent)}
-            last[indent] = number
-    return count
-
-
-def _unpaired(text: str, mark: str) -> int:
-    """Return how many of these marks outside of code have no counterpart."""
-    count = sum(text.count(mark, start, stop) for start, stop in outside_code(text))
-    return count % 2 if mark == "$$" else count
+    paragraph = [*takewhile(str.strip, reversed(before[-_TAIL:].splitlines()))]
+    is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
+    if not paragraph or (not is_block and "\n" not in new):
+        return "" if re.match(rf"[{CJK}\u3000-\u303f\uff00-\uffef]|$", before[-1:]) else " "
+    is_row = new.startswith("|") and paragraph[0].lstrip().startswith("|")
+    is_item = item_start(new) and any(map(item_start, paragraph))
+    return "\n" if is_row or is_item else "\n\n"

@@ -1,108 +1,332 @@
-"""Changes of numbered parts, as models write them."""
+"""Changes of numbered parts: a reply cannot corrupt the text outside of the words that it changes."""
+
+import random
+import re
+import time
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcraft.text.changes import Edited, apply_changes, read_changes
+from stepcraft.nodes.split import split_blocks
+from stepcraft.text.changes import Change, Edited, apply_changes, read_changes
+from stepcraft.text.markdown import code_blocks, lines
+from stepcraft.text.thoughts import split_thoughts
 from tests.scripted import block
 
-PARTS = ["The bridge was built in 1837.\n\n", "It has four arches.\n\n", "```\nsteps[0]\n```"]
-BUILT = "The bridge was built in 1873.\n\n"
-CODE = "```\nx\n```"
+TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+BARE_TABLE = "a | b\n--- | ---\n1 | 2\n\n"
+LIST = "1. a\n2. b\n3. c\n"
+CONFLICT = (
+    "A conflict:\n\n```\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> topic\n```\n\nPick a side.\n"
+)
 
 
-def edited(reply: str, parts: list[str], between: str = "") -> Edited:
+def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, list[str]]:
+    """Return the parts after a reply, and why changes were refused."""
     changes, problems, _ = read_changes(reply, parts)
-    assert not problems
-    return apply_changes(parts, changes, between)
+    edited = apply_changes(parts, changes, between)
+    return edited, [problem.reason for problem in [*problems, *edited.refused]]
 
 
 @pytest.mark.parametrize(
-    ("reply", "first", "second", "third"),
+    ("text", "old", "new", "after"),
     [
-        (block(1, "in 1837", "in 1873"), BUILT, *PARTS[1:]),
-        (f"Some changes:\n{block(1, 'in  1837', 'in 1873')}\nDone.", BUILT, *PARTS[1:]),
-        (block(1, "'in 1837'", "'in 1873'"), BUILT, *PARTS[1:]),
-        (block(2, "in 1837", "in 1873"), BUILT, *PARTS[1:]),
-        (block(2, "It has four arches."), PARTS[0], "", PARTS[2]),
-        (block(2, " four"), PARTS[0], "It has arches.\n\n", PARTS[2]),
-        # All places are found in the original.
-        (block(3, "steps", "0") + "\n" + block(3, "0", "steps"), *PARTS[:2], "```\n0[steps]\n```"),
-        # What is added stands at the end of a part, a block of Markdown on lines of its own.
-        (
-            block(2, new="They are old."),
-            PARTS[0],
-            "It has four arches. They are old.\n\n",
-            PARTS[2],
-        ),
-        (block(2, new="- Old."), PARTS[0], "It has four arches.\n\n- Old.\n\n", PARTS[2]),
-        (block(2, new=CODE), PARTS[0], f"It has four arches.\n\n{CODE}\n\n", PARTS[2]),
-        (block(3, new="Run it."), *PARTS[:2], f"{PARTS[2]}\n\nRun it."),
-        (block(2, new="four arches."), *PARTS),
-        # Text outside of blocks is no change.
-        ("NO CHANGE", *PARTS),
-        ("PART 1\nThe year is wrong.", *PARTS),
+        ("It has 18 arches and 8 towers.", "8", "9", "It has 18 arches and 9 towers."),
+        ("Version 11.0, then version 1.0.", "1.0", "2.0", "Version 11.0, then version 2.0."),
+        ("\u5b83\u57281837\u5e74\u5efa\u6210\u3002", "1837", "1873", "\u5b83\u57281873\u5e74\u5efa\u6210\u3002"),
+        ("Say \u201ca \u2013 b\u201d now", '"a - b"', '"c"', 'Say "c" now'),
+        ("At \uff11\uff18\uff13\uff17 it fell", "1837", "1873", "At 1873 it fell"),
+        ("caf\u0065\u0301 x", "caf\u00e9 x", "tea", "tea"),
+        ("a\tb  c", "a b c", "d", "d"),
+        ("It is so", "It is so", "It is So", "It is So"),
+        ("A.\r\n\r\nB c.\r\n", "A.\n\nB c.", "B.\n\nC.", "B.\r\n\r\nC.\r\n"),
+        ("Built [p3] in 1837.", "[p3] in 1837", "[p4] in 1873", "Built [p4] in 1873."),
+        ("x = 1\n", '"x = 1"', '"x = 2"', "x = 2\n"),
+        ("x = 1\n", "```\nx = 1\n```", "```\nx = 2\n```", "x = 2\n"),
+        ("Title\n=====\n\nx\n", "Title\n=====", "Head\n====", "Head\n====\n\nx\n"),
+        ("---\ntitle: A\n---\n\nx\n", "title: A", "title: B", "---\ntitle: B\n---\n\nx\n"),
+        ("```mermaid\na --> b\n```\n", "a --> b", "a --> c", "```mermaid\na --> c\n```\n"),
+        (BARE_TABLE, "1 | 2", "1 | 3", BARE_TABLE.replace("2", "3")),
+        (CONFLICT, "ours\n=======\ntheirs", "a\n=======\nb", CONFLICT.replace("ours", "a").replace("theirs", "b")),
+        (CONFLICT, ">>>>>>> topic", ">>>>>>> main", CONFLICT.replace("topic", "main")),
+        (CONFLICT, "Pick", "Choose", CONFLICT.replace("Pick", "Choose")),
+        # A removal takes the blanks and the line that it would leave empty.
+        ("A b c, d.", "c", "", "A b, d."),
+        ("A b c d.", "b", "", "A c d."),
+        ("A.\n\nB.\n\nC.\n", "B.", "", "A.\n\nC.\n"),
+        ("A.\r\n\r\nB.\r\n\r\nC.\r\n", "B.", "", "A.\r\n\r\nC.\r\n"),
+        ("A.\n\nB.", "B.", "", "A."),
+        ("- a\n- b\n", "b", "", "- a\n"),
+        ("## Title\n\nx", "Title", "", "x"),
+        (TABLE, "| 1 | 2 |", "", "| a | b |\n|---|---|\n\n"),
+        # Additions go on in a paragraph, or begin below.
+        ("A.\n\n", "", "B.", "A. B.\n\n"),
+        ("\u5b83\u65e7\u3002", "", "\u5b83\u9ad8\u3002", "\u5b83\u65e7\u3002\u5b83\u9ad8\u3002"),
+        ("A.\n", "", "- b", "A.\n\n- b\n"),
+        ("A.\r\n", "", "- b", "A.\r\n\r\n- b\r\n"),
+        ("A.\n", "", "## Part 2\nB.", "A.\n\n## Part 2\nB.\n"),
+        ("- a\n  and on\n", "", "- b", "- a\n  and on\n- b\n"),
+        ("- a\n", "", "B.", "- a\n\nB.\n"),
+        (LIST, "", "4. d", LIST + "4. d\n"),
+        (TABLE, "", "B.", TABLE + "B.\n\n"),
+        (TABLE, "", "| 3 | 4 |", TABLE.replace("\n\n", "\n| 3 | 4 |\n\n")),
+        ("~~~\nx\n~~~\n", "", "B.", "~~~\nx\n~~~\n\nB.\n"),
+        ("Title\n---\n", "", "B.", "Title\n---\n\nB.\n"),
+        ("[a]: b\n", "", "B.", "[a]: b\n\nB.\n"),
+        ("", "", "B.", "B."),
+        ("It holds 100.", "", "10", "It holds 100. 10"),
+    ],
+)  # fmt: skip
+def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: str) -> None:
+    edited, reasons = changed([text], block(1, old, new))
+    assert (edited.parts, reasons) == ([after], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "reason"),
+    [
+        ("a b a", "a", "c", "several times"),
+        ("aa aa aa", "aa aa", "c", "several times"),
+        ("100", "10", "20", "not there"),
+        ("na\u00efve", "nai", "x", "not there"),
+        ("Wait\u2026 then", "Wait.", "Stop.", "not there"),
+        ("\u0915\u093f\u0924\u093e\u092c\u0947\u0902", "\u0915\u093f\u0924\u093e\u092c", "x", "not there"),
+        ("A.\n\nB.", "A. B.", "C.", "not there"),
+        ("**Note** it", "Note it", "x", "not there"),
+        ("A.", "A.", "", "nothing of the text"),
+        (LIST, "2. b", "", "numbers"),
+        (LIST, "", "5. d", "numbers"),
+        (TABLE, "1", "1 | 3", "fit its head"),
+        (TABLE, "", "| 3 |", "fit its head"),
+        (TABLE, "|---|---|", "x", "code or a table"),
+        ("```py\nx = 1\n```\n", "```py", "", "code or a table"),
+        ("A.\n\n```\nx\n```\n", "A.", "```", "code or a table"),
+        ("A.", "A.", "```\nx", "fence open"),
+        ("A $$x$$", "$$x$$", "$$y", "$$"),
+        ("A `x`", "`x`", "`y", "`"),
+        ("A", "A", "B <!-- c", "<!--"),
+    ],
+)  # fmt: skip
+def test_a_change_that_does_not_fit_or_does_damage_is_refused(
+    text: str, old: str, new: str, reason: str
+) -> None:
+    edited, reasons = changed([text], block(1, old, new))
+    assert edited.parts == [text]
+    assert len(reasons) == 1
+    assert reason in reasons[0]
+
+
+FITS = block(1, "A.", "B.\n- c")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FITS,
+        FITS.replace("\n", "\r\n"),
+        "> " + FITS.replace("\n", "\n> "),
+        "1. Change:\n\n   " + FITS.replace("\n", "\n   "),
+        "- " + FITS.replace("\n", "\n  "),
+        f"Here:\n\n```text\n{FITS}\n```\n\n---\nREASON: p1 says so.\nNO CHANGE for the rest.",
+        FITS.replace("PART 1", "PART 1.2: the title"),
+        FITS.replace("PART 1", "Step #1 (title)").replace("END", "END of the change"),
+        FITS.replace("PART 1", "SEARCH").replace("END", "REPLACE"),
+        FITS.replace("A.", "\u27e61.1\u27e7 A."),
+        FITS.replace("PART 1", "PART 2"),
+        FITS.replace("PART 1", "PART 9"),
+        FITS + "\n" + FITS,
+        FITS + "\n<<<<<<< PART 2\nD.\n=======\nhalf",
+        "<<<<<<< PART 2\nD.\n" + FITS,
+        "<<<<<<< PART 2\nD.\n=======\nx\n=======\ny\n>>>>>>> END\n" + FITS,
     ],
 )
-def test_words_are_replaced_and_added(reply: str, first: str, second: str, third: str) -> None:
-    result = edited(reply, PARTS)
-    assert (result.parts, result.refused) == ([first, second, third], [])
+def test_a_block_is_read_whatever_is_around_it(reply: str) -> None:
+    edited, _ = changed(["A.\n\n", "D."], reply)
+    assert edited.parts == ["B.\n- c\n\n", "D."]
+    assert [change["part"] for change in edited.made] == [1]
 
 
-def test_a_part_may_follow_a_part() -> None:
+@pytest.mark.parametrize("kind", ["PART", "AFTER"])
+def test_text_that_looks_like_a_block_itself_stays(kind: str) -> None:
+    example = f"{block(3, 'words', 'others', kind)}\n"
+    for old, new in (("words", "x"), (example, "y"), ("", "z")):
+        assert changed([example, "A."], block(1, old, new))[0].parts == [example, "A."]
+
+
+def test_steps_are_inserted_without_their_numbers() -> None:
+    steps = ["Mix.", "Bake.\n\n1. a\n2. b"]
     reply = "\n".join(
-        [block(2, new="They are of granite."), block(2, new="Haldruvin built it.", kind="AFTER")]
+        [
+            block(0, "", "1. Wash.", "AFTER"),
+            block(1, "", "Step 2: Rest.", "AFTER"),
+            block(2, "2. Bake.", "2. Bake it."),
+        ]
     )
-    result = edited(reply, PARTS, "\n\n")
-    assert result.parts[1:3] == [
-        "It has four arches. They are of granite.\n\n",
-        "Haldruvin built it.",
-    ]
-    assert result.origins == [1, 2, 0, 3]
+    edited, reasons = changed(steps, reply, "\n\n")
+    assert edited.parts == ["Wash.", "Mix.", "Rest.", "Bake it.\n\n1. a\n2. b"]
+    assert (edited.origins, reasons) == ([0, 1, 0, 2], [])
 
 
-@pytest.mark.parametrize(
-    ("parts", "reply", "reason"),
-    [
-        (["two arches, four arches"], block(1, "arches", "spans"), "occur 2 times"),
-        (["a arch", "an arch", "old"], block(3, "arch", "span"), "are not there"),
-        (["It has arches."], block(1, "1999", "x"), "are not there"),
-        (["It has arches."], block(1, "arch", "span"), "inside longer words"),
-        (["It has arches."], block(9, new="y"), "there is no part 9"),
-        ([f"{CODE}\n"], block(1, "x\n```", "y"), "fence open"),
-        (["1. a\n2. b\n"], block(1, "2. b", "7. b"), "numbers of a list"),
-        (["| a | b |\n|---|---|\n| c | d |\n"], block(1, "| c | d |", "| c |"), "more or fewer"),
-        (["It has arches."], block(1, "It has arches."), "nothing of the text would be left"),
-    ],
+def test_in_one_text_what_is_inserted_stays_apart_from_the_next_part() -> None:
+    edited, _ = changed(["A.\n\n", "B."], block(1, "", "- x", "AFTER"))
+    assert edited.parts == ["A.\n\n- x\n\n", "B."]
+
+
+def test_changes_are_made_together() -> None:
+    swap = block(1, "cat", "dog") + "\n" + block(1, "dog", "cat")
+    assert changed(["A cat, a dog."], swap)[0].parts == ["A dog, a cat."]
+    renumbered = block(1, "2. b", "") + "\n" + block(1, "3. c", "2. c")
+    assert changed([LIST], renumbered)[0].parts == ["1. a\n2. c\n"]
+    overlapping = "\n".join([block(1, "a b", "x"), block(1, "b c", "y"), block(1, "d", "z")])
+    edited, reasons = changed(["a b c d"], overlapping)
+    assert (edited.parts, len(reasons)) == (["a b c z"], 2)
+    replaced = block(1, "B.", "") + "\n" + block(1, "", "C.")
+    assert changed(["A.\n\nB.\n\n"], replaced)[0].parts == ["A. C.\n\n"]
+
+
+BLOCKS = [
+    "Haldruvin built it in 1837, for 3.5 million.",
+    "# Heading",
+    "Heading\n=======",
+    "Under\n---",
+    "- a\n  - b [p1]\n    - c\n- d",
+    "1. one\n2. two\n   1. inner\n   2. more\n3. three",
+    TABLE.strip(),
+    BARE_TABLE.strip(),
+    "```python\nx = [1]\n\n# no heading\n```",
+    "~~~~\n```\n~~~\n~~~~",
+    "- item\n\n  ```\n  code\n  ```",
+    "---\ntitle: x\n---",
+    "Inline $x_1 + `y`$ and \\(z\\).",
+    "$$\n\\frac{1}{2}\n$$",
+    "\\[ x \\]",
+    "See [a](https://example.org/a_(b)) and [c][1].\n\n[1]: https://example.org",
+    "<details>\n<summary>x</summary>\n</details>",
+    "\u6865\u5efa\u4e8e\u4e00\u516b\u4e09\u4e03\u5e74\u3002\u5b83\u5f88\u65e7\u3002",
+    "\u0628\u064f\u0646\u064a\u064e \u0627\u0644\u062c\u0633\u0631 \u0639\u0627\u0645 1837.",
+    "> quoted\n> twice",
+    "cafe\u0301 na\u00efve \u201cquotes\u201d \u2013 dash\u2026",
+    "```diff\n<<<<<<< HEAD\n-a\n=======\n+b\n>>>>>>> topic\n```",
+    "Hard break  \nnext\tline",
+]  # fmt: skip
+drafts = st.builds(
+    lambda blocks, end: "\n\n".join(blocks).replace("\n", end) + end,
+    st.lists(st.sampled_from(BLOCKS) | st.text(max_size=12), min_size=1, max_size=7),
+    st.sampled_from(["\n", "\r\n"]),
 )
-def test_a_change_that_fits_no_place_is_refused(parts: list[str], reply: str, reason: str) -> None:
-    result = edited(reply, parts)
-    assert result.parts == parts
-    assert [reason in problem.reason for problem in result.refused] == [True]
+words = st.sampled_from(
+    ["x", "", "1837", "a | b", "| 5 | 6 |", "```", "~~~", "- n", "4. four", "$$", "`", "\n\n", "<!--"]
+) | st.text(max_size=8)  # fmt: skip
 
 
-def test_of_changes_that_overlap_the_first_is_made() -> None:
-    result = edited(block(1, "1837", "1873") + "\n" + block(1, "in 1837", "later"), PARTS)
-    assert result.parts == [BUILT, *PARTS[1:]]
-    assert [problem.reason for problem in result.refused] == ["it overlaps with another change"]
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """A draft in parts, and blocks that change it."""
+    draft = draw(drafts)
+    parts = draw(st.sampled_from([split_thoughts, split_blocks]))(draft)
+    replies: list[str] = []
+    for _ in range(draw(st.integers(0, 5))):
+        number = draw(st.integers(1, len(parts)))
+        part = parts[number - 1]
+        start = draw(st.integers(0, len(part)))
+        old = part[start : draw(st.integers(start, min(len(part), start + 20)))]
+        old = draw(st.sampled_from([old, old, old.strip(), ""]))
+        number += draw(st.sampled_from([0, 0, 0, 1, 99]))
+        replies.append(block(number, old.replace("\r", ""), draw(words)))
+    return parts, replies
 
 
-CHANGE = block(1, "1837", "1873")
+def ragged(text: str) -> int:
+    """Count the rows that have not the two cells of the tables above."""
+    rows = [line for line, is_code in lines(text) if line.startswith("|") and not is_code]
+    return sum(row.count("|") != 3 for row in rows)
 
 
-@pytest.mark.parametrize("length", range(1, CHANGE.index(">>>>>")))
-def test_a_block_that_is_cut_off_changes_nothing(length: int) -> None:
-    complete = block(2, "four", "five")
-    changes, _, _ = read_changes(f"{complete}\n{CHANGE[:length]}", PARTS)
-    assert apply_changes(PARTS, changes).parts == [PARTS[0], "It has five arches.\n\n", PARTS[2]]
+def unordered(text: str) -> int:
+    """Count the items at the margin that neither begin a list nor follow the number before."""
+    items = [re.match(r"(\d+)[.)]\s", line) for line, is_code in lines(text) if not is_code]
+    numbers = [0, *(int(item[1]) for item in items if item)]
+    return sum(number not in {1, before + 1} for before, number in pairwise(numbers))
 
 
-MARKDOWN = st.text(st.sampled_from("ab 1.\n#-*|`$>é“界\r\t"), max_size=60)
+def expected(part: str, changes: list[Change]) -> str | None:
+    """Return a part after changes; None where their places are not plain."""
+    places: list[tuple[int, int, str]] = []
+    for change in changes:
+        start = part.find(change["old"])
+        if not change["old"] or part.count(change["old"]) != 1 or not change["new"].strip():
+            return None
+        new = change["new"].replace("\n", "\r\n") if "\r\n" in part else change["new"]
+        places.append((start, start + len(change["old"]), new))
+    for start, stop, new in sorted(places, reverse=True):
+        part = part[:start] + new + part[stop:]
+    return part
 
 
-@given(MARKDOWN, MARKDOWN)
-def test_every_other_character_stays(before: str, behind: str) -> None:
-    parts = [f"{before}mayor{behind}"]
-    result = apply_changes(parts, read_changes(block(1, "mayor", "guild"), parts)[0])
-    assert result.parts == (parts if result.refused else [f"{before}guild{behind}"])
+@settings(max_examples=300, deadline=None)
+@given(edits(), st.randoms(use_true_random=False))
+def test_everything_outside_of_the_changes_stays(
+    drawn: tuple[list[str], list[str]], order: random.Random
+) -> None:
+    parts, replies = drawn
+    edited, _ = changed(parts, "Remark.\n" + "\n\n".join(replies) + "\n---\n")
+    before, after = "".join(parts), "".join(edited.parts)
+    for number, (old, new) in enumerate(zip(parts, edited.parts, strict=True), 1):
+        plain = expected(old, [change for change in edited.made if change["part"] == number])
+        assert plain in {None, new}
+    assert ragged(after) <= ragged(before)
+    assert unordered(after) <= unordered(before)
+    is_open = sum(not each.closed for each in code_blocks(before))
+    assert sum(not each.closed for each in code_blocks(after)) <= is_open
+    shuffled = order.sample(replies, len(replies))
+    if sum(change["kind"] == "append" for change in edited.made) < 2:
+        assert changed(parts, "\n".join(shuffled))[0].parts == edited.parts
+    assert changed(parts, "\n".join(replies)[: order.randrange(200)])[0].parts
+
+
+@settings(max_examples=200, deadline=None)
+@given(drafts, st.integers(0, 9), words)
+def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: str) -> None:
+    parts = split_thoughts(draft)
+    number = place % len(parts) + 1
+    old = max(parts[number - 1].split("\n"), key=len).strip()
+    edited, _ = changed(parts, block(number, old, f"n{new}n".replace("\n", "")))
+    if edited.made and old:
+        expected = parts[number - 1].replace(old, f"n{new}n".replace("\n", ""))
+        assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text() | st.lists(st.sampled_from(["<<<<<<< PART 1", "=======", ">>>>>>> END", "A.", "> ", "```"])).map("\n".join))  # fmt: skip
+def test_no_reply_raises(reply: str) -> None:
+    parts = ["A.\n\n", "```\nx\n```\n"]
+    edited, _ = changed(parts, reply)
+    assert edited.made or edited.parts == parts
+
+
+@pytest.mark.parametrize("character", ["<", "=", ">", "`", "|", "a", "-", " ", "\n", "$", "["])
+def test_long_input_takes_linear_time(character: str) -> None:
+    long = character * 50_000
+    started = time.perf_counter()
+    for text, reply in (("A.", long), (long, block(1, long, "x")), (long, block(1, long[1:], "y"))):
+        changed([text], reply)
+    assert time.perf_counter() - started < 5
+
+
+def test_two_thousand_blocks_take_seconds() -> None:
+    text = "\n\n".join(f"w{number} is old." for number in range(2000))
+    started = time.perf_counter()
+    for new in ("new", "```"):
+        reply = "\n".join(block(1, f"w{number} is old", new) for number in range(2000))
+        changed([text], reply)
+    assert time.perf_counter() - started < 10
+
+
+@given(drafts, drafts)
+@settings(max_examples=20, deadline=None)
+def test_a_reply_without_blocks_changes_nothing(draft: str, reply: str) -> None:
+    parts = split_blocks(draft)
+    changes, _, outside = read_changes(reply, parts)
+    assert (changes, outside) == ([], reply.replace("\r\n", "\n"))

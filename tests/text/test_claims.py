@@ -1,0 +1,41 @@
+"""The statements of a text, and their numbers."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepcraft.text.claims import claims, with_numbers, without_numbers
+from tests.text.test_changes import BARE_TABLE, TABLE, drafts
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("It is old. It has 3.5 arches, e.g. Mr. Smith's!", ["It is old.", "It has 3.5 arches, e.g. Mr. Smith's!"]),
+        ('He said "No. Never." Then he left.', ['He said "No. Never."', "Then he left."]),
+        ("Built in 1837 [p1]. It fell. [p2] It rose.[p3][p4]", ["Built in 1837 [p1].", "It fell. [p2]", "It rose.[p3][p4]"]),
+        ("- a is b\n  - c is d\n1. e is f\n   and g\n> h is i", ["a is b", "c is d", "e is f\n   and g", "h is i"]),
+        ("# Heading\n\n**Bold heading**\n\n---\n\nText.", ["Text."]),
+        ("Heading\n=======\n\nText.", ["Text."]),
+        (TABLE, ["| 1 | 2 |"]),
+        (BARE_TABLE, ["1 | 2"]),
+        ("A.\n```py\nx = 1. y\n```\nB.", ["A.", "```py\nx = 1. y\n```", "B."]),
+        ("- a:\n\n  ```\n  x\n  ```\n", ["a:", "```\n  x\n  ```"]),
+        ("So $x = 1.5$ holds.\n\n$$\nx. y\n$$\n", ["So $x = 1.5$ holds.", "$$\nx. y\n$$"]),
+        ("\u5b83\u5f88\u65e7\u3002\u5b83\u5f88\u9ad8\u3002", ["\u5b83\u5f88\u65e7\u3002", "\u5b83\u5f88\u9ad8\u3002"]),
+        ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645.", ["\u0647\u0644 \u0647\u0630\u0627\u061f", "\u0646\u0639\u0645."]),
+        ("\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32", ["\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_statements_are_sentences_rows_and_code(text: str, statements: list[str]) -> None:
+    assert [text[start:stop] for start, stop in claims(text)] == statements
+
+
+@settings(max_examples=200, deadline=None)
+@given(drafts | st.text())
+def test_statements_are_in_order_and_their_numbers_can_be_removed(text: str) -> None:
+    places = [place for span in claims(text) for place in span]
+    assert places == sorted(places)
+    assert all(text[start:stop].strip() for start, stop in claims(text))
+    assert without_numbers(with_numbers(text, 3)) == text
