@@ -63,7 +63,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
         "trace",
         f"{supported} of {counted(len(traced), 'sentence')} rest on evidence.",
     )
-    short = state["kind"] == "short"
+    short = state["form"] == "short"
     return published(
         resources.graph,
         state,
