@@ -40,7 +40,16 @@ REPLIES = {
     },
     "aag": {"to_query": LOOK_UP, "draft": STEPS, "critic": CHANGE},
 }
-METHOD = ("queries", "findings", "evidence", "first_draft", "parts", "changes", "revisions", "answer")
+METHOD = (
+    "queries",
+    "findings",
+    "evidence",
+    "first_draft",
+    "parts",
+    "changes",
+    "revisions",
+    "answer",
+)
 """The keys of the state that a graph of this method cannot do without."""
 
 

@@ -43,6 +43,8 @@ _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
     rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
 )
+_BRACKET = re.compile("[\\[\u3010\uff3b]")
+"""What every mark begins with."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
@@ -75,18 +77,19 @@ _PLAIN_RUN = _run_of(
 
 def marks(text: str) -> list[int]:
     """Return the numbers of the passages that a text cites, each once, in order."""
-    return _numbers(_runs(_shown(text)))
+    return _numbers(_runs_of(text))
 
 
 def without_marks(text: str) -> str:
     """Return a text without its marks and the blanks before them."""
-    return _rewritten(text, _runs(_shown(text)), lambda _: "")
+    return _rewritten(text, _runs_of(text), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
     """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
-    runs = _runs(_shown(text))
-    return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
+    return _rewritten(
+        text, _runs_of(text), lambda cited: "".join(f"[p{number}]" for number in cited)
+    )
 
 
 def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
@@ -137,6 +140,10 @@ def _shown(text: str) -> str:
 
 def _other(text: str, *, is_block: bool = False) -> str:
     return (_BLOCK if is_block else "0") * len(text)
+
+
+def _runs_of(text: str) -> list[re.Match[str]]:
+    return _runs(_shown(text)) if _BRACKET.search(text) else []
 
 
 def _runs(shown: str) -> list[re.Match[str]]:
