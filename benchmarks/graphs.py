@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 
 from benchmarks.timing import looped_in_turns
 from stepcraft import get_graph
+from stepcraft.llm.calls import Node
 from tests.kitchen import CHANGE, LOOK_UP, small_memory
 from tests.kitchen import DRAFT as STEPS
 from tests.scripted import ScriptedModel, block
@@ -113,22 +114,20 @@ def bare(
         place = state["place"]
         return {**steps[place].update, "place": place + 1}
 
-    async def ask(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        messages = [type(each)(each.text) for each in steps[state["place"]].messages]
-        if messages:
+    async def call(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        step = steps[state["place"]]
+        if step.messages:
+            messages = [type(each)(each.text) for each in step.messages]
             str((await model.ainvoke(messages, config)).text)
-        return write(state)
-
-    async def search(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        await retriever.abatch(steps[state["place"]].queries, config)
+        if step.queries:
+            await retriever.abatch(step.queries, config)
         return write(state)
 
     def following(state: Any) -> str:
         return [*(step.node for step in steps), END][state["place"]]
 
-    asking = {step.node for step in steps if step.messages}
-    for name in builder.nodes:
-        plain.add_node(name, ask if name in asking else search if name == "retrieve" else write)
+    for name, node in builder.nodes.items():
+        plain.add_node(name, call if isinstance(node.runnable, Node) else write)
     for source, target in builder.edges:
         plain.add_edge(source, target)
     for source, branches in builder.branches.items():

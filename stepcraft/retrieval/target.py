@@ -116,7 +116,9 @@ class RetrievalTarget:
             BadInput: The run names one that is not registered.
             MemoryFailure: It cannot be opened.
         """
-        memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
+        memory = next(iter(self.memories.values()), None)
+        if memory is None:
+            memory = os.environ.get(MEMORY_VARIABLE, "")
         if name := getattr(settings, "memory", None):
             how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
             memory = chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
@@ -164,8 +166,10 @@ class RetrievalTarget:
 
     def _sources(self, settings: SearchSettings) -> Mapping[str, Searched | str]:
         if not settings.sources:
+            if self.sources or self.prefers_memory:
+                return self.sources
             spec = os.environ.get(SOURCE_VARIABLE, "").strip()
-            return self.sources or ({spec: spec} if spec and not self.prefers_memory else {})
+            return {spec: spec} if spec else {}
         names: dict[str, Searched | str] = {**registered(SOURCES), **self.sources}
         how = f"sources={{name: source}} of the builder, or {SOURCES},"
         return {name: chosen("source", name, names, how) for name in settings.sources}

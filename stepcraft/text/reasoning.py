@@ -84,6 +84,8 @@ def _closing_of(
 
 def _outside_code(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
     """Return the matches outside of code; a block that is never closed counts as text."""
+    if not pattern.search(text):
+        return []
     parts = outside_code(text, unclosed=False)
     return [match for start, stop in parts for match in pattern.finditer(text, start, stop)]
 

@@ -1,6 +1,8 @@
 """The Markdown structure that a change of a text must not damage: code, tables, lists, formulas."""
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 from stepcraft.text.clean import CJK
 from stepcraft.text.markdown import code_blocks, lines, outside_code
@@ -14,6 +16,8 @@ _BLOCK = re.compile(
     r"[ \t]*(?:#{1,6}[ \t]|>|\||[-*+\u2022][ \t]|\d{1,3}[.)][ \t]|```|~~~|\$\$|<!--)"
 )
 """How a line begins that is no running text."""
+_STRUCTURED = re.compile(r"[`~|$]|^[ \t>]*\d{1,3}[.)]", re.MULTILINE)
+"""What running text has nothing of."""
 _TEXT, _CODE, _ROW, _RAGGED = "text", "code", "row", "ragged row"
 
 
@@ -25,24 +29,49 @@ def damage(text: str, start: int, stop: int, new: str) -> str:
     their head, and the numbers of lists stay in order. "" if nothing is damaged.
     """
     changed = text[:start] + new + text[stop:]
-    before, after = _kinds(text), _kinds(changed)
+    if not _STRUCTURED.search(text) and not _STRUCTURED.search(changed):
+        return ""
+    before, after = _structure(text), _structure(changed)
     above = text.count("\n", 0, start)
     below = len([*lines(text[stop:].partition("\n")[2])])
-    if _open_blocks(changed) > _open_blocks(text):
+    if after.open_blocks > before.open_blocks:
         return "it would leave a code fence open"
     if (
-        before[:above] != after[:above]
-        or before[len(before) - below :] != after[len(after) - below :]
+        before.kinds[:above] != after.kinds[:above]
+        or before.kinds[len(before.kinds) - below :] != after.kinds[len(after.kinds) - below :]
     ):
         return "it would change what is code or a table around it"
-    if after.count(_RAGGED) > before.count(_RAGGED):
+    if after.kinds.count(_RAGGED) > before.kinds.count(_RAGGED):
         return "a row of a table would have more or fewer cells than its head"
-    if _disorder(changed) > _disorder(text):
+    if after.disorder > before.disorder:
         return "the numbers of a list would not be in order"
-    for mark, name in (("$$", "formula"), ("`", "code span")):
-        if _unpaired(changed, mark) > _unpaired(text, mark):
-            return f"it would leave a {name} open"
-    return ""
+    opened = {
+        "formula": after.open_formulas - before.open_formulas,
+        "code span": after.open_spans - before.open_spans,
+    }
+    return next((f"it would leave a {name} open" for name, more in opened.items() if more > 0), "")
+
+
+class _Structure(NamedTuple):
+    """What a change of a text must not damage."""
+
+    kinds: list[str]
+    """The kind of each line."""
+    open_blocks: int
+    disorder: int
+    open_formulas: int
+    open_spans: int
+
+
+@lru_cache(maxsize=16)  # all changes of a text are compared with it, and then made again
+def _structure(text: str) -> _Structure:
+    return _Structure(
+        _kinds(text),
+        sum(not block.closed for block in code_blocks(text)),
+        _disorder(text),
+        _outside_code(text, "$$") % 2,
+        _outside_code(text, "`"),
+    )
 
 
 def glue(before: str, new: str) -> str:
@@ -92,10 +121,6 @@ def _cells(row: str) -> int:
     return len(_CELL_END.findall(bare.removeprefix("|").removesuffix("|"))) + 1
 
 
-def _open_blocks(text: str) -> int:
-    return sum(not block.closed for block in code_blocks(text))
-
-
 def _disorder(text: str) -> int:
     """Count the items whose number neither follows the one before nor begins a list."""
     count = 0
@@ -109,7 +134,6 @@ def _disorder(text: str) -> int:
     return count
 
 
-def _unpaired(text: str, mark: str) -> int:
-    """Return how many of these marks outside of code have no counterpart."""
-    count = sum(text.count(mark, start, stop) for start, stop in outside_code(text))
-    return count % 2 if mark == "$$" else count
+def _outside_code(text: str, mark: str) -> int:
+    """Count a mark outside of code."""
+    return sum(text.count(mark, start, stop) for start, stop in outside_code(text))
