@@ -6,25 +6,23 @@ the same searches on bare LangGraph, and the throughput of 200 runs at once over
 """
 
 import asyncio
-import operator
 import sys
 import time
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.graph import END, START, StateGraph
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, StateGraph
+from typing_extensions import TypedDict
 
 from benchmarks.timing import looped_in_turns
 from stepcraft import get_graph
-from stepcraft.graphs.registry import context_of
+from stepcraft.llm.calls import Node
 from tests.kitchen import CHANGE, LOOK_UP, small_memory
 from tests.kitchen import DRAFT as STEPS
 from tests.scripted import ScriptedModel, block
@@ -38,22 +36,34 @@ REPLIES = {
     "rat": {"draft": THOUGHTS, "revise": block(1, new="In 1873.")},
     "rpg": {
         "plan": "KIND: long\n- Oster",
-        "generate": "It has arches [p1].",
+        "generate": "It has arches [1].",
         "revise": block(1, new="Four."),
     },
     "aag": {"to_query": LOOK_UP, "draft": STEPS, "critic": CHANGE},
 }
-WRITERS = {"rat": ["draft"], "rpg": ["plan", "generate"], "aag": ["to_query", "draft"]}
-"""The nodes that ask a model before the check, which asks twice."""
+METHOD = (
+    "queries",
+    "findings",
+    "evidence",
+    "first_draft",
+    "parts",
+    "changes",
+    "revisions",
+    "answer",
+)
+"""The keys of the state that a graph of this method cannot do without."""
 
 
-class Bare(TypedDict, total=False):
-    """The state of the bare graph."""
+class Step(NamedTuple):
+    """A node's turn in a run."""
 
-    question: str
-    texts: Annotated[list[str], operator.add]
-    searches: Annotated[int, operator.add]
-    round: int
+    node: str
+    update: dict[str, Any]
+    """What it writes of the method's keys."""
+    messages: list[BaseMessage]
+    """What it asks its model; empty if it asks none."""
+    queries: list[str]
+    """What it searches for."""
 
 
 def scripted(name: str, latency: float = 0.0) -> ScriptedModel:
@@ -62,83 +72,68 @@ def scripted(name: str, latency: float = 0.0) -> ScriptedModel:
 
 
 def searched(name: str) -> tuple[Any, BaseRetriever]:
-    """Return the options of a graph's builder, and what it searches as the bare graph's retriever."""
-    options = {"settings": context_of(name)(rounds=2)}
+    """Return what a graph searches, as an option of its builder and as the bare graph's retriever."""
     if name == "aag":
         memory = small_memory()
-        return {**options, "memory": memory}, memory.as_retriever(3)
+        return {"memory": memory}, memory.as_retriever(3)
     shelf = Shelf()
-    return {**options, "sources": shelf}, shelf
+    return {"sources": shelf}, shelf
 
 
-async def searches_of(graph: Any) -> list[list[str]]:
-    """Return the queries of each search of a run."""
-    found = [
-        [each["query"] for each in update["findings"]]
-        async for steps in graph.astream(QUESTION, stream_mode="updates")
-        for node, update in steps.items()
-        if node == "retrieve"
-    ]
-    return [now[len(before) :] for before, now in pairwise([[], *found])]
+async def steps_of(graph: Any, model: ScriptedModel) -> list[Step]:
+    """Return the steps of a run of a graph."""
+    steps: list[Step] = []
+    calls = len(model.calls)
+    findings: list[Any] = []
+    async for turn in graph.astream(QUESTION, stream_mode="updates"):
+        for node, update in turn.items():
+            new = (update or {}).get("findings", [])[len(findings) :] if node == "retrieve" else []
+            findings += new
+            asked = [message for call in model.calls[calls:] for message in call.messages]
+            calls = len(model.calls)
+            kept = {key: value for key, value in (update or {}).items() if key in METHOD}
+            steps.append(Step(node, kept, asked, [each["query"] for each in new]))
+    return steps
 
 
 def bare(
-    name: str, model: BaseChatModel, retriever: BaseRetriever, searches: list[list[str]]
+    builder: StateGraph[Any, Any, Any, Any],
+    model: BaseChatModel,
+    retriever: BaseRetriever,
+    steps: list[Step],
 ) -> Any:
-    """Return the topology of a graph on LangGraph alone: nodes that ask, search, or do nothing."""
-    *first, writer = WRITERS[name]
-    check = "critic" if name == "aag" else "revise"
-    last = "trace" if name == "rpg" else "finish"
-    builder: Any = StateGraph(Bare)
+    """Return the topology of a graph on LangGraph alone.
 
-    async def search(state: Bare, config: RunnableConfig) -> Bare:
-        await retriever.abatch(searches[state["searches"]], config)
-        return {"searches": 1}
+    A node sends the same messages, makes the same searches, and writes what the graph's own node
+    writes of the method's keys, all of them known beforehand.
+    """
+    state: Any = TypedDict("state", {"place": int, **dict.fromkeys(METHOD, Any)}, total=False)  # type: ignore[operator]
+    plain: Any = StateGraph(state)
 
-    def nothing(_state: Bare) -> Bare:
-        return {}
+    def write(state: Any) -> dict[str, Any]:
+        place = state["place"]
+        return {**steps[place].update, "place": place + 1}
 
-    def count(state: Bare) -> Bare:
-        return {"round": state["round"] + 1}
+    async def call(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        step = steps[state["place"]]
+        if step.messages:
+            messages = [type(each)(each.text) for each in step.messages]
+            str((await model.ainvoke(messages, config)).text)
+        if step.queries:
+            await retriever.abatch(step.queries, config)
+        return write(state)
 
-    for node in [*first, writer, check]:
-        builder.add_node(node, RunnableLambda(nothing, _asking(model)))
-    builder.add_node("retrieve", search)
-    for node in ("begin", "split", last):
-        builder.add_node(node, nothing)
-    builder.add_node("edit", count)
-    chain = [START, "begin", *first, "retrieve"]
-    for source, target in pairwise(chain):
-        builder.add_edge(source, target)
-    builder.add_conditional_edges(
-        "retrieve",
-        lambda state: check if len(state["texts"]) > len(first) else writer,
-        [writer, check],
-    )
-    builder.add_edge(writer, "split")
-    builder.add_edge("split", "retrieve")
-    builder.add_edge(check, "edit")
-    builder.add_conditional_edges(
-        "edit", lambda state: "retrieve" if state["round"] < 2 else last, ["retrieve", last]
-    )
-    if name == "aag":
-        builder.add_node("check_names", nothing)
-        builder.add_edge("finish", "check_names")
-        builder.add_edge("check_names", END)
-    else:
-        builder.add_edge(last, END)
-    return builder.compile()
+    def following(state: Any) -> str:
+        return [*(step.node for step in steps), END][state["place"]]
 
-
-def _asking(model: BaseChatModel) -> Callable[..., Any]:
-    async def ask(state: Bare, config: RunnableConfig) -> Bare:
-        prompt = [
-            SystemMessage("Answer."),
-            HumanMessage("\n\n".join([state["question"], *state["texts"]])),
-        ]
-        return {"texts": [str((await model.ainvoke(prompt, config)).text)]}
-
-    return ask
+    for name, node in builder.nodes.items():
+        plain.add_node(name, call if isinstance(node.runnable, Node) else write)
+    for source, target in builder.edges:
+        plain.add_edge(source, target)
+    for source, branches in builder.branches.items():
+        for branch in branches.values():
+            plain.add_conditional_edges(source, following, [*(branch.ends or {}).values()])
+    return plain.compile()
 
 
 async def measure(name: str) -> tuple[float, float, float]:
@@ -151,16 +146,17 @@ async def measure(name: str) -> tuple[float, float, float]:
     wall = time.perf_counter() - began
     calls = result["usage"]["calls"]
 
-    graph = get_graph(name, model=scripted(name), **options)
-    searches = await searches_of(graph)
-    plain = bare(name, scripted(name), retriever, searches)
-    given: Any = {**QUESTION, "texts": [], "searches": 0, "round": 0}
+    model = scripted(name)
+    graph: Any = get_graph(name, model=model, **options)
+    steps = await steps_of(graph, model)
+    plain = bare(graph.builder, scripted(name), retriever, steps)
+    given: Any = {"place": 0}
     ours, theirs = await looped_in_turns(
         [lambda: graph.ainvoke(QUESTION), lambda: plain.ainvoke(given)], REPEAT
     )
 
     busy = get_graph(name, model=scripted(name, CALL_S), **options)
-    plain = bare(name, scripted(name, CALL_S), retriever, searches)
+    plain = bare(graph.builder, scripted(name, CALL_S), retriever, steps)
     many, bare_many = await looped_in_turns(
         [
             lambda: asyncio.gather(*(busy.ainvoke(QUESTION) for _ in range(RUNS))),

@@ -56,11 +56,11 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
 
 def _shares_connections(model: BaseChatModel) -> bool:
     """Tell whether a model is one of OpenAI's without an async client that its owner made."""
-    client, proxy, of_owner = (
-        getattr(model, name, None)
-        for name in ("root_async_client", "openai_proxy", "http_async_client")
-    )
-    return bool(client) and bool(proxy or not of_owner)  # LangChain sets a client for a proxy
+    if not getattr(model, "root_async_client", None):
+        return False
+    openai_model: Any = model
+    # LangChain sets a client for a proxy.
+    return bool(openai_model.openai_proxy or not openai_model.http_async_client)
 
 
 class _LoopModels:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
-from stepcraft.nodes.state import Finding, Part, passages_of
+from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retriever import Source
 from stepcraft.secrets import without_secrets
@@ -108,10 +108,11 @@ class _Passages:
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         self.evidence: list[Evidence] = list(state["evidence"])
-        self.findings: list[Finding] = list(state["findings"])
         self.documents: dict[str, list[Document]] = {}
         """What each new query found."""
+        self._findings = {each["query"]: each["passages"] for each in state["findings"]}
         self._numbers = {_key(passage): number for number, passage in enumerate(self.evidence, 1)}
+        self._ids = {each["id"] for each in self.evidence}
         self._before = len(self.evidence)
         self._warnings: list[str] = []
 
@@ -122,7 +123,7 @@ class _Passages:
 
     def has(self, document: Document) -> bool:
         """Tell whether a document is among the evidence."""
-        return _key(_evidence(document, ())) in self._numbers
+        return _key(_evidence(document)) in self._numbers
 
     def fail(self, label: str, failure: Exception) -> None:
         """Add the failure of a search to the warnings."""
@@ -149,21 +150,32 @@ class _Passages:
         for document in _interleaved(lists):
             self.documents.setdefault(query, []).append(document)
             self._warnings += map(str, document.metadata.get(NOTES, ()))
-            passage = _evidence(document, {each["id"] for each in self.evidence})
-            if _key(passage) not in self._numbers:
-                self.evidence.append(passage)
-                self._numbers[_key(passage)] = len(self.evidence)
-            numbers.append(self._numbers[_key(passage)])
-        earlier = passages_of({"findings": self.findings}, [query])
-        self.findings = [each for each in self.findings if each["query"] != query]
-        passages = list(dict.fromkeys([*earlier, *numbers]))
-        self.findings.append(Finding(query=query, passages=passages))
+            numbers.append(self._number(_evidence(document)))
+        earlier = self._findings.get(query, [])
+        self._findings[query] = list(dict.fromkeys([*earlier, *numbers]))
+
+    def _number(self, passage: Evidence) -> int:
+        """Return the number of a passage, which is added if it is new.
+
+        An id that another passage has gets a suffix of the text's own.
+        """
+        key = _key(passage)
+        if key not in self._numbers:
+            if passage["id"] in self._ids:
+                passage["id"] += f"-{_digest(passage['text'])[:8]}"
+            self.evidence.append(passage)
+            self._ids.add(passage["id"])
+            self._numbers[key] = len(self.evidence)
+        return self._numbers[key]
 
     def update(self) -> dict[str, Any]:
         """Return the state update."""
         return {
             "evidence": self.evidence,
-            "findings": self.findings,
+            "findings": [
+                Finding(query=query, passages=passages)
+                for query, passages in self._findings.items()
+            ],
             "warnings": self._warnings,
         }
 
@@ -216,25 +228,23 @@ def _reason(error: Exception) -> str:
     return without_secrets(" ".join(str(error).split()))[:300] or type(error).__name__
 
 
-def _evidence(document: Document, taken: Collection[str]) -> Evidence:
-    """Return a passage of a document.
-
-    An id that another passage has gets a suffix of the text's own.
-    """
+def _evidence(document: Document) -> Evidence:
+    """Return the passage of a document."""
     facts, text = document.metadata, document.page_content
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    id_ = str(document.id or facts.get("id") or digest[:32])
-    score = _number(facts.get("score") or facts.get("relevance_score"))
     return Evidence(
-        id=f"{id_}-{digest[:8]}" if id_ in taken else id_,
+        id=str(document.id or facts.get("id") or _digest(text)[:32]),
         title=str(facts.get("title") or ""),
         text=text,
         source=str(facts.get("source") or facts.get("url") or ""),
-        score=score,
+        score=_score(facts.get("score") or facts.get("relevance_score")),
     )
 
 
-def _number(score: Any) -> float:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _score(score: Any) -> float:
     """Return a score as a number; 0.0 where it is none."""
     try:
         number = float(score)

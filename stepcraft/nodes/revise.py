@@ -139,7 +139,9 @@ def _evidence(state: Any, part: Part) -> list[int]:
 def _group(state: Any) -> list[int]:
     """Return the pending parts that one call checks: all that fit the model's input."""
     limit = state.get("input_limit")
-    room = max(limit // 2, limit - _PROMPT_TOKENS) if limit else 0
+    if not limit:
+        return list(state["pending"])
+    room = max(limit // 2, limit - _PROMPT_TOKENS)
     group: list[int] = []
     shown: set[int] = set()
     for number in state["pending"]:
@@ -147,7 +149,7 @@ def _group(state: Any) -> list[int]:
         evidence = {*_evidence(state, part)} - shown
         room -= tokens(part["text"])
         room -= sum(tokens(state["evidence"][each - 1]["text"]) for each in evidence)
-        if limit and room < 0 and group:
+        if room < 0 and group:
             break
         group.append(number)
         shown |= evidence

@@ -30,8 +30,7 @@ at least this score, and 17 of 30 goals of other trades find none.
 """
 
 Memory: TypeAlias = ProcedureMemory | str
-Opened: TypeAlias = BaseRetriever | str
-Source: TypeAlias = Opened | BaseTool
+Source: TypeAlias = BaseRetriever | BaseTool | str
 Memories: TypeAlias = Memory | Mapping[str, Memory] | None
 Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
 
@@ -57,7 +56,8 @@ class RetrievalTarget:
     """
 
     memories: Mapping[str, Memory]
-    sources: Mapping[str, Opened]
+    sources: Mapping[str, Searched | str]
+    """Retrievers, and the specs of sources that the first run opens."""
     embeddings: Embeddings | str | None = None
     prefers_memory: bool = False
     """Whether the memory is searched in any case, and the sources beside it."""
@@ -104,7 +104,7 @@ class RetrievalTarget:
                     f"corpus:docs/, not {type(source).__name__}: {excerpt(source)}"
                 )
         searched = {
-            name: ToolRetriever.of(source) if isinstance(source, BaseTool) else source
+            name: source if isinstance(source, str) else _searched(name, source)
             for name, source in sources.items()
         }
         return cls(dict(memories), searched, embeddings, prefers_memory)
@@ -116,7 +116,9 @@ class RetrievalTarget:
             BadInput: The run names one that is not registered.
             MemoryFailure: It cannot be opened.
         """
-        memory = next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
+        memory = next(iter(self.memories.values()), None)
+        if memory is None:
+            memory = os.environ.get(MEMORY_VARIABLE, "")
         if name := getattr(settings, "memory", None):
             how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
             memory = chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
@@ -131,7 +133,10 @@ class RetrievalTarget:
             BadInput: The run names what is not registered.
             MemoryFailure, SourceFailure: Something cannot be opened.
         """
-        searched = [_open_source(*source) for source in self._sources(settings).items()]
+        searched = [
+            _open_source(name, source) if isinstance(source, str) else source
+            for name, source in self._sources(settings).items()
+        ]
         if self.prefers_memory or not searched:
             memory = self.memory(settings, store)
             retriever = memory.as_retriever(settings.k, alpha=getattr(settings, "alpha", None))
@@ -159,16 +164,21 @@ class RetrievalTarget:
             f"and LangSmith; name yours with {how}"
         ]
 
-    def _sources(self, settings: SearchSettings) -> Mapping[str, Opened]:
+    def _sources(self, settings: SearchSettings) -> Mapping[str, Searched | str]:
         if not settings.sources:
+            if self.sources or self.prefers_memory:
+                return self.sources
             spec = os.environ.get(SOURCE_VARIABLE, "").strip()
-            return self.sources or ({spec: spec} if spec and not self.prefers_memory else {})
-        names: dict[str, Opened] = {**registered(SOURCES), **self.sources}
+            return {spec: spec} if spec else {}
+        names: dict[str, Searched | str] = {**registered(SOURCES), **self.sources}
         how = f"sources={{name: source}} of the builder, or {SOURCES},"
         return {name: chosen("source", name, names, how) for name in settings.sources}
 
 
-def _open_source(name: str, source: Opened) -> Searched:
-    retriever = opened_source(source) if isinstance(source, str) else source
-    is_web = isinstance(source, str) and source.partition(":")[0] == "web"
+def _open_source(name: str, spec: str) -> Searched:
+    return _searched(name, opened_source(spec), is_web=spec.partition(":")[0] == "web")
+
+
+def _searched(name: str, source: BaseRetriever | BaseTool, *, is_web: bool = False) -> Searched:
+    retriever = ToolRetriever.of(source) if isinstance(source, BaseTool) else source
     return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)

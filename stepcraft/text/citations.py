@@ -43,6 +43,8 @@ _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
     rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
 )
+_BRACKET = re.compile("[\\[\u3010\uff3b]")
+"""What every mark begins with."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
@@ -81,18 +83,19 @@ def marks(text: str, *, plain: bool = True) -> list[int]:
         plain: Whether [1] is a mark if there are no others. Where prompts ask for no marks, it is
             not: "Press [1]".
     """
-    return _numbers(_runs(_shown(text), plain=plain))
+    return _numbers(_runs_of(text, plain=plain))
 
 
 def without_marks(text: str, *, plain: bool = True) -> str:
     """Return a text without its marks, as `marks` finds them, and the blanks before them."""
-    return _rewritten(text, _runs(_shown(text), plain=plain), lambda _: "")
+    return _rewritten(text, _runs_of(text, plain=plain), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
     """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
-    runs = _runs(_shown(text))
-    return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
+    return _rewritten(
+        text, _runs_of(text), lambda cited: "".join(f"[p{number}]" for number in cited)
+    )
 
 
 def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
@@ -142,6 +145,10 @@ def _other(text: str) -> str:
     """Return letters of the same length for code, a formula, a link or a label."""
     is_block = "\n" in text or text.startswith(("$$", "\\[", "\\begin"))
     return (_BLOCK if is_block else "0") * len(text)
+
+
+def _runs_of(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
+    return _runs(_shown(text), plain=plain) if _BRACKET.search(text) else iter(())
 
 
 def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
