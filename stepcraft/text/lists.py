@@ -117,6 +117,17 @@ def read_lines(text: str) -> list[str]:
     return list(contents.values())
 
 
+def item_start(line: str) -> int:
+    """Return the length of the indentation and the bullet or number that a line begins with.
+
+    It is 0 for a line that begins no item. A number that only the next one shows to be a number,
+    as in "1 - Install", does not count.
+    """
+    text = line.lstrip()
+    begin = _BULLET.match(text) or _STEP.match(text)
+    return len(line) - len(text) + begin.end() if begin else 0
+
+
 def without_number(step: str, *, bullets: bool = False) -> str:
     """Return a step without the number or label that it begins with, or the bullet if wanted.
 
