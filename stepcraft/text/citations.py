@@ -94,7 +94,7 @@ def without_marks(text: str, *, plain: bool = True) -> str:
 def with_prompt_marks(text: str) -> str:
     """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
     return _rewritten(
-        text, _runs_of(text), lambda cited: "".join(f"[p{number}]" for number in cited)
+        text, _runs_of(text, plain=True), lambda cited: "".join(f"[p{number}]" for number in cited)
     )
 
 
