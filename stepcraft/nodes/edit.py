@@ -27,12 +27,13 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
     parts: list[Part] = []
     pending: list[int] = []
     revisions: list[Revision] = list(state["revisions"])
+    place = 1
     for text, origin in zip(edited.parts, edited.origins, strict=True):
         before = old[origin - 1]["text"] if origin else ""
+        place = origin or place  # what is inserted belongs to the part that it follows
         if text == before:
             parts.append(old[origin - 1])
             continue
-        place = origin or max(1, len(parts))
         revisions.append(
             Revision(
                 round=state["rounds"] + 1,

