@@ -148,10 +148,12 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
     changes: list[Change] = []
     for middle in middles:
         old, new = body[: middle.start()].strip("\n"), body[middle.end() :].strip("\n")
+        begins_item = body[middle.end() :].startswith("\n\n") and item_start(new)
         change = Change(part=number, kind="append", old="", new=new)
         if "AFTER" in kind.upper():
             change = Change(part=number, kind="insert", old="", new=new or old)
         elif old.strip():
+            new = f"\n{new}" if begins_item else new
             change = Change(part=number, kind="replace", old=old, new=new)
         changes.append(change)
     fitting = (change for change in reversed(changes) if isinstance(_placed(change, parts), _Edit))

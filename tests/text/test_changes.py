@@ -77,6 +77,8 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("[a]: b\n", "", "B.", "[a]: b\n\nB.\n"),
         ("", "", "B.", "B."),
         ("It holds 100.", "", "10", "It holds 100. 10"),
+        # An item begins a line of its own where the block leaves one free.
+        ("1. a\n2. b. Look it up.\n", "Look it up.", "\n3. c\n4. d", "1. a\n2. b. \n3. c\n4. d\n"),
     ],
 )  # fmt: skip
 def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: str) -> None:
