@@ -109,11 +109,12 @@ class BoundNode(Node):
             emit(graph, node.name, text)
         if node.is_last:
             update = published(graph, state, update)
+        warnings = [*update.get("warnings", []), *step.warnings]
         return {
             **update,
-            "limits": limits,
-            "usage": usage_of(node.name, step.calls, step.replies),
-            "warnings": [*update.get("warnings", []), *step.warnings],
+            **({} if state.get("limits") is limits else {"limits": limits}),
+            **({"usage": usage_of(node.name, step.calls, step.replies)} if step.calls else {}),
+            **({"warnings": warnings} if warnings else {}),
         }
 
 

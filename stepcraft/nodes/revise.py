@@ -9,6 +9,7 @@ are checked in the next call. Related: RARR (Gao et al., arXiv 2210.08726) and C
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
@@ -189,6 +190,7 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     earlier: list[Change] = []
     if kept := state.get("kept"):
         earlier = kept["changes"][len(state["changes"]) :]
+        earlier = [each for each in earlier if not any(map(partial(_replaces, each), changes))]
         checks = [*kept["checks"][len(state["checks"]) :], *checks]
         checks = [*{(each["part"], each["text"], each["words"]): each for each in checks}.values()]
     between = "" if has_verdicts else "\n\n"
@@ -196,8 +198,7 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     made, unasked = edited.made, list[Problem]()
     if state["scope"] == "correct":
         made, unasked = _corrections(made, checks)
-    # An earlier change that no longer fits was made anew.
-    problems += [each for each in edited.refused if each.change not in earlier] + unasked
+    problems += [*edited.refused, *unasked]
     update: dict[str, Any] = {
         "changes": [*state["changes"], *made],
         "checks": [*state["checks"], *checks],
@@ -218,6 +219,12 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     if reasons:
         raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
     return update
+
+
+def _replaces(earlier: Change, change: Change) -> bool:
+    """Tell whether a change of the same words was written anew."""
+    old, new = earlier["old"], change["old"]
+    return earlier["part"] == change["part"] and bool(old and new) and (old in new or new in old)
 
 
 def _says_unchanged(remarks: str) -> bool:

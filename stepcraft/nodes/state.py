@@ -173,7 +173,7 @@ def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
         (each["round"], words(each["before"]), words(each["after"]))
         for each in (result.get("revisions", []) if checks else [])
     ]
-    texts = [(each["round"], words(each["text"])) for each in checks]
+    texts = [(each["round"], words(each["words"] or each["text"])) for each in checks]
     return [
         (check, any(at >= number and text in old and text not in new for at, old, new in changes))
         for check, (number, text) in zip(checks, texts, strict=True)

@@ -35,7 +35,9 @@ _START = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MIDDLE = re.compile(r"^[ \t]*={7}[ \t]*$", re.MULTILINE)
-_END = re.compile(r"^[ \t]*>{5,}+[ \t]*(?:END|REPLACE)\b.*", re.IGNORECASE | re.MULTILINE)
+_END = re.compile(
+    r"^[ \t]*>{5,}+[ \t]*(?:(?:END|REPLACE|PART|AFTER)\b.*)?$", re.IGNORECASE | re.MULTILINE
+)
 _WRAPPED = re.compile(
     r"\s*(?:(?:```|~~~)[^\n`]*\n(.+)\n[ \t]*(?:```|~~~)"
     r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",

@@ -117,7 +117,7 @@ BRIDGE = (
 @pytest.mark.parametrize(
     ("rounds", "listed"),
     [
-        (1, ["in June"]),
+        (1, ['"in June" in: The mayor in 1873 was Ida Quandt, who began in June.']),
         (2, ["The Oster bridge is made of granite and iron."]),
     ],
 )

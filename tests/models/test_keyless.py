@@ -296,7 +296,7 @@ def looked_over(texts: list[str], query: str, **keys: Any) -> list[str]:
         update = replied(critic, cooking(**keys), AagContext())
     else:
         update = replied(revise, state(**keys), RatContext())
-    return apply_changes(texts, update["changes"]).parts
+    return apply_changes(texts, update["changes"], "\n\n").parts
 
 
 @pytest.mark.parametrize("draft", [["It fell in 1993."], ["It fell.", "It was rebuilt, they say."]])
