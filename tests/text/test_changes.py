@@ -213,8 +213,14 @@ BLOCKS = [
     "```diff\n<<<<<<< HEAD\n-a\n=======\n+b\n>>>>>>> topic\n```",
     "Hard break  \nnext\tline",
 ]  # fmt: skip
+
+
+def joined(blocks: list[str], end: str) -> str:
+    return "\n\n".join(blocks).replace("\n", end) + end
+
+
 drafts = st.builds(
-    lambda blocks, end: "\n\n".join(blocks).replace("\n", end) + end,
+    joined,
     st.lists(st.sampled_from(BLOCKS) | st.text(max_size=12), min_size=1, max_size=7),
     st.sampled_from(["\n", "\r\n"]),
 )
