@@ -37,8 +37,6 @@ _STEP = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A label that counts by itself: "Step 1:"."""
-
-
 _COUNTED = re.compile(
     rf"""
     (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
@@ -101,9 +99,14 @@ def read_steps(text: str) -> list[str]:
 def read_bullets(text: str) -> list[str]:
     """Return the items of a list, in order; a text without items has none.
 
-    "Step 2:" behind a bullet stays, since it says what the item is about.
+    "Step 2:" at the beginning of an item stays, since it says what the item is about.
     """
-    return _items(_lines(text))
+    return _items(
+        [
+            line._replace(text=line.raw.lstrip()) if line.mark[2:].isalpha() else line
+            for line in _lines(text)
+        ]
+    )
 
 
 def read_lines(text: str) -> list[str]:
