@@ -7,6 +7,7 @@ counts usage, and lets a failure cost the step instead of the run. Retries are t
 provider's client, caching is LangChain's (`set_llm_cache`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,8 +31,10 @@ from stepcraft.text.sections import restored
 
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
 """What langchain-core from 1.2 on raises for a prompt that is too long."""
-_TOO_LONG_CODE = "context_length_exceeded"
-"""The code of OpenAI's error for it, which not every version of LangChain recognises."""
+_TOO_LONG_WORDS = re.compile(
+    r"context_length_exceeded|\bcontext[ -](?:length|window|size)|prompt is too long", re.IGNORECASE
+)
+"""What other servers' errors say of it, or their codes."""
 
 State = Any
 """The input of a node: the state of its graph, or what a `Send` holds."""
@@ -40,6 +43,10 @@ Update = dict[str, Any]
 _HAND_BACK = (
     "Your reply could not be used: {} Reply again to the same task, in the format that "
     "reply_format asks for, with nothing before or after it."
+)
+_HAND_BACK_IN_PART = (
+    "A part of your reply could not be used: {} The rest is kept. Reply with what was not used, as "
+    "it has to be, in the same format, with nothing before or after it."
 )
 _REFUSED_STATUS = frozenset({401, 403, 404})
 _EARLY_S = 0.05
@@ -151,7 +158,8 @@ class _Step:
                         raise
                     said = str(reply.text).strip()  # without calls of tools, which have no results
                     problem = [AIMessage(said)] if said else []
-                    problem.append(HumanMessage(_HAND_BACK.format(error)))
+                    request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
+                    problem.append(HumanMessage(request.format(error)))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -184,7 +192,8 @@ class _Step:
                 reply: AIMessage = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
                 is_too_long = isinstance(error, _TOO_LONG) or (
-                    getattr(error, "code", None) == _TOO_LONG_CODE
+                    getattr(error, "status_code", None) in {400, 413}
+                    and _TOO_LONG_WORDS.search(f"{getattr(error, 'code', '')} {error}")
                 )
                 if not (is_too_long and prompt.halve()):
                     raise

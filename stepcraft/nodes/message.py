@@ -30,4 +30,5 @@ def text_of(block: str | dict[str, Any]) -> str | None:
     """Return the text of a text block, None of any other block."""
     if isinstance(block, str):
         return block
-    return str(block["text"]) if block.get("type") == "text" and "text" in block else None
+    is_text = block.get("type") in {"text", "input_text"} and "text" in block
+    return str(block["text"]) if is_text else None

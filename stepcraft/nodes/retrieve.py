@@ -75,7 +75,10 @@ class Retrieve(Node):
             for query, k in queries.items()
             for each in searched
         ]
-        outcomes = iter(await calls.outcomes(searches, limits.seconds_left()))
+        seconds = limits.seconds_left()
+        if seconds and not state.get("parts"):  # the draft needs the rest
+            seconds /= 2
+        outcomes = iter(await calls.outcomes(searches, seconds))
         for query in queries:
             passages.add(query, {each.label: next(outcomes) for each in searched})
         parts = [part for part in pending_parts(state) if len(part["queries"]) > 1]

@@ -48,6 +48,8 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     emit(resources.graph, "review", f"Waiting for a review of {counted(len(steps), 'step')}.")
     unverified = [each["name"] for each in state["names"] if not each["verified"]]
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
+    if state["reviews"] and state["reviews"][-1]["steps"] == steps:
+        notes = f"The critic has changed nothing since the rejection. {notes}".strip()
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {}

@@ -78,8 +78,9 @@ else as it is, and add nothing that the question does not ask for."""
 _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""
 _VERDICT = re.compile(
-    r"^[\W_]{0,6}(?:PART|STATEMENT|CLAIM)?[ \t#\u27e6]*(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
-    r"(?:[ \t]*(?:,|-|\u2013|and|to)[ \t]*\d{1,4}(?:\.\d{1,4})?)*+)[\u27e7 \t:\uff1a.)|*_\u2013-]*"
+    r"^[^\w\n]{0,8}(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
+    r"(?:[^\w\n]{1,4}(?:(?:and|to)[^\w\n]{1,4})?\d{1,4}(?:\.\d{1,4})?)*+)"
+    r"(?:[^\w\n]|_){1,8}(?:(?:is|are)[ \t]+)?"
     r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b(?P<rest>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -207,14 +208,18 @@ def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[st
     if missing and state["by_claim"] and not kept:
         missed = counted(missing, "statement")
         update["warnings"] = [f"revise: the check gave no verdict on {missed}"]
-    changed = {each["part"] for each in [*made, *(problem.change for problem in problems)]}
+    after = without_marks("".join(edited.parts))
+    changed = {each["part"] for each in made}
+    in_parts = {each.first[0] for each in verdicts if not each.first[1]}
     reasons = [
         f"PART {each['part']}, {quoted(each['old'] or each['new'])}: {reason}"
         for each, reason in problems
     ] + [
         f"{quoted(each['text'])} is contradicted, and no block changes it"
         for each in checks
-        if each["verdict"] == "contradicted" and each["part"] not in changed
+        if each["verdict"] == "contradicted"
+        and each["text"] in after
+        and not {each["part"]} & changed & in_parts
     ]
     if reasons:
         raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
@@ -269,8 +274,8 @@ def _verdicts(remarks: str) -> list[_Said]:
         word = line["verdict"].lower()
         verdict = cast("Verdict", word if word in {"supported", "contradicted"} else "not found")
         passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", line["rest"]))]
-        for piece in re.split(r",|and", line["numbers"]):
-            ends = [end.partition(".") for end in re.findall(r"[\d.]+", piece)]
+        for piece in re.split(r"[,;&/\u3001]|and", line["numbers"]):
+            ends = [end.partition(".") for end in re.findall(r"\d+(?:\.\d+)?", piece)]
             first = float(ends[0][0]), float(ends[0][2] or 0)
             last = float(ends[-1][0]), float(ends[-1][2] or math.inf)
             verdicts += [

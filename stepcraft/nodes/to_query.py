@@ -72,11 +72,11 @@ to_query = ModelNode(
 
 QUERIES: dict[Any, str] = {
     "model writes the queries": "to_query",
-    "parts are the queries": "retrieve",
+    "statements are the queries": "retrieve",
 }
 """The ways to look up the parts, and the node that each leads to."""
 
 
 def after_split(state: Any) -> str:
     """Return the way in which the parts are looked up."""
-    return "model writes the queries" if state["model_queries"] else "parts are the queries"
+    return "model writes the queries" if state["model_queries"] else "statements are the queries"

@@ -44,9 +44,10 @@ class TracedSentence(TypedDict):
 
 
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
-    """Return the traced sentences, the answer with its final marks, and the cited passages.
+    """Return the traced sentences, the answer with its final marks, and the passages.
 
-    Marks are numbered from 1, and the passages ordered, as they are first cited. A short answer is
+    Marks are numbered from 1, and the passages ordered, as they are first cited; behind them come
+    those that decided a check. A short answer is
     what stands behind "Answer:", without marks; its sentences are those by which it was found out.
     """
     text, evidence = state["answer"], state["evidence"]
@@ -64,6 +65,8 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
         f"{supported} of {counted(len(traced), 'sentence')} rest on evidence.",
     )
     short = state["form"] == "short"
+    deciding = {id_ for each in [*state["checks"], *state["revisions"]] for id_ in each["evidence"]}
+    deciding -= {passage["id"] for passage in passages}
     return published(
         resources.graph,
         state,
@@ -72,7 +75,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
             if short
             else "".join(each["text"] for each in traced),
             "sentences": traced,
-            "evidence": passages,
+            "evidence": [*passages, *(each for each in evidence if each["id"] in deciding)],
         },
     )
 

@@ -38,6 +38,8 @@ _MIDDLE = re.compile(r"^[ \t]*={7}[ \t]*$", re.MULTILINE)
 _END = re.compile(
     r"^[ \t]*>{5,}+[ \t]*(?:(?:END|REPLACE|PART|AFTER)\b.*)?$", re.IGNORECASE | re.MULTILINE
 )
+_STRAY = re.compile(r"\W{0,6}(?:<{4,}[^<]|>{5,}\s*END\b|(?:OLD|NEW)\b\W{0,3}:)")
+"""A line of a block that cannot be read."""
 _WRAPPED = re.compile(
     r"\s*(?:(?:```|~~~)[^\n`]*\n(.+)\n[ \t]*(?:```|~~~)"
     r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",
@@ -133,6 +135,9 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
             problems.append(Problem(shown, change))
         else:
             changes.append(change)
+    for line in filter(_STRAY.match, outside.split("\n")):
+        shown = Change(part=0, kind="replace", old=line[:200], new="")
+        problems.append(Problem(shown, 'a block begins with a line "<<<<<<< PART <number>"'))
     return changes, problems, outside
 
 

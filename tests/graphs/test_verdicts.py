@@ -51,6 +51,8 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         "\u27e61.1\u27e7 contradicted p2\n\u27e61.2\u27e7 not found\n\u27e62.1\u27e7 not supported",
         "PART 1.1\uff1acontradicted p2\nPART 1.2\uff1aNot found\nPART 2\uff1anot found",
         "Verdicts:\n```\n1.1 contradicted p2\n1.2-1.2 not found\n2.1 not found\n```",
+        "`1.1` \u2192 contradicted p2\nStatements 1.2 and 2.1: not found",
+        "1.1 is contradicted by p2\n1.2/2.1 = not found",
     ],
 )
 def test_verdicts_are_read_in_many_forms(lines: str) -> None:
@@ -89,6 +91,8 @@ def test_a_statement_without_a_verdict_is_reported() -> None:
         (f"1.1-2.1 supported p1\n{block(1, '1837', '1873')}", "nothing in this part"),
         (f"1.1-2.1 supported p1\n{block(1, new='It is old.')}", "adds nothing"),
         ("The year is wrong. No change elsewhere.", "neither a verdict nor a change"),
+        ("1.1-2.1 supported p1\n**<<<<<<< PART 1**\n1837\n=======\n1873\n", "a block begins with"),
+        ("1.1-2.1 supported p1\nOLD: 1837\nNEW: 1873", "a block begins with"),
     ],
 )
 def test_a_draft_that_comes_in_is_corrected_and_nothing_else(reply: str, reason: str) -> None:
@@ -98,6 +102,18 @@ def test_a_draft_that_comes_in_is_corrected_and_nothing_else(reply: str, reason:
     assert result["answer"] == DRAFT
     assert result["revisions"] == []
     assert reason in str(result["warnings"])
+
+
+def test_each_contradicted_statement_has_to_change() -> None:
+    lines = "1.1-1.2 contradicted p1\n2.1 not found\n"
+    result, model = checked(lines + block(1, "1837", "1873"), "NO CHANGE")
+    assert "It is of steel" in model.calls[1].messages[-1].text
+    assert "in 1837" not in model.calls[1].messages[-1].text
+    assert "in 1873" in result["answer"]
+    assert "It is of steel" in str(result["warnings"])
+    # A verdict on a whole part does not say which of its statements is wrong.
+    _, model = checked("1 contradicted p1\n2 not found\n" + block(1, "1837", "1873"))
+    assert len(model.calls) == 1
 
 
 def test_a_draft_may_be_completed_where_the_caller_asks_for_it() -> None:
