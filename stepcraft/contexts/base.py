@@ -62,7 +62,7 @@ class SearchSettings(Settings):
     sources: list[Name] | None = in_nodes(None, "retrieve", max_length=100)
     """The sources of evidence, by their registered names; by default all of the graph's."""
     k: int = in_nodes(3, "retrieve", ge=1, le=50)
-    """Passages that a search returns."""
+    """Passages that a search returns; a search for one statement of a draft returns one."""
 
 
 CHECK_INSTRUCTIONS = """\

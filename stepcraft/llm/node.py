@@ -139,7 +139,7 @@ class _Step:
     warnings: list[str] = field(default_factory=list[str])
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
-        """Ask the model, and once more where its reply cannot be read; return the update."""
+        """Ask the model, and once more if its reply cannot be read; return the update."""
         node, kept = self.node, None
         try:
             model = await calls.model(choice)
@@ -164,7 +164,9 @@ class _Step:
             raise
         except Exception as error:
             if kept is not None:
-                self.warnings.append(f"{node.name}: a part of the reply was left out: {error}")
+                is_read = isinstance(error, UnreadableReply)
+                reason = str(error) if is_read else self._reason(error, choice)
+                self.warnings.append(f"{node.name}: a part of the reply was left out: {reason}")
                 return kept
             reason = self._reason(error, choice)
             self.warnings.append(reason)

@@ -132,7 +132,7 @@ class _Passages:
         """Add the failure of a search to the warnings."""
         name = f"{label}: " if label else ""
         self._warnings.append(
-            f"retrieve: a search failed, so its part is unchecked: {name}{_reason(failure)}"
+            f"retrieve: a search failed, so something may be unchecked: {name}{_reason(failure)}"
         )
 
     def add(self, query: str, outcomes: Mapping[str, list[Document] | Exception]) -> None:

@@ -6,11 +6,9 @@ are checked in the next call. Related: RARR (Gao et al., arXiv 2210.08726) and C
 (Dhuliawala et al., arXiv 2309.11495).
 """
 
-import math
 import re
-from collections.abc import Sequence
-from functools import partial
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
@@ -20,11 +18,12 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.nodes.state import Check, Part, Verdict, passages_of
+from stepcraft.nodes.state import Check, Part, passages_of
+from stepcraft.nodes.verdicts import read_verdicts
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
 from stepcraft.text.citations import marks, without_marks
-from stepcraft.text.claims import claims, with_numbers
+from stepcraft.text.claims import with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.sections import Section
 
@@ -77,16 +76,7 @@ else as it is, and add nothing that the question does not ask for."""
 
 _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""
-_VERDICT = re.compile(
-    r"^[^\w\n]{0,8}(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
-    r"(?:[^\w\n]{1,4}(?:(?:and|to)[^\w\n]{1,4})?\d{1,4}(?:\.\d{1,4})?)*+)"
-    r"(?:[^\w\n]|_){1,8}(?:(?:is|are)[ \t]+)?"
-    r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b(?P<rest>[^\n]*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
 _CITATION = re.compile(r"[ \t]++(?:\[p\d{1,4}\])+")
-_QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
@@ -119,12 +109,12 @@ def _material(state: Any) -> list[Section | None]:
     A passage is shown under the first part that it was found for, or that cites it.
     """
     sections: list[Section | None] = []
-    shown = set(state.get("left_out", ()))
+    skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]
         text = part["text"].strip("\n")
-        evidence = [each for each in _evidence(state, part) if each not in shown]
-        shown.update(evidence)
+        evidence = [each for each in _evidence(state, part) if each not in skipped]
+        skipped.update(evidence)
         sections += [
             Section("part", str(number), with_numbers(text, number) if state["by_claim"] else text),
             *passages(state["evidence"], evidence),
@@ -165,7 +155,7 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
         UnreadableReply: It has neither, a change cannot be made, or a statement that is
             contradicted stays as it is.
     """
-    return _read(reply, state, has_verdicts=True, cites=isinstance(settings, RpgContext))
+    return _read(reply, state, of_steps=False, cites=isinstance(settings, RpgContext))
 
 
 def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
@@ -174,73 +164,76 @@ def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
     Raises:
         UnreadableReply: It asks for none and does not say so, or a change cannot be made.
     """
-    return _read(reply, state, has_verdicts=False, cites=False)
+    return _read(reply, state, of_steps=True, cites=False)
 
 
-def _read(reply: str, state: Any, *, has_verdicts: bool, cites: bool) -> dict[str, Any]:
+def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
-    changes, problems, remarks = read_changes(reply, parts)
+    changes, refused, outside = read_changes(reply, parts)
+    group = _group(state)
+    checks, unjudged = ([], 0) if of_steps else read_verdicts(outside, state, group)
+    if not (changes or refused or checks or any(map(is_unchanged, outside.splitlines()))):
+        raise UnreadableReply("there was neither a verdict nor a change in it.")
     for change in changes if not cites else ():
         if not _CITATION.search(change["old"]):
             change["new"] = _CITATION.sub("", change["new"])
-    group = _group(state)
-    verdicts = _verdicts(remarks) if has_verdicts else []
-    if not (changes or problems or verdicts or _says_unchanged(remarks)):
-        raise UnreadableReply("there was neither a verdict nor a change in it.")
-    checks, missing = _checks(verdicts, state, group)
-    earlier: list[Change] = []
+    warnings: list[str] = []
+    if unjudged and state["by_claim"]:
+        warnings = [f"revise: the check gave no verdict on {counted(unjudged, 'statement')}"]
     if kept := state.get("kept"):
-        earlier = kept["changes"][len(state["changes"]) :]
-        earlier = [each for each in earlier if not any(map(partial(_replaces, each), changes))]
-        checks = [*kept["checks"][len(state["checks"]) :], *checks]
-        checks = [*{(each["part"], each["text"], each["words"]): each for each in checks}.values()]
-    between = "" if has_verdicts else "\n\n"
-    edited = apply_changes(parts, [*changes, *earlier], between)
-    made, unasked = edited.made, list[Problem]()
+        changes, checks, warnings = _with_kept(kept, state, changes, checks)
+    tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
+    made, refused = tried.made, [*refused, *tried.refused]
     if state["scope"] == "correct":
         made, unasked = _corrections(made, checks)
-    problems += [*edited.refused, *unasked]
+        refused += unasked
     update: dict[str, Any] = {
         "changes": [*state["changes"], *made],
         "checks": [*state["checks"], *checks],
         "pending": [number for number in state["pending"] if number not in group],
+        "warnings": warnings,
     }
-    if missing and state["by_claim"] and not kept:
-        missed = counted(missing, "statement")
-        update["warnings"] = [f"revise: the check gave no verdict on {missed}"]
-    after = without_marks("".join(edited.parts))
-    changed = {each["part"] for each in made}
-    in_parts = {each.first[0] for each in verdicts if not each.first[1]}
-    reasons = [
-        f"PART {each['part']}, {quoted(each['old'] or each['new'])}: {reason}"
-        for each, reason in problems
+    text = without_marks("".join(tried.parts))
+    problems = [
+        f"PART {change['part']}, {quoted(change['old'] or change['new'])}: {reason}"
+        for change, reason in refused
     ] + [
-        f"{quoted(each['text'])} is contradicted, and no block changes it"
-        for each in checks
-        if each["verdict"] == "contradicted"
-        and each["text"] in after
-        and not {each["part"]} & changed & in_parts
+        f"{quoted(check['text'])} is contradicted, and no block changes it"
+        for check in checks
+        if check["verdict"] == "contradicted" and check["text"] in text
     ]
-    if reasons:
-        raise UnreadableReply("; ".join(reasons[:8]) + ".", update=update)
+    if problems:
+        raise UnreadableReply("; ".join(problems[:8]) + ".", update=update)
     return update
 
 
-def _replaces(earlier: Change, change: Change) -> bool:
-    """Tell whether a change of the same words was written anew."""
-    old, new = earlier["old"], change["old"]
+def _with_kept(
+    kept: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
+) -> tuple[list[Change], list[Check], list[str]]:
+    """Return the changes, verdicts and warnings of two replies; the second one's come first.
+
+    `kept` is the whole update of the first reply, with what the state had before.
+    """
+    earlier = kept["changes"][len(state["changes"]) :]
+    changes = [
+        *changes,
+        *(each for each in earlier if not any(_replaces(change, each) for change in changes)),
+    ]
+    both = [*kept["checks"][len(state["checks"]) :], *checks]
+    merged = {(each["part"], each["text"], each["words"]): each for each in both}
+    return changes, [*merged.values()], kept["warnings"]
+
+
+def _replaces(change: Change, earlier: Change) -> bool:
+    """Tell whether a change is of the same words as an earlier one."""
+    new, old = change["old"], earlier["old"]
     return earlier["part"] == change["part"] and bool(old and new) and (old in new or new in old)
-
-
-def _says_unchanged(remarks: str) -> bool:
-    """Tell whether a reply says that nothing has to be changed."""
-    return any(map(is_unchanged, remarks.splitlines()))
 
 
 def _corrections(
     changes: Sequence[Change], checks: Sequence[Check]
 ) -> tuple[list[Change], list[Problem]]:
-    """Split changes into those that correct a contradicted statement, and all others."""
+    """Refuse additions, and changes of parts that were judged and in which nothing is wrong."""
     judged = {each["part"] for each in checks}
     wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
     made: list[Change] = []
@@ -253,70 +246,6 @@ def _corrections(
         else:
             made.append(change)
     return made, problems
-
-
-class _Said(NamedTuple):
-    """What a line of a reply says of the statements between two numbers."""
-
-    first: tuple[float, float]
-    """The part and the statement; all statements of a part are above 0."""
-    last: tuple[float, float]
-    verdict: Verdict
-    passages: list[int]
-    words: str
-    """The words that were not found, "" for the whole statement."""
-
-
-def _verdicts(remarks: str) -> list[_Said]:
-    """Return the verdicts of a reply, line by line: "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
-    verdicts: list[_Said] = []
-    for line in _VERDICT.finditer(remarks):
-        word = line["verdict"].lower()
-        verdict = cast("Verdict", word if word in {"supported", "contradicted"} else "not found")
-        passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", line["rest"]))]
-        for piece in re.split(r"[,;&/\u3001]|and", line["numbers"]):
-            ends = [end.partition(".") for end in re.findall(r"\d+(?:\.\d+)?", piece)]
-            first = float(ends[0][0]), float(ends[0][2] or 0)
-            last = float(ends[-1][0]), float(ends[-1][2] or math.inf)
-            verdicts += [
-                _Said(first, last, verdict, passages, words)
-                for words in _QUOTED.findall(line["rest"]) or [""]
-            ]
-    return verdicts
-
-
-def _checks(verdicts: Sequence[_Said], state: Any, group: Sequence[int]) -> tuple[list[Check], int]:
-    """Return the verdicts on the statements of these parts, and how many statements have none."""
-    checks: list[Check] = []
-    missing = 0
-    for part in group:
-        text = state["parts"][part - 1]["text"].strip("\n")
-        statements = [(0, text)]
-        if state["by_claim"]:
-            spans = enumerate(claims(text), 1)
-            statements = [(number, text[start:stop]) for number, (start, stop) in spans]
-        for number, statement in statements:
-            fitting = [each for each in verdicts if each.first <= (part, number) <= each.last]
-            fitting = [each for each in fitting if each.first[1]] or fitting
-            missing += not fitting
-            checks += [_check(each, state, part, statement) for each in fitting]
-    return checks, missing
-
-
-def _check(said: _Said, state: Any, part: int, statement: str) -> Check:
-    words = said.words if said.words in statement else ""
-    if words and not state["by_claim"]:
-        sentences = [statement[start:stop] for start, stop in claims(statement)]
-        statement = next((each for each in sentences if words in each), statement)
-    ids = [each["id"] for each in state["evidence"]]
-    return Check(
-        round=state["rounds"] + 1,
-        part=part,
-        text=without_marks(statement).strip(),
-        words=words,
-        verdict=said.verdict,
-        evidence=[ids[each - 1] for each in said.passages if 0 < each <= len(ids)],
-    )
 
 
 def no_changes(state: Any, reason: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Check(TypedDict):
     text: str
     """The statement as it was checked: a sentence, or the whole part."""
     words: str
-    """The words of it that were not found, "" for all of it."""
+    """The quoted words of it that the verdict is about, "" for all of it."""
     verdict: Verdict
     """`supported`: the evidence says the same. `contradicted`: it says otherwise. `not found`: it
     does not say."""

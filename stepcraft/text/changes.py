@@ -8,8 +8,8 @@ A change is a block in the form of a merge conflict, with an explicit end:
     what replaces them
     >>>>>>> END
 
-An empty upper half appends to the part; `<<<<<<< AFTER 3` inserts a part. Everything outside of
-blocks is ignored. All old words are found in the original text, and a change that does not fit
+An empty upper half appends to the part; `<<<<<<< AFTER 3` inserts a part. What is outside of blocks
+is returned as it is. All old words are found in the original text, and a change that does not fit
 exactly one place there, or that would damage the text's Markdown, is refused with its reason.
 """
 
@@ -61,7 +61,7 @@ _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
-"""Changes after which those that would damage the text are no longer told from others."""
+"""Refusals after which the rest of a group that damages the text is refused as a whole."""
 
 
 @described
