@@ -35,6 +35,7 @@ _START = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MIDDLE = re.compile(r"^[ \t]*={7}[ \t]*$", re.MULTILINE)
+_LOOSE_MIDDLE = re.compile(r"^[ \t]*={5,12}[ \t]*$", re.MULTILINE)
 _END = re.compile(
     r"^[ \t]*>{5,}+[ \t]*(?:(?:END|REPLACE|PART|AFTER)\b.*)?$", re.IGNORECASE | re.MULTILINE
 )
@@ -147,7 +148,7 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
     Where the parts have lines of equal signs themselves, the last line that gives old words of a
     part is the middle.
     """
-    middles = [*_MIDDLE.finditer(body)][:_MOST_MIDDLES]
+    middles = ([*_MIDDLE.finditer(body)] or [*_LOOSE_MIDDLE.finditer(body)])[:_MOST_MIDDLES]
     if not middles:
         return 'the block has no line "======="'
     if len(middles) > 1 and not any(map(_MIDDLE.search, parts)):
@@ -355,13 +356,13 @@ def _is_letter(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _exact(text: str) -> _Folded:
     """Return a text and the place of each character."""
     return text, [(place, place + 1) for place in range(len(text))]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _folded(text: str) -> _Folded:
     """Return a text in plain typography, and where in the text each character of it comes from.
 
