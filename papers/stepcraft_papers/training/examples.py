@@ -63,8 +63,8 @@ def examples(sample: TrainingSample) -> Iterator[Example]:
 
 def _state(sample: TrainingSample, written: Sequence[Segment]) -> Any:
     return {
-        "question": sample.question,
-        "kind": sample.kind,
+        "task": sample.question,
+        "form": sample.kind,
         "plans": [each.plan for each in written if each.plan],
         "answer": "\n\n".join(each.text for each in written),
         "evidence": [],
