@@ -47,6 +47,11 @@ def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None
     assert shown(model.calls[2].prompt, "part")[1] == "Let it rise."
 
 
+def test_no_more_is_looked_up_than_the_settings_allow() -> None:
+    result, _ = run(LOOK_UP, DRAFT, "NO CHANGE", max_queries=1)
+    assert result["queries"][1:] == ["feed a sourdough starter"]
+
+
 def test_the_critic_adds_and_removes_steps() -> None:
     change = (
         f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"
@@ -154,6 +159,8 @@ def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
         decision("reject"),
         decision("edit"),
         decision("edit", edited_action={"args": {"steps": MIXED}}),
+        decision("edit", edited_action={**EDITED, "args": {"steps": []}}),
+        decision("edit", edited_action={**EDITED, "args": {"steps": "Bake."}}),
         decision("approve", edited_action=EDITED),
         decision("maybe"),
     ],

@@ -113,6 +113,19 @@ def test_an_unknown_graph_and_an_unknown_node_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", REPLIES)
+def test_the_usage_of_a_run_is_the_sum_of_the_usage_of_its_nodes(name: str) -> None:
+    graph, model = scripted(name)
+    usage = graph.invoke(QUESTION)["usage"]
+    counts = [
+        (node["calls"], node["input_tokens"], node["output_tokens"])
+        for node in usage["nodes"].values()
+    ]
+    total = (usage["calls"], usage["input_tokens"], usage["output_tokens"])
+    assert total == tuple(map(sum, zip(*counts, strict=True)))
+    assert (usage["calls"], usage["output_tokens"] > 0) == (len(model.calls), True)
+
+
+@pytest.mark.parametrize("name", REPLIES)
 def test_the_answer_is_the_one_whole_message_of_a_stream(name: str) -> None:
     graph, _ = scripted(name)
     given = {"messages": [HumanMessage(QUESTION["question"])]}
@@ -207,12 +220,15 @@ def test_messages_go_in_and_out_also_of_a_parent(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
-    graph, _ = scripted(name)
+    graph, model = scripted(name)
     events = list(graph.stream(QUESTION, stream_mode="custom"))
     assert {event["graph"] for event in events} == {name}
     progress = [event for event in events if event["type"] == "progress"]
     assert all(event["text"].endswith(".") for event in progress)
-    assert "retrieve" in {event["node"] for event in progress}
+    nodes = [event["node"] for event in progress]
+    assert "retrieve" in nodes
+    asking = [node for node in nodes if node in model.nodes]
+    assert asking == [node for node in model.nodes for _ in range(2)], "before and after a call"
     assert [event["type"] for event in events].count("answer") == 1
 
 

@@ -181,6 +181,15 @@ def test_a_failed_run_is_resumed_with_a_new_deadline() -> None:
     assert (result["answer"], result["usage"]["calls"]) == (BUILT, 2)
 
 
+def test_the_nodes_of_a_resumed_run_share_its_new_deadline() -> None:
+    graph, _ = rat(ScriptedModel(["NO CHANGE"] * 2, latency=0.6))
+    part = "Oster has arches. " * 60
+    given = {**QUESTION, "draft": f"{part}\n\n{part}"}
+    context = RatContext(deadline_s=1, max_input_tokens=600)  # each part has a call
+    graph.invoke(given, THREAD, context=context, interrupt_before=["revise"])
+    assert "deadline" in str(graph.invoke(None, THREAD)["warnings"])
+
+
 def test_the_calls_of_an_abandoned_branch_do_not_count() -> None:
     graph, model = rat(interrupt_after=["revise"])
     graph.invoke(QUESTION, THREAD, context=RatContext(max_calls=2))

@@ -121,6 +121,21 @@ def test_parts_that_do_not_fit_one_prompt_are_checked_one_after_the_other() -> N
     assert model.nodes == ["revise"]
 
 
+@pytest.mark.parametrize(("size", "calls"), [(3_000, 1), (3_001, 2)])
+def test_a_check_leaves_2000_tokens_for_its_instructions_and_its_reply(
+    size: int, calls: int
+) -> None:
+    draft = f"{'a' * 5_998}\n\n{'b' * 4 * (size - 1_500)}"
+    _, model = run(
+        *["NO CHANGE"] * calls,
+        given={**QUESTION, "draft": draft},
+        shelf=Shelf(passages={"a": "a", "b": "b"}),
+        max_input_tokens=5_000,
+        rounds=1,
+    )
+    assert len(model.calls) == calls
+
+
 def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     wrong = CHANGES.replace("in 1837", "in 1999")
     result, model = run(DRAFT, wrong, CHANGES, "NO CHANGE")

@@ -40,6 +40,7 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("At \uff11\uff18\uff13\uff17 it fell", "1837", "1873", "At 1873 it fell"),
         ("caf\u0065\u0301 x", "caf\u00e9 x", "tea", "tea"),
         ("a\tb  c", "a b c", "d", "d"),
+        ("It is a\tb now", " a b ", " c ", "It is c now"),
         ("It is so", "It is so", "It is So", "It is So"),
         ("A.\r\n\r\nB c.\r\n", "A.\n\nB c.", "B.\n\nC.", "B.\r\n\r\nC.\r\n"),
         ("Built [p3] in 1837.", "[p3] in 1837", "[p4] in 1873", "Built [p4] in 1873."),
