@@ -27,10 +27,10 @@ class Piece(NamedTuple):
     text: str
 
 
-def word_diff(old: str, new: str) -> list[Piece]:
+def word_diff(old: str, new: str, *, seconds: float = 2.0) -> list[Piece]:
     """Return the pieces that lead from the old text to the new one, in reading order.
 
-    Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
+    What is not compared within these seconds is reported as replaced. Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
     the new one. No piece is empty.
     """
     codes: dict[str, str] = {}
@@ -40,7 +40,7 @@ def word_diff(old: str, new: str) -> list[Piece]:
     ]
     tokens = {code: token for token, code in codes.items()}
     engine = diff_match_patch()
-    engine.Diff_Timeout = 2.0  # seconds; what is not compared by then is reported as replaced
+    engine.Diff_Timeout = seconds
     return [
         Piece(_KINDS[operation], "".join(map(tokens.__getitem__, text)))
         for operation, text in engine.diff_main(*encoded, checklines=False)

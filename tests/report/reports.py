@@ -193,7 +193,7 @@ RUNS = [
 ]
 """Graph, input and a function that returns the result."""
 
-_KEYS = {"id", "type", "form", "verdict", "found_in"}
+_KEYS = {"id", "type", "kind", "form", "verdict", "found_in"}
 """What the page compares with other values, so that poison would hide a part of it."""
 
 
