@@ -30,8 +30,9 @@ class Piece(NamedTuple):
 def word_diff(old: str, new: str, *, seconds: float = 2.0) -> list[Piece]:
     """Return the pieces that lead from the old text to the new one, in reading order.
 
-    What is not compared within these seconds is reported as replaced. Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
-    the new one. No piece is empty.
+    Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
+    the new one. No piece is empty. What is not compared within these seconds is reported as
+    replaced.
     """
     codes: dict[str, str] = {}
     encoded = [  # above the surrogates
