@@ -166,8 +166,8 @@ def test_the_schema_of_an_input_shows_its_keys_as_optional_texts(name: str) -> N
 
 def test_time_that_waits_for_a_person_does_not_count() -> None:
     graph, _ = rat(interrupt_before=["revise"])
-    graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=0.5))
-    time.sleep(0.6)
+    graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=4))
+    time.sleep(4.2)
     assert graph.invoke(None, THREAD)["warnings"] == []
 
 
@@ -175,8 +175,8 @@ def test_a_failed_run_is_resumed_with_a_new_deadline() -> None:
     model = ScriptedModel([RuntimeError("down"), BUILT, "NO CHANGE"])
     graph, _ = rat(model)
     with pytest.raises(NoAnswer):
-        graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=0.5, max_calls=2))
-    time.sleep(0.6)
+        graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=4, max_calls=2))
+    time.sleep(4.2)
     result = graph.invoke(None, THREAD)
     assert (result["answer"], result["usage"]["calls"]) == (BUILT, 2)
 
@@ -245,7 +245,7 @@ def test_threads_are_read_with_strict_deserialisation() -> None:
 class Slow(BaseRetriever):
     """A source that takes its time, as one behind a dead connection does."""
 
-    seconds: float = 5.0
+    seconds: float = 60
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
         del query, run_manager
@@ -257,7 +257,7 @@ class SlowMemory(LocalMemory):
     """A memory that takes long to answer anything."""
 
     def is_empty(self) -> bool:
-        time.sleep(5)
+        time.sleep(60)
         return False
 
 
@@ -287,7 +287,7 @@ def test_a_deadline_covers_the_whole_run(place: str, way: str) -> None:
         )
     except NoAnswer as error:
         result = {"warnings": str(error)}
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 20
     assert "deadline" in str(result["warnings"])
 
 
@@ -296,7 +296,7 @@ import asyncio, sys
 from stepcraft import build_rat
 from tests.graphs.test_one_run import CHECKED, Slow
 from tests.scripted import ScriptedModel
-graph = build_rat(model=ScriptedModel([]), sources=Slow(seconds=60))
+graph = build_rat(model=ScriptedModel([]), sources=Slow(seconds=600))
 context = {"deadline_s": 0.5}
 if sys.argv[1] == "sync":
     result = graph.invoke(CHECKED, context=context)
@@ -309,7 +309,7 @@ print(result["answer"])
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_process_ends_with_its_run_whatever_a_source_does(way: str) -> None:
     command = [sys.executable, "-c", HUNG, way]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert run.stdout == f"{BUILT}\n", run.stderr
 
 

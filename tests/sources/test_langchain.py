@@ -96,7 +96,7 @@ async def test_a_source_is_awaited_on_the_loop_of_its_session(
 ) -> None:
     session = Session()
     rat = build_rat(model=ScriptedModel(["NO CHANGE"]), sources=source_of(session))
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(60):
         result = await rat.ainvoke(TASK, context=SETTINGS)
     assert f"Found: {TASK['draft']}" in [each["text"] for each in result["evidence"]]
     session.server.cancel()
@@ -150,25 +150,25 @@ class Hung(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        time.sleep(3)
+        time.sleep(60)
         return []
 
 
 def hang(query: str) -> str:
     """Search."""
-    time.sleep(3)
+    time.sleep(60)
     return query
 
 
 async def ahang(query: str) -> str:
     """Search."""
-    await asyncio.sleep(3)
+    await asyncio.sleep(60)
     return query
 
 
 class HungStore(VectorStore):
     def similarity_search(self, query: str, k: int = 4, **_: Any) -> list[Document]:
-        time.sleep(3)
+        time.sleep(60)
         return []
 
     @classmethod
@@ -192,7 +192,7 @@ def test_a_source_that_hangs_holds_up_neither_the_run_nor_the_end_of_its_loop(
     started = time.monotonic()
     settings = RatContext(rounds=1, deadline_s=0.5)
     result = checked(source, is_async=is_async, settings=settings)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
     assert "longer than the deadline" in str(result["warnings"])
 
 
