@@ -140,7 +140,7 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, and once more if its reply cannot be read; return the update."""
-        node, kept = self.node, None
+        node, first_update = self.node, None
         try:
             model = await calls.model(choice)
             state = self.state = {**self.state, "input_limit": _input_limit(model, self.settings)}
@@ -153,21 +153,22 @@ class _Step:
                     return node.read(text, state, self.settings)
                 except UnreadableReply as error:
                     if error.update is not None:
-                        kept, state = error.update, {**self.state, "kept": error.update}
-                    if is_second or (kept is not None and is_cut_off(reply)):
+                        first_update = error.update
+                        state = {**self.state, "first_update": first_update}
+                    if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
-                    said = str(reply.text).strip()  # without calls of tools, which have no results
-                    problem = [AIMessage(said)] if said else []
+                    words = str(reply.text).strip()  # without calls of tools, which have no results
+                    problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
                     problem.append(HumanMessage(request.format(error)))
         except GraphBubbleUp:
             raise
         except Exception as error:
-            if kept is not None:
+            if first_update is not None:
                 is_read = isinstance(error, UnreadableReply)
                 reason = str(error) if is_read else self._reason(error, choice)
                 self.warnings.append(f"{node.name}: a part of the reply was left out: {reason}")
-                return kept
+                return first_update
             reason = self._reason(error, choice)
             self.warnings.append(reason)
             emit(self.graph, node.name, reason)

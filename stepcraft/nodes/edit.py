@@ -75,8 +75,8 @@ def _deciding(state: Any, part: int) -> list[str]:
         for id_ in check["evidence"]
     ]
     queries = state["parts"][part - 1]["queries"]
-    found = [state["evidence"][each - 1]["id"] for each in passages_of(state, queries)]
-    return list(dict.fromkeys(ids or found))
+    shown = [state["evidence"][each - 1]["id"] for each in passages_of(state, queries)]
+    return list(dict.fromkeys(ids or shown))
 
 
 def needs_another_round(state: Any, rounds: int) -> bool:

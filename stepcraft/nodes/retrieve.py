@@ -197,8 +197,11 @@ def _beside(
     """
     chosen: list[tuple[str, Document]] = []
     for part in parts:
-        found = [each for query in part["queries"] for each in passages.documents.get(query, ())]
-        ids = dict.fromkeys(str(document.id) for document in found)
+        ids = dict.fromkeys(
+            str(document.id)
+            for query in part["queries"]
+            for document in passages.documents.get(query, ())
+        )
         near = [each for source in sources for id_ in ids for each in source.beside(id_)]
         words = stems(part["text"])
 

@@ -180,15 +180,15 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     warnings: list[str] = []
     if unjudged and state["by_claim"]:
         warnings = [f"revise: the check gave no verdict on {counted(unjudged, 'statement')}"]
-    if kept := state.get("kept"):
-        changes, checks, warnings = _with_kept(kept, state, changes, checks)
+    if first_update := state.get("first_update"):
+        changes, checks, warnings = _with_first(first_update, state, changes, checks)
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
-    made, refused = tried.made, [*refused, *tried.refused]
+    applied, refused = tried.applied, [*refused, *tried.refused]
     if state["scope"] == "correct":
-        made, unasked = _corrections(made, checks)
+        applied, unasked = _corrections(applied, checks)
         refused += unasked
     update: dict[str, Any] = {
-        "changes": [*state["changes"], *made],
+        "changes": [*state["changes"], *applied],
         "checks": [*state["checks"], *checks],
         "pending": [number for number in state["pending"] if number not in group],
         "warnings": warnings,
@@ -207,21 +207,21 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     return update
 
 
-def _with_kept(
-    kept: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
+def _with_first(
+    first_update: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
 ) -> tuple[list[Change], list[Check], list[str]]:
     """Return the changes, verdicts and warnings of two replies; the second one's come first.
 
-    `kept` is the whole update of the first reply, with what the state had before.
+    `first_update` is the whole update of the first reply, with what the state had before.
     """
-    earlier = kept["changes"][len(state["changes"]) :]
+    earlier = first_update["changes"][len(state["changes"]) :]
     changes = [
         *changes,
         *(each for each in earlier if not any(_replaces(change, each) for change in changes)),
     ]
-    both = [*kept["checks"][len(state["checks"]) :], *checks]
+    both = [*first_update["checks"][len(state["checks"]) :], *checks]
     merged = {(each["part"], each["text"], each["words"]): each for each in both}
-    return changes, [*merged.values()], kept["warnings"]
+    return changes, [*merged.values()], first_update["warnings"]
 
 
 def _replaces(change: Change, earlier: Change) -> bool:
@@ -236,7 +236,7 @@ def _corrections(
     """Refuse additions, and changes of parts that were judged and in which nothing is wrong."""
     judged = {each["part"] for each in checks}
     wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
-    made: list[Change] = []
+    allowed: list[Change] = []
     problems: list[Problem] = []
     for change in changes:
         if change["kind"] != "replace":
@@ -244,8 +244,8 @@ def _corrections(
         elif change["part"] in judged - wrong:
             problems.append(Problem(change, "nothing in this part is contradicted"))
         else:
-            made.append(change)
-    return made, problems
+            allowed.append(change)
+    return allowed, problems
 
 
 def no_changes(state: Any, reason: str) -> dict[str, Any]:

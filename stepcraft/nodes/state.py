@@ -154,8 +154,8 @@ class CheckState(Answer, RunState):
 
 def passages_of(state: Mapping[str, Any], queries: Sequence[str]) -> list[int]:
     """Return the numbers of the passages that queries found, each once."""
-    found = {each["query"]: each["passages"] for each in state["findings"]}
-    return list(dict.fromkeys(number for query in queries for number in found.get(query, ())))
+    by_query = {each["query"]: each["passages"] for each in state["findings"]}
+    return list(dict.fromkeys(number for query in queries for number in by_query.get(query, ())))
 
 
 def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:

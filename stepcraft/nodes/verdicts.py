@@ -37,18 +37,18 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> tuple[list[Che
     for part in group:
         whole = state["parts"][part - 1]["text"].strip("\n")
         spans = claims(whole) if state["by_claim"] else []
-        own = [
+        by_number = [
             [each for each in lines if each.first[1] and each.first <= (part, number) <= each.last]
             for number in range(1, len(spans) + 1)
         ]
         of_part = [
             each for each in lines if not each.first[1] and each.first <= (part, 0) <= each.last
         ]
-        if len(spans) != 1 and not any(own):
+        if len(spans) != 1 and not any(by_number):
             checks += [_check(each, state, part, whole) for each in of_part]
             unjudged += 0 if of_part else len(spans)
             continue
-        for (start, stop), fitting in zip(spans, own, strict=True):
+        for (start, stop), fitting in zip(spans, by_number, strict=True):
             checks += [_check(each, state, part, whole[start:stop]) for each in fitting or of_part]
             unjudged += not (fitting or of_part)
     return checks, unjudged

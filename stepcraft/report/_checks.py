@@ -55,11 +55,11 @@ def checked_pieces(
     rest: list[Verdict] = []
     for each in checks:
         words = re.escape(clean(each.check["words"] or each.check["text"]).strip())
-        found = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
-        if len(found) != 1 or each.has_changed:
+        matches = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
+        if len(matches) != 1 or each.has_changed:
             rest.append(each)
             continue
-        cut = [found[0].span(), *(span for span in blocks if _overlap(span, found[0].span()))]
+        cut = [matches[0].span(), *(span for span in blocks if _overlap(span, matches[0].span()))]
         places.append((min(start for start, _ in cut), max(stop for _, stop in cut), each))
     edges = sorted({0, len(answer), *(edge for start, stop, _ in places for edge in (start, stop))})
     pieces: list[CheckedPiece] = []

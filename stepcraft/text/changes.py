@@ -93,7 +93,7 @@ class Edited(NamedTuple):
     """The parts, an inserted one behind the part that it follows; a part can be empty."""
     origins: list[int]
     """The number, from 1, of the original part that each part comes from; 0 for an inserted one."""
-    made: list[Change]
+    applied: list[Change]
     """The changes that were made, each with the part that it changed."""
     refused: list[Problem]
     """The changes that were not made."""
@@ -200,8 +200,8 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
             refused.extend(Problem(edit.change, reason) for edit in some)
 
     add(edits)
-    made = [Change({**edit.change, "part": edit.part}) for edit in sound]
-    return Edited(*_applied(parts, sound, between), made, refused)
+    applied = [Change({**edit.change, "part": edit.part}) for edit in sound]
+    return Edited(*_applied(parts, sound, between), applied, refused)
 
 
 def _edits(
@@ -278,8 +278,8 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
         return edit if exists or (kind == "insert" and number == 0) else _NO_PART
     matches = {number: _matches(change, parts[number - 1])} if exists else {}
     if not any(matches.values()):
-        found = {other: _matches(change, part) for other, part in enumerate(parts, 1)}
-        matches = {other: places for other, places in found.items() if places}
+        elsewhere = {other: _matches(change, part) for other, part in enumerate(parts, 1)}
+        matches = {other: places for other, places in elsewhere.items() if places}
         if len(matches) != 1:
             return "its words are not there: copy them exactly" if exists else _NO_PART
     [(number, places)] = matches.items()

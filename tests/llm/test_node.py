@@ -173,7 +173,7 @@ PART = "these words stand in no part"
 
 def noting(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
     """Read a reply such as "a, ?": what is a letter is kept, and the rest is handed back."""
-    words = [*state.get("kept", {"evidence": []})["evidence"], *reply.split(", ")]
+    words = [*state.get("first_update", {"evidence": []})["evidence"], *reply.split(", ")]
     kept = {"answer": " ".join(words).replace(" ?", ""), "evidence": words}
     if "?" in reply:
         raise UnreadableReply(

@@ -148,7 +148,7 @@ FITS = block(1, "A.", "B.\n- c")
 def test_a_block_is_read_whatever_is_around_it(reply: str) -> None:
     edited, _ = changed(["A.\n\n", "D."], reply)
     assert edited.parts == ["B.\n- c\n\n", "D."]
-    assert [change["part"] for change in edited.made] == [1]
+    assert [change["part"] for change in edited.applied] == [1]
 
 
 @pytest.mark.parametrize("kind", ["PART", "AFTER"])
@@ -283,14 +283,14 @@ def test_everything_outside_of_the_changes_stays(
     edited, _ = changed(parts, "Remark.\n" + "\n\n".join(replies) + "\n---\n")
     before, after = "".join(parts), "".join(edited.parts)
     for number, (old, new) in enumerate(zip(parts, edited.parts, strict=True), 1):
-        plain = expected(old, [change for change in edited.made if change["part"] == number])
+        plain = expected(old, [change for change in edited.applied if change["part"] == number])
         assert plain in {None, new}
     assert ragged(after) <= ragged(before)
     assert unordered(after) <= unordered(before)
     is_open = sum(not each.closed for each in code_blocks(before))
     assert sum(not each.closed for each in code_blocks(after)) <= is_open
     shuffled = order.sample(replies, len(replies))
-    if sum(change["kind"] == "append" for change in edited.made) < 2:
+    if sum(change["kind"] == "append" for change in edited.applied) < 2:
         assert changed(parts, "\n".join(shuffled))[0].parts == edited.parts
     assert changed(parts, "\n".join(replies)[: order.randrange(200)])[0].parts
 
@@ -302,7 +302,7 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
     number = place % len(parts) + 1
     old = max(parts[number - 1].split("\n"), key=len).strip()
     edited, _ = changed(parts, block(number, old, f"n{new}n".replace("\n", "")))
-    if edited.made and old:
+    if edited.applied and old:
         expected = parts[number - 1].replace(old, f"n{new}n".replace("\n", ""))
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
 
@@ -312,7 +312,7 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
 def test_no_reply_raises(reply: str) -> None:
     parts = ["A.\n\n", "```\nx\n```\n"]
     edited, _ = changed(parts, reply)
-    assert edited.made or edited.parts == parts
+    assert edited.applied or edited.parts == parts
 
 
 @pytest.mark.parametrize("character", ["<", "=", ">", "`", "|", "a", "-", " ", "\n", "$", "["])

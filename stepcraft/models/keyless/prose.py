@@ -95,9 +95,9 @@ def check(material: Material) -> str:
     if label == "AFTER":
         added = missing_steps(material, texts)
     elif "added to the end" in material.form:
-        known = "\n".join(texts)
-        added = _missing(material, known)
-        if any(f" {statement}" in known for statement in material.statements):
+        prose = "\n".join(texts)
+        added = _missing(material, prose)
+        if any(f" {statement}" in prose for statement in material.statements):
             added = []  # a statement that begins no paragraph was added by an earlier check
     blocks = [
         f"<<<<<<< {label} {parts[nearest(text, texts)].id}\n=======\n{text}\n>>>>>>> END"
