@@ -1,6 +1,7 @@
 """Procedures for an agent's task, and a check of its answer, as middleware."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -65,6 +66,17 @@ def test_the_model_sees_the_procedures_that_fit_below_its_prompt(memory: LocalMe
     agent.invoke({"messages": [("human", "zzz qqq xyzzy")]}, THREAD)
     assert model.calls[-1].messages[0].text == "Be kind."
     assert set(result) == {"messages"}
+
+
+def test_a_procedure_is_shown_from_the_least_score_on(memory: LocalMemory) -> None:
+    question = TASK["messages"][0][1]
+    best = max(hit.score for hit in memory.search(question, 10, alpha=1))
+    for least, is_shown in [(best, True), (math.nextafter(best, 2), False)]:
+        model = ToolModel(["Done."])
+        middleware = [ProceduralMemoryMiddleware(memory, least_score=least)]
+        create_agent(model, [search], middleware=middleware).invoke(TASK)
+        first = model.calls[0].messages[0]
+        assert (first.type == "system" and question in first.text) == is_shown
 
 
 def test_without_a_memory_the_agent_works_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
