@@ -60,6 +60,13 @@ def test_the_critic_adds_and_removes_steps() -> None:
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise.", "Heat the oven."]
 
 
+def test_the_critic_puts_a_step_before_the_first() -> None:
+    change = block(0, new="Weigh the flour.", kind="AFTER")
+    result, model = run(LOOK_UP, DRAFT, change, rounds=1)
+    assert result["steps"][:2] == ["Weigh the flour.", "Mix the rye flour with water."]
+    assert (model.nodes, result["warnings"]) == (["to_query", "draft", "critic"], [])
+
+
 def test_steps_have_no_ids_of_passages() -> None:
     draft = "1. Mix [p1] it, and press [1].\n2. Write `x[p1]` [p2][p3].\n3. [p1]\n"
     changes = f"{block(1, 'Mix it', 'Knead it [p2]')}\n{block(2, new='Bake [p4].', kind='AFTER')}"
