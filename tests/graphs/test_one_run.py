@@ -154,7 +154,7 @@ def test_a_parents_keys_are_the_input_and_only_outputs_come_back() -> None:
     assert (second["answer"], model.nodes[-2:]) == (BUILT, ["draft", "revise"])
 
 
-@pytest.mark.parametrize("name", ["rat", "rpg", "aag", "chat", "rag", "rpg_paper"])
+@pytest.mark.parametrize("name", ["rat", "rpg", "aag", "chat", "rag"])
 def test_the_schema_of_an_input_shows_its_keys_as_optional_texts(name: str) -> None:
     schema = get_graph(name).get_input_jsonschema()
     assert schema["properties"]["question"]["type"] == "string"
