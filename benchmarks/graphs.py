@@ -102,7 +102,7 @@ def bare(
     retriever: BaseRetriever,
     steps: list[Step],
 ) -> Any:
-    """Return the topology of a graph on LangGraph alone.
+    """Return a graph with the same nodes and edges, built with nothing but LangGraph.
 
     A node sends the same messages, makes the same searches, and writes what the graph's own node
     writes of the method's keys, all of them known beforehand.
