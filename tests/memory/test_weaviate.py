@@ -2,6 +2,7 @@
 
 import gc
 import re
+import time
 
 import pytest
 
@@ -65,6 +66,9 @@ def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, w
     def shut_at(count: int) -> None:
         if count == 4000:
             shards.update_shards("READONLY")
+            # The server answers before it has shut the shard, and half-writes a batch meanwhile.
+            while any(shard.status != "READONLY" for shard in shards.get_shards()):
+                time.sleep(0.05)
 
     with open_memory(url, embeddings="none") as memory:
         try:
