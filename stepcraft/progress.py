@@ -1,7 +1,8 @@
 """What a run says while it works, on `stream_mode="custom"`.
 
 Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a sentence for
-a person, and at the end {"type": "answer", "graph", "answer"}.
+a person; {"type": "draft", "graph", "draft"}, the answer before it is checked; and at the end
+{"type": "answer", "graph", "answer"}, which takes its place.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,11 @@ from langgraph.config import get_stream_writer
 def emit(graph: str, node: str, text: str) -> None:
     """Stream a sentence on what a node is about to do or has done."""
     _write({"type": "progress", "graph": graph, "node": node, "text": text[:500]})
+
+
+def emit_draft(graph: str, draft: str) -> None:
+    """Stream a draft that is about to be checked."""
+    _write({"type": "draft", "graph": graph, "draft": draft})
 
 
 def emit_answer(graph: str, answer: str) -> None:

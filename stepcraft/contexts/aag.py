@@ -1,23 +1,30 @@
 """The settings of AAG, with the instructions of its nodes."""
 
-from stepcraft.contexts.base import CheckSettings, in_nodes, instructions
+from stepcraft.contexts.base import NEEDS, Length, LookSettings, in_nodes, instructions
 
-LOOK_UP_INSTRUCTIONS = """\
+LOOK_UP_INSTRUCTIONS = f"""\
 Somebody has to write the steps that reach a goal with the resources at hand, and sees only what
-searches of a collection of procedures for other goals find. List what has to be looked up so that
-every step can be written with exact names, calls, options and values: short search queries, each
-about one thing that is done and naming it in full, in the order in which the steps need them."""
+searches of a collection of procedures for other goals, and of documents where there are any, find.
+{NEEDS}
+List what has to be looked up for that: short search queries, each about one thing that is done and
+naming it in full, in the words that such procedures use."""
 
 DRAFT_INSTRUCTIONS = """\
-Write the steps that reach the goal with the resources at hand, for somebody who follows them to the
-letter without looking anything up: in the order in which they are done, each one action in one to
-three sentences beside its code, with the commands, values and imports that it needs. Use every
-resource that the goal needs. Take the plainest way: no handling of errors, no options, variants or
-advice that the goal does not ask for, and one step at the end that shows that it is reached.
-The evidence holds procedures for other goals. Where they do the same thing, take their exact names,
-calls, options and modules; they are no model of how complete steps are. Where they are silent,
-write what you know of how such a thing is done. Write "(to be looked up)" behind a name that
-neither gives. Do not speak of evidence or other procedures."""
+Write the steps that reach the goal with the resources at hand, as the most experienced colleague
+would for somebody who carries them out without looking anything up. The passages are procedures and
+documents that were found; some are for something else, and what holds for one product, version or
+case holds for that alone.
+As few steps as do the job, in the order of execution, each with its exact commands, code, names,
+values or place to click. Rely on the passages for these and use all that bears on the goal: who may
+do it and who grants that, exceptions, what to leave alone; they are no model of how complete steps
+are. Care is in proportion to the risk: where a step changes or destroys something that others
+depend on, say what to check or save before, how to tell that it worked and how to go back, and take
+the safest order; where something can simply be run again, such as code or a setting on one's own
+machine, give it complete and runnable with its imports and one check at the end, and nothing more.
+Prefer one complete program to fragments.
+Where the passages are silent, write what you know of how such a thing is done. A name that is
+probably right is given with "(unconfirmed)" behind it; one that nobody can guess is described, with
+where to find it. Do not speak of passages or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\
 You are the last to check the steps before somebody follows them to the letter. Each part is a step,
@@ -26,7 +33,7 @@ here for the same action; do not imitate their brevity.
 Is the goal reached at the end? Is every resource used where it is needed? Would somebody who
 follows the steps fail, be misled or get stuck? Change the steps if
 - the evidence contradicts one, or shows that a name, call, option or value is wrong;
-- one leaves open or guesses a name, call, option or value that the evidence has;
+- one leaves open, guesses or calls unconfirmed what the evidence has;
 - the goal needs a step, a check, an import or a value that is missing;
 - code plainly cannot run with what the steps before it made, or another change makes a step wrong.
 Wording, taste and optional extras are no reason for a change. A step that neither the evidence nor
@@ -34,13 +41,13 @@ your own knowledge contradicts stays as it is. The steps do not mention evidence
 procedures."""
 
 
-class AagContext(CheckSettings):
+class AagContext(LookSettings):
     """The settings of one run of AAG (analogy-augmented generation)."""
 
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
     """Weight of the vectors in a search of the memory: 1 is vectors alone, 0 is words alone."""
-    max_queries: int = in_nodes(8, "to_query", ge=1, le=20)
-    """Limit on what is looked up before the steps are drafted."""
+    length: Length = in_nodes("full", "draft")
+    """The length of the steps."""
     names: bool = in_nodes(True, "check_names")
     """Look up the names in the code of the steps, without a model."""
     review: bool = in_nodes(False, "review")

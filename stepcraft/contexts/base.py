@@ -61,7 +61,7 @@ class SearchSettings(Settings):
     """The procedural memory, by the name under which the deployment registered it."""
     sources: list[Name] | None = in_nodes(None, "retrieve", max_length=100)
     """The sources of evidence, by their registered names; by default all of the graph's."""
-    k: int = in_nodes(3, "retrieve", ge=1, le=50)
+    k: int = in_nodes(4, "retrieve", ge=1, le=50)
     """Passages that a search returns; a search for one statement of a draft returns one."""
 
 
@@ -81,11 +81,53 @@ Each part of a text is looked up in a web search. Write one search query for eac
 best show whether it is right: a few words that name persons, places, works and products in full,
 with what is claimed of them as what is sought."""
 
-PLAN_INSTRUCTIONS = """\
+NEEDS = """\
+The answer has to let the person act without asking anybody: every name, command, value and place,
+and the order; who may do it, which permission it takes and who grants that; what to check or save
+before, and how to tell that each step worked; limits, exceptions, defaults, and what to leave
+alone; how to undo it, and whom to tell. Code needs complete imports, defaults and types."""
+"""What the planner of each look is told of the reader's needs."""
+
+PLAN_INSTRUCTIONS = f"""\
 A question is to be answered from a collection of documents by somebody who sees only what searches
-find. List what has to be looked up so that every part of the question can be answered in full, with
-exact names, options and values: short search queries, each about one thing and naming it in full,
-in the order in which the answer needs them."""
+find. {NEEDS}
+List what has to be looked up for that: short search queries, each about one thing and naming it in
+full, in the words that such documents use. If the question asks for one fact, list only the queries
+that find this fact."""
+
+LOOK_AGAIN_INSTRUCTIONS = f"""\
+A question is to be answered from a collection of documents, and the passages are what the first
+searches found. {NEEDS}
+Go through the question part by part as the person who will write the answer. What of this do you
+still miss? Which passage is cut off before its point, or points to another page, role, tool or file
+that matters and has not been looked up? List searches for exactly these things: short queries, in
+the words that such documents use. List none that only repeats an earlier search, and none for what
+the passages already answer."""
+
+WRITE_INSTRUCTIONS = """\
+Answer the question for the person who asked, as the most experienced colleague would who has the
+documents at hand. The passages are what was found; some are about something else, and what a
+passage says of one product, version or case holds for that alone.
+Begin with the answer itself. Cover every part of the question, under headings in the order in which
+the person needs them. Where something is done, write numbered steps in the order of execution, each
+with its exact command, call or place to click, and the check that shows that it worked. Rely on the
+passages for every name, number, command, option, permission and order, and use all that bears on
+the question: who may do it and who grants that, which exceptions hold, what happens if it is left
+out. Care is in proportion to the risk: where a step changes or destroys something that others
+depend on, say what to check or save before, how to tell that it worked, how to undo it and whom to
+tell; where something can simply be run again, give it complete, and nothing more.
+Where the passages are silent, say what is certain from general knowledge, or say in its place in a
+few words that the documents do not say it. A name that is probably right is given with
+"(unconfirmed)" behind it; one that nobody can guess is described, with where to find it. Where
+passages contradict each other, name both. Do not speak of passages, evidence or searches."""
+
+LENGTHS = {
+    "brief": "Be brief: what the person needs to act, in as few words as that allows.",
+    "full": "Leave nothing out that the person needs, and write no repetition and no padding.",
+}
+"""What the writer is told of the length of the answer."""
+
+Length = Literal["brief", "full"]
 
 
 class CheckSettings(SearchSettings):
@@ -93,6 +135,17 @@ class CheckSettings(SearchSettings):
 
     rounds: int = in_nodes(1, "revise", "critic", ge=1, le=5)
     """Rounds of checks at most; a further round checks the parts that the last one changed."""
+
+
+class LookSettings(CheckSettings):
+    """The settings of graphs that look up what they planned before they write."""
+
+    looks: int = in_nodes(2, "look_again", ge=1, le=5)
+    """Rounds of searches before the draft: those that were planned, then those for what was still
+    missing."""
+    max_queries: int = in_nodes(12, "plan", "to_query", "look_again", ge=1, le=20)
+    """Limit on the queries of each of these rounds."""
+    look_again_instructions: str = instructions("look_again", LOOK_AGAIN_INSTRUCTIONS)
 
 
 class PartQuerySettings(CheckSettings):

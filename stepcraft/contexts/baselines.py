@@ -1,6 +1,13 @@
 """The settings of the baselines, with the instructions of their nodes."""
 
-from stepcraft.contexts.base import SearchSettings, Settings, in_nodes, instructions
+from stepcraft.contexts.base import (
+    LENGTHS,
+    WRITE_INSTRUCTIONS,
+    SearchSettings,
+    Settings,
+    in_nodes,
+    instructions,
+)
 
 DIRECT = (
     "Answer the question from what you know. Be exact: give the names, numbers, calls and settings "
@@ -15,12 +22,11 @@ settings; where it is silent, say what you know. Answer every part of the questi
 the evidence."""
 
 AGENT = """\
-Answer the question. Search before you answer, and search again where what you found is not enough:
-for each thing that the question needs, one short and specific query that names it in full. Where a
-search finds nothing of use, try other words once. When you know enough, or no more searches are
-made, answer every part of the question with exact names, numbers, calls and settings; where the
-evidence is silent, say what you know. The answer goes to a reader who sees it alone: do not mention
-searches or evidence."""
+Answer the question from what you find with the search tool. Search before you answer, and search
+again as often as what you found is not enough: for each thing that the answer needs, one short and
+specific query that names it in full. You can make several searches at once, up to {most} in all, in
+as many rounds as you like. Where a search finds nothing of use, try other words. When you know
+enough, answer."""
 
 
 class DirectContext(Settings):
@@ -40,7 +46,12 @@ class RagContext(SearchSettings):
 class ReactContext(SearchSettings):
     """The settings of one run of the agent."""
 
-    max_searches: int = in_nodes(5, "agent", ge=1, le=50)
-    """Limit on the searches of a run."""
+    k: int = in_nodes(5, "agent", ge=1, le=50)
+    """Passages that a search returns."""
+    max_searches: int = in_nodes(30, "agent", ge=1, le=200)
+    """Limit on the searches of a run, which the agent is told. Behind the round of searches that
+    reaches it, the answer is written from what was found."""
     agent_instructions: str = instructions("agent", AGENT)
-    answer_instructions: str = instructions("answer", FROM_EVIDENCE)
+    """{most} stands for `max_searches`."""
+    answer_instructions: str = instructions("answer", f"{WRITE_INSTRUCTIONS}\n{LENGTHS['full']}")
+    """How the answer is written, also by the agent itself."""

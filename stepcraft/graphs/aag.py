@@ -1,7 +1,8 @@
 """AAG, analogy-augmented generation: a procedure for a goal from those in memory (AAG §3).
 
-What has to be looked up is listed first; the steps are drafted from the procedures that are found
-for the goal and for each query, then checked against what is found for each step. The paper's
+What has to be looked up is listed first, and once more when the first searches have been read; the
+steps are drafted from the procedures that are found, then checked against what is found for each
+step. The paper's
 algorithm is `stepcraft_papers.graphs.aag`.
 """
 
@@ -21,19 +22,20 @@ from stepcraft.nodes.begin import Begin, checked_text, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
 from stepcraft.nodes.draft import draft_steps
 from stepcraft.nodes.edit import edit_steps, needs_another_round
+from stepcraft.nodes.look_again import after_retrieve, look_again
 from stepcraft.nodes.plan import look_up
 from stepcraft.nodes.remember import remember
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.review import Review, check_can_pause, review
 from stepcraft.nodes.revise import after_check, critic
 from stepcraft.nodes.split import split_into_steps
-from stepcraft.nodes.state import Answer, CheckState, Messages, Revision
+from stepcraft.nodes.state import Answer, LookState, Messages, Revision
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
 
 __all__ = ["AagContext", "AagInput", "AagOutput", "aag_builder", "build_aag", "graph"]
 
-MODEL_NODES = (look_up, draft_steps, critic)
+MODEL_NODES = (look_up, look_again, draft_steps, critic)
 
 
 @described
@@ -68,7 +70,7 @@ class AagOutput(Answer):
     """The id of the procedure that the steps were remembered as, "" if they were not."""
 
 
-class State(CheckState, AagInput):
+class State(LookState, AagInput):
     """The state of AAG."""
 
     steps: list[str]
@@ -107,10 +109,6 @@ def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
     return published(resources.graph, state, {"answer": state["answer"]})
 
 
-def after_retrieve(state: State) -> str:
-    return "draft to check" if state["parts"] else "no draft yet"
-
-
 def after_edit(state: State, resources: Resources[AagContext]) -> str:
     settings = resources.settings(state)
     return "changed" if needs_another_round(state, settings.rounds) else "checked"
@@ -136,6 +134,7 @@ def aag_builder(
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
     builder.add_node("to_query", look_up.bound(resources))
     builder.add_node("retrieve", Retrieve(resources))
+    builder.add_node("look_again", look_again.bound(resources))
     builder.add_node("draft", draft_steps.bound(resources))
     builder.add_node("split", split_into_steps)
     builder.add_node("critic", critic.bound(resources))
@@ -151,8 +150,9 @@ def aag_builder(
     builder.add_conditional_edges(
         "retrieve",
         after_retrieve,
-        {"no draft yet": "draft", "draft to check": "critic"},
+        {"look again": "look_again", "write": "draft", "draft to check": "critic"},
     )
+    builder.add_edge("look_again", "retrieve")
     builder.add_edge("draft", "split")
     builder.add_edge("split", "retrieve")
     builder.add_conditional_edges(

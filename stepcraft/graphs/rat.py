@@ -23,7 +23,7 @@ from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_thoughts
 from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Question, Revision
-from stepcraft.nodes.to_query import QUERIES, after_split, to_query
+from stepcraft.nodes.to_query import to_query
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
 
@@ -88,11 +88,8 @@ def after_retrieve(state: State) -> str:
 
 
 def after_edit(state: State, resources: Resources[RatContext]) -> str:
-    return (
-        after_split(state)
-        if needs_another_round(state, resources.settings(state).rounds)
-        else "checked"
-    )
+    settings = resources.settings(state)
+    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def rat_builder(
@@ -115,7 +112,7 @@ def rat_builder(
         "begin", after_begin, {"question alone": "retrieve", "with a draft": "split"}
     )
     builder.add_edge("draft", "split")
-    builder.add_conditional_edges("split", after_split, QUERIES)
+    builder.add_edge("split", "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges(
         "retrieve",
@@ -126,7 +123,7 @@ def rat_builder(
         "revise", after_check, {"parts are left": "revise", "all parts": "edit"}
     )
     builder.add_conditional_edges(
-        "edit", resources.bind(after_edit), {**QUERIES, "checked": "finish"}
+        "edit", resources.bind(after_edit), {"changed": "to_query", "checked": "finish"}
     )
     builder.add_edge("finish", END)
     return builder

@@ -1,7 +1,7 @@
-"""RPG, retrieve-plan-generate: plan what to look up, write from it, check every part (RPG §3).
+"""RPG, retrieve-plan-generate: plan what to look up, look again, write, check every part (RPG §3).
 
-Questions of several hops need no loop: the draft says in words what is missing, and the check
-searches by these words. The paper's loop is `stepcraft_papers.graphs.rpg`.
+The second look sees what the first one found, so that questions of several hops need no loop. The
+paper's loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,13 @@ from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, com
 from stepcraft.nodes.begin import Begin, empty_check
 from stepcraft.nodes.edit import edit_text, needs_another_round
 from stepcraft.nodes.generate import generate
+from stepcraft.nodes.look_again import after_retrieve, look_again
 from stepcraft.nodes.plan import plan
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_blocks
-from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Question, Revision
-from stepcraft.nodes.to_query import QUERIES, after_split, to_query
+from stepcraft.nodes.state import Answer, Check, LookState, Messages, Question, Revision
+from stepcraft.nodes.to_query import to_query
 from stepcraft.nodes.trace import TracedSentence, trace
 from stepcraft.retrieval.target import Searched
 from stepcraft.schema import described
@@ -31,7 +32,7 @@ from stepcraft.secrets import excerpt
 
 __all__ = ["RpgContext", "RpgInput", "RpgOutput", "build_rpg", "graph", "rpg_builder"]
 
-MODEL_NODES = (plan, generate, to_query, revise)
+MODEL_NODES = (plan, look_again, generate, to_query, revise)
 KINDS = ("auto", "long", "short")
 
 
@@ -64,7 +65,7 @@ class RpgOutput(Answer):
     """What the checks changed, by part and round."""
 
 
-class State(CheckState, RpgInput):
+class State(LookState, RpgInput):
     """The state of RPG."""
 
     form: str
@@ -83,16 +84,9 @@ def _initial(
     return {**empty_check(settings, searched), "form": kind, "sentences": []}
 
 
-def after_retrieve(state: State) -> str:
-    return "draft to check" if state["parts"] else "no draft yet"
-
-
 def after_edit(state: State, resources: Resources[RpgContext]) -> str:
-    return (
-        after_split(state)
-        if needs_another_round(state, resources.settings(state).rounds)
-        else "checked"
-    )
+    settings = resources.settings(state)
+    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def rpg_builder(
@@ -104,6 +98,7 @@ def rpg_builder(
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
     builder.add_node("plan", plan.bound(resources))
     builder.add_node("retrieve", Retrieve(resources))
+    builder.add_node("look_again", look_again.bound(resources))
     builder.add_node("generate", generate.bound(resources))
     builder.add_node("split", split_into_blocks)
     builder.add_node("to_query", to_query.bound(resources))
@@ -117,16 +112,17 @@ def rpg_builder(
     builder.add_conditional_edges(
         "retrieve",
         after_retrieve,
-        {"no draft yet": "generate", "draft to check": "revise"},
+        {"look again": "look_again", "write": "generate", "draft to check": "revise"},
     )
+    builder.add_edge("look_again", "retrieve")
     builder.add_edge("generate", "split")
-    builder.add_conditional_edges("split", after_split, QUERIES)
+    builder.add_edge("split", "to_query")
     builder.add_edge("to_query", "retrieve")
     builder.add_conditional_edges(
         "revise", after_check, {"parts are left": "revise", "all parts": "edit"}
     )
     builder.add_conditional_edges(
-        "edit", resources.bind(after_edit), {**QUERIES, "checked": "trace"}
+        "edit", resources.bind(after_edit), {"changed": "to_query", "checked": "trace"}
     )
     builder.add_edge("trace", END)
     return builder

@@ -25,7 +25,7 @@ from stepcraft.llm.reply import Refused, is_cut_off, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import ChatModel, model_name
-from stepcraft.progress import emit, emit_answer
+from stepcraft.progress import counted, emit, emit_answer, emit_draft
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import restored
 
@@ -73,7 +73,7 @@ class ModelNode:
     keep_back: Callable[[Any], int] = lambda _settings: 0
     """Says how many calls later nodes need for the answer."""
     started: str = ""
-    """What the step is about to do, for progress."""
+    """What the step is about to do, for progress; {passages} is what has been found."""
     finished: Callable[[State, Update], str] = lambda _state, _update: ""
     """Says what the step did, for progress."""
     is_last: bool = False
@@ -114,6 +114,8 @@ class BoundNode(Node):
             update = await step.update(self.resources.choice(node.name, settings), calls)
         if step.replies and (text := node.finished(state, update)):
             emit(graph, node.name, text)
+        if "first_draft" in update:
+            emit_draft(graph, update["first_draft"])
         if node.is_last:
             update = published(graph, state, update)
         warnings = [*update.get("warnings", []), *step.warnings]
@@ -188,7 +190,8 @@ class _Step:
                 raise _LimitReached(reason)
             if not self.calls:
                 started = self.node.started or f"{self.node.name} asks its model."
-                emit(self.graph, self.node.name, started)
+                found = counted(len(self.state.get("evidence") or ()), "passage")
+                emit(self.graph, self.node.name, started.replace("{passages}", found))
             self.calls += 1
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:

@@ -1,16 +1,17 @@
-"""An agent that searches as often as it needs: LangChain's `create_agent` with its own limits."""
+"""An agent that searches as often as it likes: LangChain's `create_agent` with a search tool."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, ToolCallLimitMiddleware
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
+from typing_extensions import override
 
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.llm.calls import Call, Calls, Node
@@ -21,6 +22,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import passages_of
+from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
 
@@ -30,7 +32,8 @@ NAME = "agent"
 class Agent(Node):
     """Runs the agent.
 
-    What it did not answer, a call without tools answers: a notice of a limit is no answer.
+    It ends before a call of its model that a limit forbids. What it did not answer, a call without
+    tools answers.
 
     Args:
         resources: What the graph is built with.
@@ -47,27 +50,22 @@ class Agent(Node):
         limits = limits_of(state, settings)
         counter = _Counter(limits)
         searches = _Searches(self.retrieve, {**state, "limits": limits})
-        most = settings.max_searches + 2
-        if settings.max_calls is not None:  # one call is reserved for an answer without tools
-            most = min(most, settings.max_calls - limits.calls - 1)
+        # One call is reserved for an answer without tools.
+        most_calls = settings.max_calls and settings.max_calls - limits.calls - 1
+        searching = settings.agent_instructions.replace("{most}", str(settings.max_searches))
         answer = ""
         try:
-            if most > 0:
-                model: Any = await calls.model(self.resources.choice(NAME, settings))
-                middleware: list[Any] = [
-                    ToolCallLimitMiddleware(run_limit=settings.max_searches),
-                    ModelCallLimitMiddleware(run_limit=most),
-                ]
-                agent = create_agent(
-                    model,
-                    [searches.tool()],
-                    system_prompt=settings.agent_instructions,
-                    middleware=middleware,
-                    name=NAME,
-                ).with_config(callbacks=[counter])
-                question = {"messages": [HumanMessage(state["task"])]}
-                result = await calls.result(Call(agent, question, {}), limits.seconds_left())
-                answer = _answer(result["messages"], counter.calls)
+            model: Any = await calls.model(self.resources.choice(NAME, settings))
+            agent = create_agent(
+                model,
+                [searches.tool()],
+                system_prompt=f"{searching}\n\n{settings.answer_instructions}",
+                middleware=[_Limits(searches, settings.max_searches, counter, most_calls)],
+                name=NAME,
+            ).with_config(callbacks=[counter], recursion_limit=10 * settings.max_searches + 20)
+            question = {"messages": [HumanMessage(state["task"])]}
+            result = await calls.result(Call(agent, question, {}), limits.seconds_left())
+            answer = _answer(result["messages"])
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -82,11 +80,10 @@ class Agent(Node):
         }
 
 
-def _answer(messages: Sequence[Any], calls: int) -> str:
-    """Return the text of the last reply, "" where it calls tools or is the notice of a limit."""
+def _answer(messages: Sequence[Any]) -> str:
+    """Return the text of the last reply, "" where it calls tools."""
     replies = [message for message in messages if isinstance(message, AIMessage)]
-    is_answered = replies and len(replies) <= calls and not replies[-1].tool_calls
-    return reply_text(replies[-1]) if is_answered else ""
+    return reply_text(replies[-1]) if replies and not replies[-1].tool_calls else ""
 
 
 class _Counter(BaseCallbackHandler):
@@ -110,6 +107,24 @@ class _Counter(BaseCallbackHandler):
                 self.replies.append(generation.message)
 
 
+class _Limits(AgentMiddleware[Any, Any, Any]):
+    """Ends the agent where it has made its searches or its calls, none of which it is refused."""
+
+    def __init__(
+        self, searches: "_Searches", most: int, counter: _Counter, most_calls: int | None
+    ) -> None:
+        super().__init__()
+        self.searches, self.most = searches, most
+        self.counter, self.most_calls = counter, most_calls
+
+    @hook_config(can_jump_to=["end"])
+    @override
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        is_last_call = self.most_calls is not None and self.counter.calls >= self.most_calls
+        is_over = is_last_call or self.searches.made >= self.most
+        return {"jump_to": "end"} if is_over else None
+
+
 class _Searches:
     """What the searches of one run of the agent find."""
 
@@ -117,6 +132,8 @@ class _Searches:
         self.retrieve = retrieve
         self.state = {**state, "parts": [], "queries": [], "findings": [], "evidence": []}
         self.warnings: list[str] = []
+        self.made = 0
+        self._shown: set[int] = set()
 
     def tool(self) -> BaseTool:
         """Return the search as a tool."""
@@ -136,8 +153,20 @@ class _Searches:
         )
 
     def _found(self, query: str, update: dict[str, Any]) -> str:
-        """Add what a search found to the evidence, and return it for the model."""
+        """Add what a search found to the evidence, and return it for the model.
+
+        Passages that another search has shown are named by their ids.
+        """
+        self.made += 1
         self.warnings += update.get("warnings", [])
         self.state |= {key: update[key] for key in ("evidence", "findings") if key in update}
-        evidence, shown = self.state["evidence"], passages_of(self.state, [query])
-        return written([each for each in passages(evidence, shown) if each]) or "Nothing was found."
+        evidence, found = self.state["evidence"], passages_of(self.state, [query])
+        new = [number for number in found if number not in self._shown]
+        again = [f"p{number}" for number in found if number in self._shown]
+        self._shown.update(new)
+        lines = [
+            f"Found for {quoted(query)}:" if found else f"Nothing was found for {quoted(query)}.",
+            written([each for each in passages(evidence, new) if each]),
+            f"Also {', '.join(again)}, shown above." if again else "",
+        ]
+        return "\n\n".join(filter(None, lines))

@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
 from stepcraft.concurrency import within
-from stepcraft.contexts.base import CheckSettings, PartQuerySettings
+from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings
 from stepcraft.errors import BadInput
 from stepcraft.llm.limits import TOO_LATE, RunLimits
 from stepcraft.llm.reply import reply_text
@@ -118,7 +118,8 @@ class Begin:
 
 
 def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:
-    """Return the keys of `CheckState` as a run begins with them."""
+    """Return the keys of `CheckState`, or `LookState`, as a run begins with them."""
+    looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
     query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
     for_web = query == "auto" and any(each.is_web for each in searched)
     return {
@@ -130,10 +131,12 @@ def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[s
         "changes": [],
         "checks": [],
         "revisions": [],
+        "seen": 0,
         "rounds": 0,
         "model_queries": query == "model" or for_web,
         "scope": "complete",
         "by_claim": False,
+        **looks,
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.contexts.base import Settings
+from stepcraft.contexts.base import LENGTHS, Settings
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
@@ -32,7 +32,8 @@ def shown_passages(state: Any) -> list[int]:
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and what a first search found."""
     sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
-    return prompt(settings.draft_instructions, "The answer and nothing else.", "draft", sections)
+    instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
+    return prompt(instructions, "The answer and nothing else.", "draft", sections)
 
 
 def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
@@ -45,7 +46,8 @@ def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the goal, the resources and the procedures that were found."""
     shown = passages(state["evidence"], shown_passages(state))
     sections = [*asked(state["task"], state["task_resources"]), *shown]
-    return prompt(settings.draft_instructions, STEPS_FORMAT, "steps", sections)
+    instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
+    return prompt(instructions, STEPS_FORMAT, "steps", sections)
 
 
 def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
@@ -80,7 +82,7 @@ draft = ModelNode(
     ask_for_text,
     read_text,
     no_draft,
-    started="Drafting the answer.",
+    started="Drafting the answer from {passages}.",
     finished=lambda _state, update: (
         f"Wrote a draft of {len(update['first_draft'].split()):,} words."
     ),
@@ -90,6 +92,6 @@ draft_steps = ModelNode(
     ask_for_steps,
     read_steps_of,
     no_draft,
-    started="Drafting the steps.",
+    started="Drafting the steps from {passages}.",
     finished=lambda _state, update: f"Wrote {counted(len(update['steps']), 'step')}.",
 )

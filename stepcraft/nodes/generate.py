@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from stepcraft.contexts.base import LENGTHS
 from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
@@ -17,18 +18,22 @@ _FORMAT = "The answer and nothing else."
 def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
     """Show the question and the evidence; the kind of the answer decides on the instructions."""
     short = state["form"] == "short"
-    instructions = settings.short_instructions if short else settings.long_instructions
+    instructions = (
+        settings.short_instructions
+        if short
+        else f"{settings.long_instructions}\n{LENGTHS[settings.length]}"
+    )
     sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     return prompt(f"{instructions}\n{MARKS}", _FORMAT, "short" if short else "answer", sections)
 
 
-def read_answer(reply: str, _state: Any, _settings: RpgContext) -> dict[str, Any]:
+def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
     """Return the draft, which is the answer so far, with its marks as the prompt asks for them.
 
     The check adds marks in that form, and [2] is a mark only where there are no others.
     """
     text = with_prompt_marks(answer_text(reply))
-    return {"first_draft": text, "answer": text}
+    return {"first_draft": text, "answer": text, "seen": len(state["evidence"])}
 
 
 generate = ModelNode(
@@ -36,6 +41,6 @@ generate = ModelNode(
     ask_for_answer,
     read_answer,
     no_draft,
-    started="Writing the answer from the evidence.",
+    started="Writing the answer from {passages}.",
     finished=lambda _state, update: f"Wrote {len(update['first_draft'].split()):,} words.",
 )

@@ -59,7 +59,7 @@ class Retrieve(Node):
         limits = limits_of(state, settings)
         asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
         emit(self.resources.graph, NAME, f"Searching for {asked}.")
-        passages, target = _Passages(state), self.resources.target
+        passages, target = Passages(state), self.resources.target
         opening = partial(target.open, settings, store_of_run())
         try:
             searched = (
@@ -106,7 +106,7 @@ class Retrieve(Node):
         return {query: k for query, k in wanted.items() if query and query not in done}
 
 
-class _Passages:
+class Passages:
     """The evidence of a run, to which the results of searches are added."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
@@ -153,11 +153,11 @@ class _Passages:
         for document in _interleaved(lists):
             self.documents.setdefault(query, []).append(document)
             self._warnings += map(str, document.metadata.get(NOTES, ()))
-            numbers.append(self._number(_evidence(document)))
+            numbers.append(self.number(_evidence(document)))
         earlier = self._findings.get(query, [])
         self._findings[query] = list(dict.fromkeys([*earlier, *numbers]))
 
-    def _number(self, passage: Evidence) -> int:
+    def number(self, passage: Evidence) -> int:
         """Return the number of a passage, which is added if it is new.
 
         An id that another passage has gets a suffix of the text's own.
@@ -189,7 +189,7 @@ def pending_parts(state: Mapping[str, Any]) -> list[Part]:
 
 
 def _beside(
-    parts: Sequence[Part], passages: _Passages, sources: Sequence[Source]
+    parts: Sequence[Part], passages: Passages, sources: Sequence[Source]
 ) -> list[tuple[str, Document]]:
     """Return for each part the passage beside those found for it that shares most words with it.
 

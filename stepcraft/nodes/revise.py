@@ -123,9 +123,14 @@ def _material(state: Any) -> list[Section | None]:
 
 
 def _evidence(state: Any, part: Part) -> list[int]:
-    """Return the numbers of the passages that a part cites, then of those found for it."""
+    """Return the numbers of the passages that a part cites, then of those found for it.
+
+    Where it cites some, the writer has chosen among those that it saw, and only new ones are added.
+    """
     cited = [each for each in sorted(marks(part["text"])) if each <= len(state["evidence"])]
-    return list(dict.fromkeys([*cited, *passages_of(state, part["queries"])]))
+    seen = state["seen"] if cited else 0
+    found = [each for each in passages_of(state, part["queries"]) if each > seen]
+    return list(dict.fromkeys([*cited, *found]))
 
 
 def _group(state: Any) -> list[int]:

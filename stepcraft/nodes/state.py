@@ -142,6 +142,8 @@ class CheckState(Answer, RunState):
     """The verdicts on the statements of the draft, by round and part."""
     revisions: list[Revision]
     """The changes that were made, by part and round."""
+    seen: int
+    """How many of the passages the writer saw, if it cites them; they are the first ones."""
     rounds: int
     """The rounds of checks that are done."""
     model_queries: bool
@@ -150,6 +152,13 @@ class CheckState(Answer, RunState):
     """Whether the check corrects the draft alone, or completes it too."""
     by_claim: bool
     """Whether each statement has a verdict, or each part."""
+
+
+class LookState(CheckState):
+    """The state of a graph that looks up what it planned before it writes."""
+
+    looks_left: int
+    """The rounds of searches that may still be made before the draft."""
 
 
 def passages_of(state: Mapping[str, Any], queries: Sequence[str]) -> list[int]:

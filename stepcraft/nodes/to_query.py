@@ -1,4 +1,7 @@
-"""Write the query of each part, for searches that cut or misread long queries (RAT §3.2)."""
+"""Write the query of each part, for searches that cut or misread long queries (RAT §3.2).
+
+Where the statements of a part are its queries, there is nothing to ask.
+"""
 
 import re
 from typing import Any
@@ -44,6 +47,11 @@ def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[s
     return _with_queries(state, queries)
 
 
+def statements_are_queries(state: Any, _settings: PartQuerySettings) -> dict[str, Any] | None:
+    """Ask nothing where the model writes no queries."""
+    return None if state["model_queries"] else {}
+
+
 def by_their_words(state: Any, _reason: str) -> dict[str, Any]:
     """Look up the parts by their own words."""
     return _with_queries(state, {})
@@ -65,18 +73,7 @@ to_query = ModelNode(
     ask_for_queries,
     read_queries,
     by_their_words,
+    skip=statements_are_queries,
     keep_back=lambda _settings: 1,
     started="Writing the queries for the parts.",
 )
-
-
-QUERIES: dict[Any, str] = {
-    "model writes the queries": "to_query",
-    "statements are the queries": "retrieve",
-}
-"""The ways to look up the parts, and the node that each leads to."""
-
-
-def after_split(state: Any) -> str:
-    """Return the way in which the parts are looked up."""
-    return "model writes the queries" if state["model_queries"] else "statements are the queries"

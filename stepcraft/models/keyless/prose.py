@@ -48,6 +48,11 @@ def plan(material: Material) -> str:
     return "\n".join(lines)
 
 
+def gaps(_material: Material) -> str:
+    """Say that nothing is missing: only a language model can tell."""
+    return "NOTHING"
+
+
 def look_up(material: Material) -> str:
     """Look up each part, or the thought, by its words and those of the question."""
     head = f"{material.question} {material.text('thought')}"

@@ -1,0 +1,84 @@
+"""List what the first searches left open, as somebody does who has seen what they found.
+
+The paper's RPG does the same by planning after each segment (RPG §3.2).
+"""
+
+import re
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from stepcraft.contexts.base import LookSettings
+from stepcraft.llm.node import ModelNode
+from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.nodes.draft import shown_passages
+from stepcraft.progress import counted
+from stepcraft.text.lists import read_lines
+from stepcraft.text.sections import Section
+
+NOTHING = "NOTHING"
+"""The reply where nothing is missing."""
+
+_FORMAT = (
+    'At most {most} queries, each on one line that begins with "- ", and nothing else; or exactly '
+    f"{NOTHING} if nothing is missing."
+)
+_ONE_FACT = "\nThe answer to this question is one fact: list only what is still missing to find it."
+_NOTHING = re.compile(
+    r"\W*(?:nothing|none)\b(?:\W+(?:else|more|is|needed|missing))*\W*", re.IGNORECASE
+)
+
+
+def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
+    """Show the question, what was found, and what was searched for."""
+    instructions = settings.look_again_instructions
+    if state.get("form") == "short":
+        instructions += _ONE_FACT
+    sections = [
+        *asked(state["task"], state.get("task_resources", "")),
+        *passages(state["evidence"], shown_passages(state)),
+        Section("searched", "", "\n".join(state["queries"])),
+    ]
+    return prompt(instructions, _FORMAT.format(most=settings.max_queries), "gaps", sections)
+
+
+def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
+    """Return the queries with those that are new; without new ones, this was the last look."""
+    known = {query.casefold() for query in state["queries"]}
+    new = [
+        query
+        for query in read_lines(reply)
+        if query.casefold() not in known and not _NOTHING.fullmatch(query)
+    ]
+    return {
+        "queries": [*state["queries"], *new[: settings.max_queries]],
+        "looks_left": state["looks_left"] - 1 if new else 0,
+    }
+
+
+def as_found(_state: Any, _reason: str) -> dict[str, Any]:
+    """Write from what was found."""
+    return {"looks_left": 0}
+
+
+def _finished(state: Any, update: dict[str, Any]) -> str:
+    new = len(update.get("queries", state["queries"])) - len(state["queries"])
+    return f"{counted(new, 'thing')} still to be looked up." if new else "Nothing is missing."
+
+
+look_again = ModelNode(
+    "look_again",
+    ask,
+    read,
+    as_found,
+    keep_back=lambda _settings: 1,
+    started="Reading {passages}: what is missing?",
+    finished=_finished,
+)
+
+
+def after_retrieve(state: Any) -> str:
+    """Check the draft, or look again, or write."""
+    if state["parts"]:
+        return "draft to check"
+    return "look again" if state["looks_left"] else "write"
