@@ -1,6 +1,7 @@
 """An agent that searches as often as it likes: LangChain's `create_agent` with a search tool."""
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 from langchain.agents import create_agent
@@ -20,8 +21,7 @@ from stepcraft.llm.prompt import passages
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.nodes.retrieve import Retrieve
-from stepcraft.nodes.state import passages_of
+from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
@@ -73,7 +73,7 @@ class Agent(Node):
             searches.warnings.append(f"the agent failed: {reason[:300]}")
         return {
             "answer": answer,
-            "evidence": searches.state["evidence"],
+            "evidence": searches.passages.evidence,
             "limits": limits,
             "usage": usage_of(NAME, counter.calls, counter.replies),
             "warnings": searches.warnings,
@@ -126,14 +126,16 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
 
 
 class _Searches:
-    """What the searches of one run of the agent find."""
+    """What the searches of one run of the agent find. Several may be made at once."""
 
     def __init__(self, retrieve: Retrieve, state: dict[str, Any]) -> None:
         self.retrieve = retrieve
-        self.state = {**state, "parts": [], "queries": [], "findings": [], "evidence": []}
+        self.state = {**state, "parts": [], "findings": [], "evidence": []}
+        self.passages = Passages(self.state)
         self.warnings: list[str] = []
         self.made = 0
         self._shown: set[int] = set()
+        self._lock = Lock()
 
     def tool(self) -> BaseTool:
         """Return the search as a tool."""
@@ -157,16 +159,14 @@ class _Searches:
 
         Passages that another search has shown are named by their ids.
         """
-        self.made += 1
-        self.warnings += update.get("warnings", [])
-        self.state |= {key: update[key] for key in ("evidence", "findings") if key in update}
-        evidence, found = self.state["evidence"], passages_of(self.state, [query])
-        new = [number for number in found if number not in self._shown]
-        again = [f"p{number}" for number in found if number in self._shown]
-        self._shown.update(new)
-        lines = [
-            f"Found for {quoted(query)}:" if found else f"Nothing was found for {quoted(query)}.",
-            written([each for each in passages(evidence, new) if each]),
-            f"Also {', '.join(again)}, shown above." if again else "",
-        ]
-        return "\n\n".join(filter(None, lines))
+        with self._lock:
+            self.made += 1
+            self.warnings += update.get("warnings", [])
+            found = [self.passages.number(each) for each in update.get("evidence", [])]
+            new = [number for number in found if number not in self._shown]
+            again = [f"p{number}" for number in found if number in self._shown]
+            self._shown.update(new)
+            shown = written([each for each in passages(self.passages.evidence, new) if each])
+        head = f"Found for {quoted(query)}:" if found else f"Nothing was found for {quoted(query)}."
+        tail = f"Also {', '.join(again)}, shown above." if again else ""
+        return "\n\n".join(filter(None, [head, shown, tail]))
