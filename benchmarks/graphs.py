@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from benchmarks.timing import looped_in_turns
 from stepcraft import get_graph
 from stepcraft.llm.calls import Node
-from tests.kitchen import CHANGE, LOOK_UP, small_memory
+from tests.kitchen import CHANGE, GAPS, LOOK_UP, small_memory
 from tests.kitchen import DRAFT as STEPS
 from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, Shelf
@@ -36,10 +36,11 @@ REPLIES = {
     "rat": {"draft": THOUGHTS, "revise": block(1, new="In 1873.")},
     "rpg": {
         "plan": "KIND: long\n- Oster",
+        "look_again": "- mayor",
         "generate": "It has arches [1].",
         "revise": block(1, new="Four."),
     },
-    "aag": {"to_query": LOOK_UP, "draft": STEPS, "critic": CHANGE},
+    "aag": {"to_query": LOOK_UP, "look_again": GAPS, "draft": STEPS, "critic": CHANGE},
 }
 METHOD = (
     "queries",

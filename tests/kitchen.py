@@ -28,6 +28,7 @@ PROCEDURES = [
 CLOCK = Procedure("a clock", "wind a clock", ("Turn the key with `wind_up`.",))
 
 LOOK_UP = "- feed a sourdough starter\n- knead bread"
+GAPS = "NOTHING"
 DRAFT = "1. Mix the rye flour with water.\n2. Let it rise.\n3. Bake it with `oven.heat()`."
 CHANGE = block(1, "with water", "with water and the sourdough starter")
 STEPS = [
@@ -56,4 +57,4 @@ def small_memory() -> LocalMemory:
 
 def cook(rounds: int = 1) -> list[str]:
     """Return the replies for a run whose critic asks for one change, and is content then."""
-    return [LOOK_UP, DRAFT, *[CHANGE] * rounds, "NO CHANGE"]
+    return [LOOK_UP, GAPS, DRAFT, *[CHANGE] * rounds, "NO CHANGE"]

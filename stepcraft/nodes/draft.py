@@ -33,7 +33,9 @@ def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and what a first search found."""
     sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
-    return prompt(instructions, "The answer and nothing else.", "draft", sections)
+    return prompt(
+        instructions, "The answer and nothing else.", "draft", sections, material_first=True
+    )
 
 
 def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
     shown = passages(state["evidence"], shown_passages(state))
     sections = [*asked(state["task"], state["task_resources"]), *shown]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
-    return prompt(instructions, STEPS_FORMAT, "steps", sections)
+    return prompt(instructions, STEPS_FORMAT, "steps", sections, material_first=True)
 
 
 def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
         else f"{settings.long_instructions}\n{LENGTHS[settings.length]}"
     )
     sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
-    return prompt(f"{instructions}\n{MARKS}", _FORMAT, "short" if short else "answer", sections)
+    kind = "short" if short else "answer"
+    return prompt(f"{instructions}\n{MARKS}", _FORMAT, kind, sections, material_first=True)
 
 
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:

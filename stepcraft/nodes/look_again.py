@@ -39,7 +39,13 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
         *passages(state["evidence"], shown_passages(state)),
         Section("searched", "", "\n".join(state["queries"])),
     ]
-    return prompt(instructions, _FORMAT.format(most=settings.max_queries), "gaps", sections)
+    return prompt(
+        instructions,
+        _FORMAT.format(most=settings.max_queries),
+        "gaps",
+        sections,
+        material_first=True,
+    )
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
@@ -72,7 +78,7 @@ look_again = ModelNode(
     read,
     as_found,
     keep_back=lambda _settings: 1,
-    started="Reading {passages}: what is missing?",
+    started="Reading {passages} for what is still missing.",
     finished=_finished,
 )
 

@@ -11,7 +11,7 @@ import pytest
 
 from stepcraft.graphs.registry import GRAPHS, graph_names
 from tests.cli.shell import data, run
-from tests.kitchen import CHANGE, DRAFT, LOOK_UP, PROCEDURES, STEPS
+from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, PROCEDURES, STEPS
 from tests.scripted import block
 from tests.servers.openai_server import OpenAIServer
 
@@ -39,7 +39,7 @@ def test_the_answer_on_stdout_the_rest_on_stderr() -> None:
 def test_a_model_changes_and_the_changes_are_shown(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with OpenAIServer([LOOK_UP, DRAFT, CHANGE, "NO CHANGE"]) as server:
+    with OpenAIServer([LOOK_UP, GAPS, DRAFT, CHANGE, "NO CHANGE"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         result = run(f"{AAG} --model openai:m --show-changes --html page.html")

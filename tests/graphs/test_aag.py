@@ -10,7 +10,7 @@ from langgraph.types import Command
 
 from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import CHANGE, DRAFT, GOAL, LOOK_UP, STEPS, cook, small_memory
+from tests.kitchen import CHANGE, DRAFT, GAPS, GOAL, LOOK_UP, STEPS, cook, small_memory
 from tests.scripted import ScriptedModel, block
 from tests.shelf import THREAD, Shelf, ids, shown
 
@@ -22,9 +22,9 @@ def run(*replies: Any, **context: Any) -> tuple[Any, ScriptedModel]:
         return graph.invoke(GOAL, context=AagContext(**{"rounds": 2, **context})), model
 
 
-def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_something() -> None:
+def test_a_goal_takes_four_calls_and_one_more_where_the_critic_changed_something() -> None:
     result, model = run(*cook())
-    assert model.nodes == ["to_query", "draft", "critic", "critic"]
+    assert model.nodes == ["to_query", "look_again", "draft", "critic", "critic"]
     assert result["steps"] == STEPS
     assert result["answer"].startswith(f"1. {STEPS[0]}\n2. ")
     assert result["queries"] == [
@@ -34,21 +34,21 @@ def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_somethin
     ]
     assert [(each["part"], each["after"]) for each in result["revisions"]] == [(1, STEPS[0])]
     assert result["names"] == [{"name": "oven.heat", "step": 3, "found_in": [], "verified": False}]
-    result, model = run(LOOK_UP, DRAFT, "NO CHANGE", names=False)
-    assert model.nodes == ["to_query", "draft", "critic"]
+    result, model = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", names=False)
+    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
     assert result["names"] == []
 
 
 def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None:
     _, model = run(*cook())
-    passages = "\n".join(shown(model.calls[1].prompt, "passage"))
+    passages = "\n".join(shown(model.calls[2].prompt, "passage"))
     assert "feed a sourdough starter" in passages
     assert "bake a white bread" in passages
-    assert shown(model.calls[2].prompt, "part")[1] == "Let it rise."
+    assert shown(model.calls[3].prompt, "part")[1] == "Let it rise."
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
-    result, _ = run(LOOK_UP, DRAFT, "NO CHANGE", max_queries=1)
+    result, _ = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", max_queries=1)
     assert result["queries"][1:] == ["feed a sourdough starter"]
 
 
@@ -56,52 +56,52 @@ def test_the_critic_adds_and_removes_steps() -> None:
     change = (
         f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"
     )
-    result, _ = run(LOOK_UP, DRAFT, change, "NO CHANGE")
+    result, _ = run(LOOK_UP, GAPS, DRAFT, change, "NO CHANGE")
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise.", "Heat the oven."]
 
 
 def test_the_critic_puts_a_step_before_the_first() -> None:
     change = block(0, new="Weigh the flour.", kind="AFTER")
-    result, model = run(LOOK_UP, DRAFT, change, rounds=1)
+    result, model = run(LOOK_UP, GAPS, DRAFT, change, rounds=1)
     assert result["steps"][:2] == ["Weigh the flour.", "Mix the rye flour with water."]
-    assert (model.nodes, result["warnings"]) == (["to_query", "draft", "critic"], [])
+    assert (model.nodes, result["warnings"]) == (["to_query", "look_again", "draft", "critic"], [])
 
 
 def test_steps_have_no_ids_of_passages() -> None:
     draft = "1. Mix [p1] it, and press [1].\n2. Write `x[p1]` [p2][p3].\n3. [p1]\n"
     changes = f"{block(1, 'Mix it', 'Knead it [p2]')}\n{block(2, new='Bake [p4].', kind='AFTER')}"
-    result, _ = run(LOOK_UP, draft, changes, rounds=1)
+    result, _ = run(LOOK_UP, GAPS, draft, changes, rounds=1)
     assert result["first_draft"] == "1. Mix it, and press [1].\n2. Write `x[p1]`."
     assert result["steps"] == ["Knead it, and press [1].", "Write `x[p1]`.", "Bake."]
 
 
 def test_rounds_are_at_most_two() -> None:
     again = block(2, "rise", "rise again")
-    _, model = run(LOOK_UP, DRAFT, CHANGE, again, "never asked")
-    assert model.nodes == ["to_query", "draft", "critic", "critic"]
-    _, model = run(LOOK_UP, DRAFT, CHANGE, rounds=1)
-    assert model.nodes == ["to_query", "draft", "critic"]
+    _, model = run(LOOK_UP, GAPS, DRAFT, CHANGE, again, "never asked")
+    assert model.nodes == ["to_query", "look_again", "draft", "critic", "critic"]
+    _, model = run(LOOK_UP, GAPS, DRAFT, CHANGE, rounds=1)
+    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
 
 
 def test_sources_are_searched_beside_the_memory_which_comes_first() -> None:
     shelf = Shelf(passages={"rye": "Rye needs a sourdough."})
-    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+    model = ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
         graph = build_aag(model=model, memory=memory, sources=shelf)
         assert ids(graph.invoke(GOAL)).index("rye") == 1
 
 
 def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
-    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+    model = ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])
     with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
-    assert model.nodes == ["to_query", "draft", "critic"]
+    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
     assert "kitchen" in str(result["warnings"])
     assert "empty" in str(result["warnings"])
 
 
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
-    result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
+    result = build_aag(model=ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])).invoke(GOAL)
     assert "bundled" in str(result["warnings"])
 
 
@@ -147,12 +147,12 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
 def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
     with small_memory() as memory:
         result, model = reviewed(
-            *[LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
+            *[LOOK_UP, GAPS, DRAFT, "NO CHANGE", CHANGE],
             responses=[decision(kind, message="the starter is missing"), decision("approve")],
             memory=memory,
             review=True,
         )
-    assert shown(model.calls[3].prompt, "reason") == ["the starter is missing"]
+    assert shown(model.calls[4].prompt, "reason") == ["the starter is missing"]
     assert result["steps"] == STEPS
     assert [each["type"] for each in result["reviews"]] == ["reject", "approve"]
     assert result["remembered"] == ""
@@ -177,7 +177,7 @@ def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:
         result, model = reviewed(
             *cook(), responses=[response, decision("approve")], memory=memory, review=True
         )
-    assert model.nodes == ["to_query", "draft", "critic"]
+    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
     assert result["steps"] == STEPS
 
 

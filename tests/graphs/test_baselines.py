@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from stepcraft import get_graph
 from stepcraft.contexts.baselines import ReactContext
@@ -33,12 +35,35 @@ def test_the_agent_searches_and_answers() -> None:
     assert ids(result) == ["Oster", "mayor"]
 
 
-def test_searches_beyond_the_limit_are_blocked_and_a_notice_of_it_is_never_the_answer() -> None:
-    calls = [searching(str(number)) for number in range(3)]
-    result, model, shelf = agent(*calls, "Haldruvin.", max_searches=1)
-    assert (shelf.queries, result["answer"]) == (["0"], "Haldruvin.")
-    assert model.nodes[-1] == "answer"
+def test_at_the_limit_of_searches_the_answer_is_written_from_what_was_found() -> None:
+    calls = [searching("Oster"), searching("mayor"), "Haldruvin."]
+    result, model, shelf = agent(*calls, max_searches=2)
+    assert (shelf.queries, result["answer"]) == (["Oster", "mayor"], "Haldruvin.")
+    assert model.nodes == ["model", "model", "answer"]
+    assert "up to 2 in all" in model.calls[0].prompt
+    assert len(shown(model.calls[-1].prompt, "passage")) == 2
     assert "tools" not in model.calls[-1].kwargs
+
+
+def test_the_agent_and_the_call_without_tools_write_by_the_same_instructions() -> None:
+    _, model, _ = agent(searching("Oster"), "Done.", answer_instructions="Write a sonnet.")
+    assert "Write a sonnet." in model.calls[0].prompt
+    _, model, _ = agent("Done.", max_calls=1, answer_instructions="Write a sonnet.")
+    assert "Write a sonnet." in model.calls[0].prompt
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_searches_at_once_lose_nothing_and_repeat_nothing(way: str) -> None:
+    words = ["Oster", "mayor", "Haldruvin", "the Oster bridge"]
+    calls = [{"name": "search", "args": {"query": word}, "id": word} for word in words]
+    model = ToolModel([AIMessage("", tool_calls=calls), "Done."])
+    graph = get_graph("react", model=model, sources=Shelf())
+    result = asyncio.run(graph.ainvoke(QUESTION)) if way == "async" else graph.invoke(QUESTION)
+    results = [each.text for each in model.calls[-1].messages if each.type == "tool"]
+    assert sorted(ids(result)) == ["Haldruvin", "Oster", "mayor"]
+    assert all(word in text for word, text in zip(words, results, strict=True))
+    assert sum(len(shown(text, "passage")) for text in results) == 3
+    assert sum("shown above" in text for text in results) >= 1
 
 
 def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import RatContext, RpgContext, build_rat, build_rpg
-from tests.kitchen import DRAFT, LOOK_UP
+from tests.kitchen import DRAFT, GAPS, LOOK_UP
 from tests.scripted import Reply, ScriptedModel, block
 from tests.shelf import THREAD, Shelf
 
@@ -150,7 +150,9 @@ def test_what_a_person_asks_for_another_time_is_answered_with_its_own_limits() -
         if node == "revise" and "is 10 a" in prompt:
             return WRONG + CHANGE
         replies = {"plan": "KIND: long\n- limit", "generate": f"{LIMIT[:-1]} [p1]."}
-        return {**replies, "to_query": LOOK_UP, "draft": DRAFT}.get(node, "NO CHANGE")
+        return {**replies, "to_query": LOOK_UP, "look_again": GAPS, "draft": DRAFT}.get(
+            node, "NO CHANGE"
+        )
 
     model = ScriptedModel(script)
     rpg = build_rpg(model=model, sources=SHELF, checkpointer=InMemorySaver())

@@ -25,7 +25,7 @@ from stepcraft import (
 )
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
-from tests.kitchen import CHANGE, DRAFT, LOOK_UP, small_memory
+from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
@@ -34,11 +34,12 @@ REPLIES = {
     "rat": ["Haldruvin built it.", block(1, new="In 1873."), "NO CHANGE"],
     "rpg": [
         "KIND: long\n- Oster",
+        "- mayor",
         "It has arches [p1].",
         block(1, new="Four of them."),
         "NO CHANGE",
     ],
-    "aag": [LOOK_UP, DRAFT, CHANGE, "NO CHANGE"],
+    "aag": [LOOK_UP, GAPS, DRAFT, CHANGE, "NO CHANGE"],
 }
 
 
@@ -229,7 +230,8 @@ def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
     assert "retrieve" in nodes
     asking = [node for node in nodes if node in model.nodes]
     assert asking == [node for node in model.nodes for _ in range(2)], "before and after a call"
-    assert [event["type"] for event in events].count("answer") == 1
+    others = [event["type"] for event in events if event["type"] != "progress"]
+    assert others == ["draft", "answer"]
 
 
 def decided(kind: str) -> Any:
@@ -250,13 +252,13 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     ],
     "rpg": [
         (
-            [REPLIES["rpg"][0], "It [p1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
+            [*REPLIES["rpg"][:2], "It [p1].", QUERIES, MORE, QUERIES, "NO CHANGE"],
             {},
             {"query": "model"},
             [],
         ),
         (
-            [REPLIES["rpg"][0], LONG_PARTS, "NO CHANGE", "NO CHANGE"],
+            [*REPLIES["rpg"][:2], LONG_PARTS, "NO CHANGE", "NO CHANGE"],
             {},
             {"max_input_tokens": 600},
             [],
@@ -264,14 +266,14 @@ WALKS: dict[str, list[tuple[list[Any], Any, Any, list[Any]]]] = {
     ],
     "aag": [
         (
-            [LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
+            [LOOK_UP, GAPS, DRAFT, "NO CHANGE", CHANGE],
             {},
             {"review": True},
             [decided("reject"), decided("approve")],
         ),
-        ([LOOK_UP, DRAFT, "NO CHANGE"], {}, {"remember": True}, [decided("approve")]),
+        ([LOOK_UP, GAPS, DRAFT, "NO CHANGE"], {}, {"remember": True}, [decided("approve")]),
         (
-            [LOOK_UP, f"1. {LONG_STEP}\n2. {LONG_STEP}", "NO CHANGE", "NO CHANGE"],
+            [LOOK_UP, GAPS, f"1. {LONG_STEP}\n2. {LONG_STEP}", "NO CHANGE", "NO CHANGE"],
             {},
             {"max_input_tokens": 600},
             [],
@@ -310,7 +312,7 @@ def test_settings_without_a_context_are_the_builders_and_a_parents_are_not_ours(
 
 
 def test_a_run_that_is_resumed_without_a_context_has_that_which_it_began_with() -> None:
-    model = ScriptedModel([*REPLIES["aag"][:2], "NO CHANGE"])
+    model = ScriptedModel([*REPLIES["aag"][:3], "NO CHANGE"])
     with small_memory() as memory:
         graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
         graph.invoke(QUESTION, THREAD, context=AagContext(remember=True))
@@ -335,7 +337,16 @@ def test_bundled_procedures_of_another_trade_are_not_used() -> None:
 
 TURNS = {
     "rat": ["Oster has arches.", "NO CHANGE", "Ilse Quandt was mayor.", "NO CHANGE"],
-    "rpg": ["- Oster", "It has arches [p1].", "NO CHANGE", "- mayor", "Quandt [p1].", "NO CHANGE"],
+    "rpg": [
+        "- Oster",
+        GAPS,
+        "It has arches [p1].",
+        "NO CHANGE",
+        "- mayor",
+        GAPS,
+        "Quandt [p1].",
+        "NO CHANGE",
+    ],
 }
 
 
@@ -389,11 +400,11 @@ def test_what_came_with_a_question_is_not_the_next_ones() -> None:
     assert "Quandt" in graph.invoke(by_question("Who was mayor?"), THREAD)["answer"]
     assert graph.invoke(given, THREAD)["answer"] == given["draft"]
     aag, model = scripted(
-        "aag", replies=[LOOK_UP, DRAFT, "NO CHANGE"] * 2, checkpointer=InMemorySaver()
+        "aag", replies=[LOOK_UP, GAPS, DRAFT, "NO CHANGE"] * 2, checkpointer=InMemorySaver()
     )
     aag.invoke({"question": "bake a bread", "resources": "spelt"}, THREAD)
     aag.invoke(by_question("make yoghurt"), THREAD)
-    assert ["spelt" in call.prompt for call in model.calls] == [True] * 3 + [False] * 3
+    assert ["spelt" in call.prompt for call in model.calls] == [True] * 4 + [False] * 4
 
 
 @pytest.mark.parametrize(

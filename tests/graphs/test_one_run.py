@@ -28,7 +28,7 @@ from stepcraft import (
 )
 from stepcraft.contexts.baselines import RagContext
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import DRAFT, LOOK_UP, PROCEDURES, small_memory
+from tests.kitchen import DRAFT, GAPS, LOOK_UP, PROCEDURES, small_memory
 from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, shown
 
@@ -56,7 +56,7 @@ def test_inputs_that_are_sent_again_with_another_question_count_again() -> None:
         assert (result["form"], result["answer"]) == ("short", "Haldruvin")
     assert rpg.invoke({"question": "Who was mayor?"}, THREAD)["form"] == "long"
 
-    model = by_node(to_query=LOOK_UP, draft=DRAFT, critic="NO CHANGE")
+    model = by_node(to_query=LOOK_UP, look_again=GAPS, draft=DRAFT, critic="NO CHANGE")
     aag = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
     for goal, resources in [("bake a bread", "rye"), ("bake a cake", "rye"), ("bake a pie", "")]:
         aag.invoke({"question": goal, **({"resources": resources} if resources else {})}, THREAD)
@@ -103,7 +103,7 @@ class Down(LocalMemory):
 def test_a_first_node_that_failed_is_resumed_with_its_input() -> None:
     memory = Down(":memory:", embeddings="none")
     memory.add(PROCEDURES)
-    model = by_node(to_query=LOOK_UP, draft=DRAFT, critic="NO CHANGE")
+    model = by_node(to_query=LOOK_UP, look_again=GAPS, draft=DRAFT, critic="NO CHANGE")
     graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
     given = {"question": "bake", "resources": "spelt"}
     with pytest.raises(MemoryFailure):
@@ -224,10 +224,10 @@ import asyncio
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from stepcraft import AagContext, build_aag
-from tests.kitchen import DRAFT, GOAL, LOOK_UP, small_memory
+from tests.kitchen import DRAFT, GAPS, GOAL, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import THREAD
-graph = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"]), memory=small_memory(),
+graph = build_aag(model=ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"]), memory=small_memory(),
     checkpointer=InMemorySaver(), settings=AagContext(review=True))
 graph.invoke(GOAL, THREAD)
 response = {"decisions": [{"type": "approve"}]}

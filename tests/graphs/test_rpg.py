@@ -13,6 +13,7 @@ from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
+GAPS = "NOTHING"
 LONG = "Haldruvin built it in 1873 [p3]. It is a fine bridge. The mayor was Ilse Quandt [p2]."
 """The question finds the bridge [p1] and the mayor [p2], the plan the builder [p3]."""
 
@@ -24,9 +25,9 @@ def run(*replies: Any, given: Any = None, **context: Any) -> tuple[Any, Scripted
     return graph.invoke(given or QUESTION, context=settings), model, shelf
 
 
-def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
-    result, model, shelf = run(PLAN, LONG, "NO CHANGE")
-    assert model.nodes == ["plan", "generate", "revise"]
+def test_a_long_answer_takes_four_calls_where_nothing_is_wrong() -> None:
+    result, model, shelf = run(PLAN, GAPS, LONG, "NO CHANGE")
+    assert model.nodes == ["plan", "look_again", "generate", "revise"]
     assert shelf.queries[:3] == [QUESTION["question"], "works of Haldruvin", "mayor in 1873"]
     assert result["queries"] == shelf.queries[:3]
     assert result["form"] == "long"
@@ -35,7 +36,7 @@ def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
 
 def test_marks_are_numbered_by_first_use_and_point_to_the_cited_evidence() -> None:
     result, _, _ = run(
-        PLAN, "The mayor was Ilse Quandt [p2]. Haldruvin built it [p3].", "NO CHANGE"
+        PLAN, GAPS, "The mayor was Ilse Quandt [p2]. Haldruvin built it [p3].", "NO CHANGE"
     )
     assert result["answer"] == "The mayor was Ilse Quandt [1]. Haldruvin built it [2]."
     cited = [each["evidence"] for each in result["sentences"]]
@@ -44,9 +45,9 @@ def test_marks_are_numbered_by_first_use_and_point_to_the_cited_evidence() -> No
 
 def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
     change = block(1, "in 1873 [p3]", "in 1873 with four arches [p1]")
-    result, model, _ = run(PLAN, LONG, change, "NO CHANGE")
-    assert model.nodes == ["plan", "generate", "revise", "revise"]
-    first = parse(model.calls[2].prompt)
+    result, model, _ = run(PLAN, GAPS, LONG, change, "NO CHANGE")
+    assert model.nodes == ["plan", "look_again", "generate", "revise", "revise"]
+    first = parse(model.calls[3].prompt)
     assert [each.id for each in first if each.name == "passage"][:2] == [
         "p2",
         "p3",
@@ -56,16 +57,16 @@ def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
 
 def test_a_part_stands_above_what_it_cites_and_a_fence_is_one_part() -> None:
     text = "She governed then [p2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
-    _, model, _ = run(PLAN, text, "NO CHANGE")
-    assert shown(model.calls[2].prompt, "part") == [text]
-    assert shown(model.calls[2].prompt, "passage")[0] == "The mayor in 1873 was Ilse Quandt."
+    _, model, _ = run(PLAN, GAPS, text, "NO CHANGE")
+    assert shown(model.calls[3].prompt, "part") == [text]
+    assert shown(model.calls[3].prompt, "passage")[0] == "The mayor in 1873 was Ilse Quandt."
 
 
 def test_marks_stay_where_they_stand_and_others_go() -> None:
     draft = (
         "By [p2], it was in 1873:\n\n$$x \\in [1, 2]$$ [p3]\n\nSorting [3, 1] gives [1, 3] [p9]."
     )
-    result, _, _ = run(PLAN, draft, "NO CHANGE")
+    result, _, _ = run(PLAN, GAPS, draft, "NO CHANGE")
     assert result["answer"] == (
         "By [1], it was in 1873:\n\n$$x \\in [1, 2]$$ [2]\n\nSorting [3, 1] gives [1, 3]."
     )
@@ -75,7 +76,7 @@ def test_marks_stay_where_they_stand_and_others_go() -> None:
 
 def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> None:
     change = block(1, new="It has four arches [p1].")
-    result, _, _ = run(PLAN, "The mayor was Ilse Quandt [2].", change, "NO CHANGE")
+    result, _, _ = run(PLAN, GAPS, "The mayor was Ilse Quandt [2].", change, "NO CHANGE")
     assert result["first_draft"] == "The mayor was Ilse Quandt [p2]."
     assert "Quandt [1]." in result["answer"]
     assert "arches [2]." in result["answer"]
@@ -104,51 +105,108 @@ def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> N
     ],
 )
 def test_the_forms_of_a_short_answer(text: str, answer: str) -> None:
-    result, _, _ = run("KIND: short\n- Oster", text, "NO CHANGE")
+    result, _, _ = run("KIND: short\n- Oster", GAPS, text, "NO CHANGE")
     assert result["answer"] == answer
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
-    result, _, _ = run(PLAN, LONG, "NO CHANGE", max_queries=1)
+    result, _, _ = run(PLAN, GAPS, LONG, "NO CHANGE", max_queries=1)
     assert result["queries"] == [QUESTION["question"], "works of Haldruvin"]
+
+
+def test_what_is_missing_is_looked_up_before_the_answer_is_written() -> None:
+    more = "Still missing:\n- arches of Oster\n- works of haldruvin\n- of the mayor\n- bridges"
+    result, model, shelf = run("KIND: long\n- works of Haldruvin", more, LONG, "NO CHANGE")
+    assert shown(model.calls[1].prompt, "searched") == [
+        f"{QUESTION['question']}\nworks of Haldruvin"
+    ]
+    found = ["arches of Oster", "of the mayor", "bridges"]  # the other was searched for
+    assert result["queries"][2:] == shelf.queries[2:5] == found
+
+
+def test_the_writer_sees_what_the_second_look_saw_and_behind_it_what_that_found() -> None:
+    _, model, _ = run("KIND: long\n- builder", "- works of Haldruvin", LONG, "NO CHANGE")
+    second, writer = (model.calls[place].prompt for place in (1, 2))
+    behind = second.index("<searched>")
+    assert writer[:behind] == second[:behind]
+    assert [len(shown(each, "passage")) for each in (second, writer)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("replies", "looks", "nodes"),
+    [
+        ([], 1, []),
+        (["Nothing is missing."], 5, ["look_again"]),
+        (["- mayor", "- Haldruvin", "- who"], 4, ["look_again"] * 3),
+        (["- mayor", "- Mayor"], 4, ["look_again"] * 2),
+        ([RuntimeError("503")], 4, ["look_again"]),
+    ],
+)
+def test_there_are_as_many_looks_as_bring_something(
+    replies: list[Any], looks: int, nodes: list[str]
+) -> None:
+    result, model, _ = run("KIND: long\n- Oster", *replies, LONG, "NO CHANGE", looks=looks)
+    assert model.nodes == ["plan", *nodes, "generate", "revise"]
+    assert result["answer"].startswith("Haldruvin built it")
+
+
+def test_a_part_that_cites_is_checked_by_what_it_cites_and_what_the_writer_did_not_see() -> None:
+    cites = "It has arches [p1]. " + "Haldruvin was its builder. " * 12
+    draft = f"{cites}\n\nThe mayor was Quandt."
+    _, model, _ = run(PLAN, GAPS, draft, "NO CHANGE")
+    parts = [
+        (each.name, each.id)
+        for each in parse(model.calls[-1].messages[-1].text)
+        if each.name != "question"
+    ]
+    assert parts == [("part", "1"), ("passage", "p1"), ("part", "2"), ("passage", "p2")]
+
+
+@pytest.mark.parametrize(("length", "word"), [("brief", "Be brief"), ("full", "Leave nothing")])
+def test_the_length_of_an_answer_is_a_setting(length: str, word: str) -> None:
+    _, model, _ = run(PLAN, GAPS, LONG, "NO CHANGE", length=length)
+    assert word in model.calls[2].prompt
 
 
 def test_a_short_answer_is_the_answer_and_nothing_else() -> None:
     short = "Haldruvin built the Oster bridge in 1873 [p3].\n\nAnswer: Haldruvin."
-    result, model, _ = run("KIND: short\n- works of Haldruvin", short, "NO CHANGE")
+    result, model, _ = run("KIND: short\n- works of Haldruvin", GAPS, short, "NO CHANGE")
     assert (result["answer"], result["form"], ids(result)) == ("Haldruvin", "short", ["Haldruvin"])
-    assert "Answer:" in model.calls[1].prompt
+    assert "Answer:" in model.calls[3].prompt
+    assert "one fact" in model.calls[1].prompt
     assert result["sentences"][0]["supported"]
 
 
 @pytest.mark.parametrize(("given", "context"), [({}, {"kind": "short"}), ({"kind": "short"}, {})])
 def test_the_kind_that_is_asked_for_is_not_planned(given: Any, context: Any) -> None:
-    replies = ["- builder", "Answer: Haldruvin", "NO CHANGE"]
+    replies = ["- builder", GAPS, "Answer: Haldruvin", "NO CHANGE"]
     result, model, _ = run(*replies, given={**QUESTION, **given}, **context)
     assert result["answer"] == "Haldruvin"
     assert "KIND" not in model.calls[0].prompt
 
 
 def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
-    result, _, _ = run(PLAN, "Call `bridge.build()` [p3]. Haldruvin built it [p3].", "NO CHANGE")
+    result, _, _ = run(
+        PLAN, GAPS, "Call `bridge.build()` [p3]. Haldruvin built it [p3].", "NO CHANGE"
+    )
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
 def test_a_plan_that_fails_leaves_the_question() -> None:
-    result, model, shelf = run(RuntimeError("no plan"), LONG, "NO CHANGE")
+    result, model, shelf = run(RuntimeError("no plan"), GAPS, LONG, "NO CHANGE")
     assert shelf.queries[0] == QUESTION["question"]
-    assert model.nodes == ["plan", "generate", "revise"]
+    assert model.nodes == ["plan", "look_again", "generate", "revise"]
     assert "no plan" in str(result["warnings"])
 
 
 def test_a_second_turn_has_its_own_evidence() -> None:
-    second = ["KIND: long\n- mayor", "Ilse Quandt [p1].", "NO CHANGE"]
-    model = ScriptedModel([PLAN, LONG, "NO CHANGE", *second])
+    second = ["KIND: long\n- mayor", GAPS, "Ilse Quandt [p1].", "NO CHANGE"]
+    model = ScriptedModel([PLAN, GAPS, LONG, "NO CHANGE", *second])
     graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
     graph.invoke(QUESTION, THREAD)
     result = graph.invoke({"question": "Who was mayor?"}, THREAD)
     assert ids(result) == ["mayor"]
-    assert result["usage"]["calls"] == 3
+    assert result["usage"]["calls"] == 4
 
 
 def test_an_unknown_kind_is_refused_before_any_call() -> None:

@@ -37,17 +37,19 @@ def asked(model: ScriptedModel, **context: Any) -> Any:
     return graph.invoke(QUESTION, context=RagContext(**context))
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None:
     replies = {
         "plan": [PLAN],
+        "look_again": ["- arches"],
         "generate": ["It has arches [p1]."],
         "revise": [block(1, new="More.")],
     }
     model = ScriptedModel(replies)
     graph = build_rpg(model=model, sources=Shelf())
     result = graph.invoke(QUESTION, context=RpgContext(max_calls=most, rounds=2))
-    assert model.nodes == (["generate"] if most == 1 else ["plan", "generate", "revise"][:most])
+    before = ["plan", "look_again"][: most - 1]
+    assert model.nodes == [*before, "generate", "revise"][:most]
     assert result["usage"]["calls"] == most
     assert result["answer"].startswith("It has arches")
     assert f"max_calls={most}" in str(result["warnings"])
