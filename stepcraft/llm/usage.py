@@ -20,6 +20,9 @@ class NodeUsage(TypedDict):
         int, Field(description="Model calls; replies that were handed back count again.")
     ]
     input_tokens: Annotated[int, Field(description="Tokens read.")]
+    cached_input_tokens: Annotated[
+        int, Field(description="Those of them that the provider's prompt cache served.")
+    ]
     output_tokens: Annotated[int, Field(description="Tokens written.")]
 
 
@@ -33,7 +36,13 @@ class Usage(NodeUsage):
 
 def no_usage() -> Usage:
     """Return the usage of a run that has made no call."""
-    return {"calls": 0, "input_tokens": 0, "output_tokens": 0, "nodes": {}}
+    return {
+        "calls": 0,
+        "input_tokens": 0,
+        "cached_input_tokens": 0,
+        "output_tokens": 0,
+        "nodes": {},
+    }
 
 
 def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
@@ -42,6 +51,9 @@ def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
     used = NodeUsage(
         calls=calls,
         input_tokens=sum(tokens["input_tokens"] for tokens in counted),
+        cached_input_tokens=sum(
+            tokens.get("input_token_details", {}).get("cache_read", 0) for tokens in counted
+        ),
         output_tokens=sum(tokens["output_tokens"] for tokens in counted),
     )
     return {**used, "nodes": {node: used} if calls else {}}
@@ -60,6 +72,7 @@ def _sum(left: NodeUsage | Usage, right: NodeUsage | Usage) -> NodeUsage:
     return {
         "calls": left["calls"] + right["calls"],
         "input_tokens": left["input_tokens"] + right["input_tokens"],
+        "cached_input_tokens": left["cached_input_tokens"] + right["cached_input_tokens"],
         "output_tokens": left["output_tokens"] + right["output_tokens"],
     }
 
