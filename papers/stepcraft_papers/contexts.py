@@ -193,6 +193,8 @@ have them. Do not mention the edits, the notes or the passages."""
 class AagPaperContext(SearchSettings):
     """The settings of one run of AAG as in its paper (arXiv 2409.01344)."""
 
+    k: int = in_nodes(3, "retrieve", ge=1, le=50)
+    """Procedures that a search returns."""
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
     """Weight of the vectors in a search of the memory: 1 is vectors alone (the paper)."""
     n_questions: int = in_nodes(4, "to_query", ge=1)

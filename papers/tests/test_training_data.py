@@ -54,6 +54,7 @@ HOP = {
 LONG = f"Haldruvin built it{', as is known,' * 20}"
 RUN = {
     "plan": ["KIND: long\n- Oster"],
+    "look_again": ["NOTHING"],
     "generate": [f"{LONG} [1].\n\nHe died in 1901 [2]."],
     "revise": ["NO CHANGE"],
     "label": [

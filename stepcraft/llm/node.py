@@ -190,8 +190,8 @@ class _Step:
                 raise _LimitReached(reason)
             if not self.calls:
                 started = self.node.started or f"{self.node.name} asks its model."
-                found = counted(len(self.state.get("evidence") or ()), "passage")
-                emit(self.graph, self.node.name, started.replace("{passages}", found))
+                passages = counted(len(self.state.get("evidence") or ()), "passage")
+                emit(self.graph, self.node.name, started.replace("{passages}", passages))
             self.calls += 1
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:

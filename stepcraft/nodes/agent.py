@@ -121,7 +121,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
     @override
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         is_last_call = self.most_calls is not None and self.counter.calls >= self.most_calls
-        is_over = is_last_call or self.searches.made >= self.most
+        is_over = is_last_call or self.searches.count >= self.most
         return {"jump_to": "end"} if is_over else None
 
 
@@ -133,7 +133,7 @@ class _Searches:
         self.state = {**state, "parts": [], "findings": [], "evidence": []}
         self.passages = Passages(self.state)
         self.warnings: list[str] = []
-        self.made = 0
+        self.count = 0
         self._shown: set[int] = set()
         self._lock = Lock()
 
@@ -160,13 +160,15 @@ class _Searches:
         Passages that another search has shown are named by their ids.
         """
         with self._lock:
-            self.made += 1
+            self.count += 1
             self.warnings += update.get("warnings", [])
-            found = [self.passages.number(each) for each in update.get("evidence", [])]
-            new = [number for number in found if number not in self._shown]
-            again = [f"p{number}" for number in found if number in self._shown]
+            numbers = [self.passages.number(each) for each in update.get("evidence", [])]
+            new = [number for number in numbers if number not in self._shown]
+            again = [f"p{number}" for number in numbers if number in self._shown]
             self._shown.update(new)
             shown = written([each for each in passages(self.passages.evidence, new) if each])
-        head = f"Found for {quoted(query)}:" if found else f"Nothing was found for {quoted(query)}."
+        head = (
+            f"Found for {quoted(query)}:" if numbers else f"Nothing was found for {quoted(query)}."
+        )
         tail = f"Also {', '.join(again)}, shown above." if again else ""
         return "\n\n".join(filter(None, [head, shown, tail]))

@@ -129,8 +129,8 @@ def _evidence(state: Any, part: Part) -> list[int]:
     """
     cited = [each for each in sorted(marks(part["text"])) if each <= len(state["evidence"])]
     seen = state["seen"] if cited else 0
-    found = [each for each in passages_of(state, part["queries"]) if each > seen]
-    return list(dict.fromkeys([*cited, *found]))
+    new = [each for each in passages_of(state, part["queries"]) if each > seen]
+    return list(dict.fromkeys([*cited, *new]))
 
 
 def _group(state: Any) -> list[int]:

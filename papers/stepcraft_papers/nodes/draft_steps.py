@@ -2,13 +2,23 @@
 
 from dataclasses import replace
 
+from langchain_core.messages import BaseMessage
+
 from stepcraft.llm.node import Update
+from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.nodes.draft import STEPS_FORMAT, read_steps_of, shown_passages
 from stepcraft.nodes.draft import draft_steps as draft
-from stepcraft.nodes.draft import read_steps_of
 from stepcraft.text.lists import numbered
 from stepcraft_papers.contexts import AagPaperContext
 from stepcraft_papers.markers import without_markers
 from stepcraft_papers.nodes.state import AagPaperState
+
+
+def ask(state: AagPaperState, settings: AagPaperContext) -> list[BaseMessage]:
+    """Show the goal, the resources and the procedures that were found."""
+    shown = passages(state["evidence"], shown_passages(state))
+    sections = [*asked(state["task"], state["task_resources"]), *shown]
+    return prompt(settings.draft_instructions, STEPS_FORMAT, "steps", sections)
 
 
 def read_plain(reply: str, state: AagPaperState, settings: AagPaperContext) -> Update:
@@ -31,4 +41,4 @@ def read_doubtful(reply: str, state: AagPaperState, settings: AagPaperContext) -
     return {**read_steps_of(reply, state, settings), **read_plain(reply, state, settings)}
 
 
-draft_steps = replace(draft, read=read_doubtful)
+draft_steps = replace(draft, ask=ask, read=read_doubtful)

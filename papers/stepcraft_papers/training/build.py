@@ -163,7 +163,11 @@ class Build:
     async def _answered(self, item: Item) -> list[Unlabelled]:
         """Have RPG write the answer, from the item's passages or from the sources."""
         given = bool(item.passages)
-        settings = RpgContext(kind="long", max_calls=_RUN_CALLS, k=10 if given else 3)
+        settings = (
+            RpgContext(kind="long", max_calls=_RUN_CALLS, k=10, looks=1)
+            if given
+            else RpgContext(kind="long", max_calls=_RUN_CALLS)
+        )
         sources = [_Passages(passages=item.passages)] if given else [*self.sources]
         rpg = build_rpg(model=self.model, sources=sources, settings=settings)
         result = await rpg.ainvoke({"question": item.question})
