@@ -16,6 +16,7 @@ from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
+from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retriever import Source
@@ -81,7 +82,7 @@ class Retrieve(Node):
         outcomes = iter(await calls.outcomes(searches, seconds))
         for query in queries:
             passages.add(query, {each.label: next(outcomes) for each in searched})
-        parts = [part for part in pending_parts(state) if len(part["queries"]) > 1]
+        parts = [part for part in pending_parts(state) if _is_by_statement(state, part)]
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
         if parts and sources:
             beside = partial(_beside, parts, passages, sources)
@@ -95,7 +96,7 @@ class Retrieve(Node):
         """Return the queries that were not searched for, each with the passages to find."""
         parts = pending_parts(state)
         wanted = {
-            query: 1 if len(part["queries"]) > 1 else k
+            query: 1 if _is_by_statement(state, part) else k
             for part in parts
             for query in part["queries"]
         }
@@ -186,6 +187,11 @@ class Passages:
 def pending_parts(state: Mapping[str, Any]) -> list[Part]:
     """Return the parts that are still to be checked; none before there is a draft."""
     return [state["parts"][number - 1] for number in state.get("pending", ())]
+
+
+def _is_by_statement(state: Mapping[str, Any], part: Part) -> bool:
+    """Tell whether a part is looked up statement by statement, and not as a whole."""
+    return not state["model_queries"] and part["queries"] != [part_query(part["text"])]
 
 
 def _beside(

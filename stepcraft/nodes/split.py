@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepcraft.nodes.state import Part
-from stepcraft.text.citations import without_marks
+from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims
 from stepcraft.text.lists import read_steps
 from stepcraft.text.markdown import lines
@@ -36,8 +36,8 @@ def as_parts(
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    A part is looked up by each of its statements, alone and with the question in front. It has no
-    query yet where the model writes the queries.
+    A part is looked up by each of its statements, with the question in front and, where it cites
+    nothing, alone. It has no query yet where the model writes the queries.
 
     Args:
         texts: The texts of the parts.
@@ -58,11 +58,16 @@ def part_query(text: str) -> str:
 
 
 def claim_queries(text: str, question: str) -> list[str]:
-    """Return what the statements of a part are looked up by."""
-    statements = [part_query(text[start:stop]) for start, stop in claims(text)]
-    queries = [
-        query for each in statements for query in (each, f"{question} {each}"[:LONGEST_QUERY])
-    ]
+    """Return what the statements of a part are looked up by.
+
+    One that cites a passage, which the check sees, is looked up with the question alone.
+    """
+    queries: list[str] = []
+    for start, stop in claims(text):
+        statement = part_query(text[start:stop])
+        if not marks(text[start:stop], plain=False):
+            queries.append(statement)
+        queries.append(f"{question} {statement}"[:LONGEST_QUERY])
     return list(dict.fromkeys(queries)) or [part_query(text)]
 
 
