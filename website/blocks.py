@@ -114,7 +114,10 @@ class Runner:
             page: The page.
             pictures: The folder for pictures of the pages that blocks wrote; None for no pictures.
         """
-        with tempfile.TemporaryDirectory(prefix="stepcraft-page-") as name:
+        # A browser of the page may still write its profile while the folder is deleted.
+        with tempfile.TemporaryDirectory(
+            prefix="stepcraft-page-", ignore_cleanup_errors=True
+        ) as name:
             folder = Path(name) / "work"
             folder.mkdir()
             for copied in _COPIED:
