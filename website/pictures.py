@@ -56,7 +56,7 @@ def problems(site: Path, pictures: Path | None = None) -> list[str]:
     handler = partial(_Quiet, directory=str(site))
     with (
         ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        tempfile.TemporaryDirectory() as profile,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}/"
