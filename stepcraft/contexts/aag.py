@@ -24,7 +24,7 @@ machine, give it complete and runnable with its imports and one check at the end
 Prefer one complete program to fragments.
 Where the passages are silent, write what you know of how such a thing is done. A name that is
 probably right is given with "(unconfirmed)" behind it; one that nobody can guess is described, with
-where to find it. Do not speak of passages or other procedures."""
+where to find it. The person knows of no passages or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\
 You are the last to check the steps before somebody follows them to the letter. Each part is a step,
@@ -37,8 +37,8 @@ follows the steps fail, be misled or get stuck? Change the steps if
 - the goal needs a step, a check, an import or a value that is missing;
 - code plainly cannot run with what the steps before it made, or another change makes a step wrong.
 Wording, taste and optional extras are no reason for a change. A step that neither the evidence nor
-your own knowledge contradicts stays as it is. The steps do not mention evidence or other
-procedures."""
+your own knowledge contradicts stays as it is, with what it calls "(unconfirmed)". The steps do not
+mention evidence or other procedures."""
 
 
 class AagContext(LookSettings):

@@ -74,7 +74,8 @@ supported: a passage says the same, in whatever words. Leaving something out is 
 passages disagree, agreeing with one of them is enough.
 contradicted: a passage says otherwise about a number, name, condition, exception or anything else.
 not found: no passage says the same or otherwise, about all of it or about a detail.
-The reader sees the text alone: it does not mention evidence, passages or parts."""
+The reader sees the text alone: it does not mention evidence, passages or parts. That it says what
+the documents do not say, or marks a name as "(unconfirmed)", is right where no passage says it."""
 
 TO_QUERY_INSTRUCTIONS = """\
 Each part of a text is looked up in a web search. Write one search query for each part that would
@@ -119,7 +120,8 @@ tell; where something can simply be run again, give it complete, and nothing mor
 Where the passages are silent, say what is certain from general knowledge, or say in its place in a
 few words that the documents do not say it. A name that is probably right is given with
 "(unconfirmed)" behind it; one that nobody can guess is described, with where to find it. Where
-passages contradict each other, name both. Do not speak of passages, evidence or searches."""
+passages contradict each other, name both. The person knows of documents, and not of passages or
+searches."""
 
 LENGTHS = {
     "brief": "Be brief: what the person needs to act, in as few words as that allows.",
