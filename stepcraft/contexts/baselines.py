@@ -11,15 +11,15 @@ from stepcraft.contexts.base import (
 
 DIRECT = (
     "Answer the question from what you know. Be exact: give the names, numbers, calls and settings "
-    "that matter."
+    "that matter. Where the question asks for a procedure, write its steps as a numbered list."
 )
 
 FROM_EVIDENCE = """\
 Answer the question. The evidence holds what was found on it; it may be on something else, in part
 or in whole.
 Rely on the evidence where it speaks of what is asked, with its exact names, numbers, calls and
-settings; where it is silent, say what you know. Answer every part of the question. Do not mention
-the evidence."""
+settings; where it is silent, say what you know. Answer every part of the question; where it
+asks for a procedure, write its steps as a numbered list. Do not mention the evidence."""
 
 AGENT = """\
 Answer the question from what you find with the search tool. Search before you answer, and search

@@ -9,10 +9,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.nodes.draft import no_draft, shown_passages
 
-FORMAT = (
-    "The answer and nothing else: text with code in fenced blocks, or a numbered list where the "
-    "question asks for the steps of a procedure."
-)
+FORMAT = "The answer and nothing else, with code in fenced blocks."
 
 
 def ask(state: Any, settings: Any) -> list[BaseMessage]:

@@ -12,6 +12,7 @@ from stepcraft.contexts.base import LookSettings
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.draft import shown_passages
+from stepcraft.nodes.plan import ONE_FACT
 from stepcraft.progress import counted
 from stepcraft.text.lists import read_lines
 from stepcraft.text.sections import Section
@@ -23,7 +24,6 @@ _FORMAT = (
     'At most {most} queries, each on one line that begins with "- ", and nothing else; or exactly '
     f"{NOTHING} if nothing is missing."
 )
-_ONE_FACT = "\nThe answer to this question is one fact: list only what is still missing to find it."
 _NOTHING = re.compile(
     r"\W*(?:nothing|none)\b(?:\W+(?:else|more|is|needed|missing))*\W*", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
     """Show the question, what was found, and what was searched for."""
     instructions = settings.look_again_instructions
     if state.get("form") == "short":
-        instructions += _ONE_FACT
+        instructions += ONE_FACT
     sections = [
         *asked(state["task"], state.get("task_resources", "")),
         *passages(state["evidence"], shown_passages(state)),

@@ -18,13 +18,16 @@ _KIND = (
     "First a line KIND: with one word, short if one name, number, date or yes or no answers the "
     "question, long if it takes more. Then the queries. "
 )
+ONE_FACT = "\nThe answer to this question is one fact: list only what finds it."
+"""What the planners are told where a short answer is asked for."""
 _KIND_LINE = re.compile(r"^\W*kind\W+(long|short)\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
 def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
     """Show the question alone: the plan comes before the evidence."""
     form = (_KIND if state["form"] == "auto" else "") + _LIST.format(most=settings.max_queries)
-    return prompt(settings.plan_instructions, form, "plan", asked(state["task"]))
+    instructions = settings.plan_instructions + (ONE_FACT if state["form"] == "short" else "")
+    return prompt(instructions, form, "plan", asked(state["task"]))
 
 
 def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
