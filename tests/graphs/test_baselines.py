@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from stepcraft import get_graph
+from stepcraft import ModelFailure, NoAnswer, get_graph
 from stepcraft.contexts.baselines import ReactContext
 from tests.scripted import ScriptedModel, ToolModel, searching
 from tests.shelf import QUESTION, Shelf, ids, shown
@@ -98,3 +98,13 @@ def test_an_agent_takes_a_model_with_fallbacks() -> None:
     result = get_graph("react", model=model, sources=Shelf()).invoke(QUESTION)
     assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
     assert result["usage"]["nodes"]["agent"]["calls"] == 4
+
+
+def test_a_model_that_replied_to_the_agent_is_not_one_that_refuses_every_call() -> None:
+    class Refused(Exception):
+        status_code = 403
+
+    with pytest.raises(NoAnswer, match="could not be asked"):
+        agent(searching("Oster"), Refused("later"), Refused("again"))
+    with pytest.raises(ModelFailure):
+        agent(Refused("at once"), Refused("again"))
