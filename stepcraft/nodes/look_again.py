@@ -50,11 +50,11 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
     """Return the queries with those that are new; without new ones, this was the last look."""
-    known = {query.casefold() for query in state["queries"]}
+    searched = {query.casefold() for query in state["queries"]}
     new = [
         query
         for query in read_lines(reply)
-        if query.casefold() not in known and not _NOTHING.fullmatch(query)
+        if query.casefold() not in searched and not _NOTHING.fullmatch(query)
     ]
     return {
         "queries": [*state["queries"], *new[: settings.max_queries]],
