@@ -87,7 +87,9 @@ def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, w
         finally:
             shards.update_shards("READY")
         again = memory.add(dish(number) for number in range(9000))
-        assert (again.present, again.added) == (4000, 5000)
+        # A server that is shut in the middle of a batch may have stored what it reports as refused.
+        assert again.present >= 4000
+        assert again.present + again.added == 9000
         assert len({item.id for item in memory}) == 9000
 
 
