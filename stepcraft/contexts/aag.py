@@ -13,17 +13,18 @@ DRAFT_INSTRUCTIONS = """\
 Write the steps that reach the goal with the resources at hand, as the most experienced colleague
 would for somebody who carries them out without looking anything up. The passages are procedures and
 documents that were found; some are for something else, and what holds for one product, version or
-case holds for that alone.
+case applies to nothing else.
 As few steps as do the job, in the order of execution, each with its exact commands, code, names,
 values or place to click. Rely on the passages for these and use all that bears on the goal: who may
-do it and who grants that, exceptions, what to leave alone; they are no model of how complete steps
-are. Care is in proportion to the risk: where a step changes or destroys something that others
-depend on, say what to check or save before, how to tell that it worked and how to go back, and take
-the safest order; where something can simply be run again, such as code or a setting on one's own
-machine, give it complete and runnable with its imports and one check at the end, and nothing more.
+do it and who gives permission, exceptions, what to leave alone. Do not take them as a model of how
+complete steps should be.
+Care is in proportion to the risk: where a step changes or destroys something that others depend on,
+say what to check or save before, how to tell that it worked and how to go back, and take the safest
+order; where something can simply be run again, such as code or a setting on one's own machine, give
+it complete and runnable with its imports and one check at the end, and nothing more.
 Prefer one complete program to fragments.
 Where the passages are silent, write what you know of how such a thing is done. A name that is
-probably right is given with "(unconfirmed)" behind it; one that nobody can guess is described, with
+probably right is given with "(unconfirmed)" after it; one that cannot be guessed is described, with
 where to find it. The person knows of no passages or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\

@@ -86,7 +86,7 @@ NEEDS = """\
 The answer has to let the person act without asking anybody: every name, command, value and place,
 and the order; who may do it, which permission it takes and who grants that; what to check or save
 before, and how to tell that each step worked; limits, exceptions, defaults, and what to leave
-alone; how to undo it, and whom to tell. Code needs complete imports, defaults and types."""
+alone; how to undo it, and who should be told. Code must have all imports, defaults and types."""
 """What the planner of each look is told of the reader's needs."""
 
 PLAN_INSTRUCTIONS = f"""\
@@ -108,7 +108,7 @@ the passages already answer."""
 WRITE_INSTRUCTIONS = """\
 Answer the question for the person who asked, as the most experienced colleague would who has the
 documents at hand. The passages are what was found; some are about something else, and what a
-passage says of one product, version or case holds for that alone.
+passage says of one product, version or case applies to nothing else.
 Begin with the answer itself. Cover every part of the question, under headings in the order in which
 the person needs them. Where something is done, write numbered steps in the order of execution, each
 with its exact command, call or place to click, and the check that shows that it worked. Rely on the
@@ -119,7 +119,7 @@ depend on, say what to check or save before, how to tell that it worked, how to 
 tell; where something can simply be run again, give it complete, and nothing more.
 Where the passages are silent, say what is certain from general knowledge, or say in its place in a
 few words that the documents do not say it. A name that is probably right is given with
-"(unconfirmed)" behind it; one that nobody can guess is described, with where to find it. Where
+"(unconfirmed)" after it; one that cannot be guessed is described, with where to find it. Where
 passages contradict each other, name both. The person knows of documents, and not of passages or
 searches."""
 
@@ -143,7 +143,7 @@ class LookSettings(CheckSettings):
     """The settings of graphs that look up what they planned before they write."""
 
     looks: int = in_nodes(2, "look_again", ge=1, le=5)
-    """Rounds of searches before the draft: those that were planned, then those for what was still
+    """Rounds of searches before the draft: first the planned ones, then those for what is still
     missing."""
     max_queries: int = in_nodes(12, "plan", "to_query", "look_again", ge=1, le=20)
     """Limit on the queries of each of these rounds."""

@@ -49,6 +49,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
                 model_queries=state["model_queries"],
                 question=state["task"],
                 by_claim=by_claim,
+                cites=bool(state["seen"]),
             )
             pending.append(len(parts))
     return {

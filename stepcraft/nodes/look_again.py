@@ -49,7 +49,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
-    """Return the queries with those that are new; without new ones, this was the last look."""
+    """Return the queries with the new ones added; if there are none, this was the last look."""
     searched = {query.casefold() for query in state["queries"]}
     new = [
         query

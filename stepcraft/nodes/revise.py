@@ -125,7 +125,8 @@ def _material(state: Any) -> list[Section | None]:
 def _evidence(state: Any, part: Part) -> list[int]:
     """Return the numbers of the passages that a part cites, then of those found for it.
 
-    Where it cites some, the writer has chosen among those that it saw, and only new ones are added.
+    If it cites some, the writer chose them from all that it saw, so only passages found since then
+    are added.
     """
     cited = [each for each in sorted(marks(part["text"])) if each <= len(state["evidence"])]
     seen = state["seen"] if cited else 0

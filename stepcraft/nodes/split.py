@@ -32,24 +32,31 @@ def split_blocks(text: str) -> list[str]:
 
 
 def as_parts(
-    texts: Sequence[str], *, model_queries: bool = False, question: str = "", by_claim: bool = True
+    texts: Sequence[str],
+    *,
+    model_queries: bool = False,
+    question: str = "",
+    by_claim: bool = True,
+    cites: bool = False,
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    A part is looked up by each of its statements, with the question in front and, where it cites
-    nothing, alone. It has no query yet where the model writes the queries.
+    A part is looked up by each of its statements, alone and with the question in front. It has no
+    query yet where the model writes the queries.
 
     Args:
         texts: The texts of the parts.
         model_queries: Whether the model writes the queries.
         question: The question that the text answers.
         by_claim: Whether a part is looked up by its statements, or as a whole.
+        cites: Whether the text cites passages that the check sees; a statement that cites one is
+            then looked up only with the question in front.
     """
     if model_queries:
         return [Part(text=text, queries=[]) for text in texts]
     if not by_claim:
         return [Part(text=text, queries=[part_query(text)]) for text in texts]
-    return [Part(text=text, queries=claim_queries(text, question)) for text in texts]
+    return [Part(text=text, queries=claim_queries(text, question, cites=cites)) for text in texts]
 
 
 def part_query(text: str) -> str:
@@ -57,15 +64,12 @@ def part_query(text: str) -> str:
     return without_marks(text).strip()[:LONGEST_QUERY]
 
 
-def claim_queries(text: str, question: str) -> list[str]:
-    """Return what the statements of a part are looked up by.
-
-    One that cites a passage, which the check sees, is looked up with the question alone.
-    """
+def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
+    """Return what the statements of a part are looked up by."""
     queries: list[str] = []
     for start, stop in claims(text):
         statement = part_query(text[start:stop])
-        if not marks(text[start:stop], plain=False):
+        if not (cites and marks(text[start:stop], plain=False)):
             queries.append(statement)
         queries.append(f"{question} {statement}"[:LONGEST_QUERY])
     return list(dict.fromkeys(queries)) or [part_query(text)]
@@ -93,5 +97,6 @@ def _parts(state: Any, texts: Sequence[str], *, by_claim: bool = True) -> dict[s
         model_queries=state["model_queries"],
         question=state["task"],
         by_claim=by_claim,
+        cites=bool(state["seen"]),
     )
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

@@ -47,11 +47,6 @@ def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[s
     return _with_queries(state, queries)
 
 
-def statements_are_queries(state: Any, _settings: PartQuerySettings) -> dict[str, Any] | None:
-    """Ask nothing where the model writes no queries."""
-    return None if state["model_queries"] else {}
-
-
 def by_their_words(state: Any, _reason: str) -> dict[str, Any]:
     """Look up the parts by their own words."""
     return _with_queries(state, {})
@@ -73,7 +68,7 @@ to_query = ModelNode(
     ask_for_queries,
     read_queries,
     by_their_words,
-    skip=statements_are_queries,
+    skip=lambda state, _settings: None if state["model_queries"] else {},
     keep_back=lambda _settings: 1,
     started="Writing the queries for the parts.",
 )

@@ -225,3 +225,12 @@ class Conversation(RatInput, RatOutput):
 def test_a_score_that_is_no_number_is_zero() -> None:
     result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf(score=float("nan")))
     assert {each["score"] for each in result["evidence"]} == {0.0}
+
+
+@pytest.mark.parametrize("mark", ["[p2]", "[^2]", "\u30102\u3011"])
+def test_a_mark_in_a_draft_that_comes_in_does_not_spare_its_statement_a_search(mark: str) -> None:
+    shelf = Shelf()
+    draft = f"Haldruvin built it{mark}. It has arches."
+    graph = build_rat(model=ScriptedModel(["1 supported p1"]), sources=shelf)
+    graph.invoke({**QUESTION, "draft": draft})
+    assert len(shelf.queries) == 4
