@@ -21,7 +21,7 @@ from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, com
 from stepcraft.nodes.begin import Begin, checked_text, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
 from stepcraft.nodes.draft import draft_steps
-from stepcraft.nodes.edit import edit_steps, needs_another_round
+from stepcraft.nodes.edit import after_edit, edit_steps
 from stepcraft.nodes.look_again import after_retrieve, look_again
 from stepcraft.nodes.plan import look_up
 from stepcraft.nodes.remember import remember
@@ -107,11 +107,6 @@ def _initial(
 def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
     """Publish the answer."""
     return published(resources.graph, state, {"answer": state["answer"]})
-
-
-def after_edit(state: State, resources: Resources[AagContext]) -> str:
-    settings = resources.settings(state)
-    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def after_names(state: State, resources: Resources[AagContext]) -> str:

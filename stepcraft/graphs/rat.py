@@ -17,7 +17,7 @@ from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, draft_of, empty_check, last_draft
 from stepcraft.nodes.draft import draft
-from stepcraft.nodes.edit import edit_text, needs_another_round
+from stepcraft.nodes.edit import after_edit, edit_text
 from stepcraft.nodes.finish import finish
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.revise import after_check, revise
@@ -85,11 +85,6 @@ def after_begin(state: State) -> str:
 
 def after_retrieve(state: State) -> str:
     return "draft to check" if state["parts"] else "no draft yet"
-
-
-def after_edit(state: State, resources: Resources[RatContext]) -> str:
-    settings = resources.settings(state)
-    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def rat_builder(

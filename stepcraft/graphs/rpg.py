@@ -16,7 +16,7 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import BadInput
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, empty_check
-from stepcraft.nodes.edit import edit_text, needs_another_round
+from stepcraft.nodes.edit import after_edit, edit_text
 from stepcraft.nodes.generate import generate
 from stepcraft.nodes.look_again import after_retrieve, look_again
 from stepcraft.nodes.plan import plan
@@ -82,11 +82,6 @@ def _initial(
             f"kind={excerpt(kind)} cannot be used: it should be one of {', '.join(KINDS)}"
         )
     return {**empty_check(settings, searched), "form": kind, "sentences": []}
-
-
-def after_edit(state: State, resources: Resources[RpgContext]) -> str:
-    settings = resources.settings(state)
-    return "changed" if needs_another_round(state, settings.rounds) else "checked"
 
 
 def rpg_builder(

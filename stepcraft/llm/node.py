@@ -62,9 +62,9 @@ class ModelNode:
     """Makes the messages from the node's state and the run's settings. The state also has the
     model's `input_limit` in tokens, or None, and in `left_out` the passages not to be shown."""
     read: Callable[[str, State, Any], Update]
-    """Makes the update from the reply's text. Raises UnreadableReply with a sentence that tells the
-    model what was wrong, and with the update from the rest of the reply, if that is of use. The
-    state of a second reply has that update as `kept`."""
+    """Makes the update from the reply's text and the same state. Raises UnreadableReply with a
+    sentence that tells the model what was wrong, and with the update from the rest of the reply, if
+    that is of use. The state of a second reply has that update as `first_update`."""
     fallback: Callable[[State, str], Update]
     """Makes the update when the step fails, from the state and the reason. Raises NoAnswer where
     the run cannot go on."""
@@ -152,7 +152,7 @@ class _Step:
                 reply = await self._reply(prompt, problem, calls)
                 try:
                     text = restored(reply_text(reply))
-                    return node.read(text, state, self.settings)
+                    return node.read(text, {**state, "left_out": prompt.left_out}, self.settings)
                 except UnreadableReply as error:
                     if error.update is not None:
                         first_update = error.update
@@ -274,13 +274,17 @@ class _Prompt:
         self._why = ""
         return [warning]
 
+    @property
+    def left_out(self) -> list[int]:
+        """The numbers of the passages that are not shown."""
+        return self._order[: self._left_out]
+
     def _leave_out(self, number: int) -> None:
         self._left_out = min(number, len(self._order))
         self.messages = self._asked()
 
     def _asked(self) -> list[BaseMessage]:
-        left_out = self._order[: self._left_out]
-        messages = self._node.ask({**self._state, "left_out": left_out}, self._settings)
+        messages = self._node.ask({**self._state, "left_out": self.left_out}, self._settings)
         return messages if self._settings.system_role else without_system_role(messages)
 
 

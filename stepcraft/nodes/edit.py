@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from stepcraft.contexts.base import CheckSettings
+from stepcraft.llm.resources import Resources
 from stepcraft.nodes.split import as_parts
 from stepcraft.nodes.state import Part, Revision, passages_of
 from stepcraft.text.changes import apply_changes
@@ -80,6 +82,7 @@ def _deciding(state: Any, part: int) -> list[str]:
     return list(dict.fromkeys(ids or shown))
 
 
-def needs_another_round(state: Any, rounds: int) -> bool:
-    """Tell whether parts have changed that are still to be checked, and a round is left."""
-    return bool(state["pending"]) and state["rounds"] < rounds
+def after_edit(state: Any, resources: Resources[CheckSettings]) -> str:
+    """Check what has changed again, if a round is left."""
+    has_round = state["rounds"] < resources.settings(state).rounds
+    return "changed" if state["pending"] and has_round else "checked"

@@ -34,7 +34,8 @@ def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]
     The check adds marks in that form, and [2] is a mark only where there are no others.
     """
     text = with_prompt_marks(answer_text(reply))
-    return {"first_draft": text, "answer": text, "seen": len(state["evidence"])}
+    seen = 0 if state.get("left_out") else len(state["evidence"])
+    return {"first_draft": text, "answer": text, "seen": seen}
 
 
 generate = ModelNode(

@@ -143,7 +143,8 @@ class CheckState(Answer, RunState):
     revisions: list[Revision]
     """The changes that were made, by part and round."""
     seen: int
-    """How many of the passages the writer saw, if it cites them; they are the first ones."""
+    """How many passages the writer saw, which are the first ones; 0 if it cites none, or some were
+    left out of its prompt."""
     rounds: int
     """The rounds of checks that are done."""
     model_queries: bool

@@ -223,3 +223,17 @@ def test_a_statement_that_cites_is_looked_up_once_and_another_twice() -> None:
         "It is a fine bridge.",
         f"{question} It is a fine bridge.",
     ]
+
+
+def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None:
+    passages = {word: f"{word}: {'and so on, ' * 150}" for word in ("Oster", "mayor")}
+    model = ScriptedModel([PLAN, GAPS, "It is so [p1]. Of the mayor.", "NO CHANGE"])
+    graph = build_rpg(model=model, sources=Shelf(passages=passages))
+    settings = RpgContext(max_input_tokens=1_600, long_instructions="Answer at length. " * 200)
+    result = graph.invoke({"question": "Oster, and its mayor?"}, context=settings)
+    shown_to = [
+        [each.id for each in parse(call.prompt) if each.name == "passage"] for call in model.calls
+    ]
+    assert shown_to[2] == ["p2"]
+    assert shown_to[3] == ["p1", "p2"]
+    assert "generate: 1 of 2 passages" in str(result["warnings"])

@@ -297,7 +297,12 @@ def test_retries_and_fallbacks_do_their_work() -> None:
 def test_tokens_that_the_prompt_cache_served_are_counted() -> None:
     tokens: Any = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11}
     cached = {**tokens, "input_token_details": {"cache_read": 6}}
-    replies = [AIMessage("- mayor", usage_metadata=cached), AIMessage("NOTHING"), "Quandt.", "-"]
+    replies = [
+        AIMessage("- mayor", usage_metadata=cached),
+        AIMessage("NOTHING"),
+        "Quandt.",
+        "-",
+    ]
     usage = build_rpg(model=ScriptedModel(replies), sources=Shelf()).invoke(QUESTION)["usage"]
     assert (usage["cached_input_tokens"], usage["nodes"]["plan"]["cached_input_tokens"]) == (6, 6)
     assert usage["nodes"]["generate"]["cached_input_tokens"] == 0
