@@ -28,9 +28,10 @@ probably right is given with "(unconfirmed)" after it; one that cannot be guesse
 where to find it. The person knows of no passages or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\
-You are the last to check the steps before somebody follows them to the letter. Each part is a step,
-followed by procedures for other goals that were found for it. Their names, calls and options hold
-here for the same action; do not imitate their brevity.
+You are the last to check the steps before somebody follows them to the letter. Each part is a step.
+The passages, before the parts or behind the step that they were found for, are procedures for other
+goals, and documents. Their names, calls and options hold here for the same action; do not imitate
+their brevity.
 Is the goal reached at the end? Is every resource used where it is needed? Would somebody who
 follows the steps fail, be misled or get stuck? Change the steps if
 - the evidence contradicts one, or shows that a name, call, option or value is wrong;

@@ -66,9 +66,10 @@ class SearchSettings(Settings):
 
 
 CHECK_INSTRUCTIONS = """\
-You check a text against evidence before it goes to a reader. The text is split into numbered parts,
-and the passages found for a part follow it. Every passage counts for every part, its heading
-included, but only for the product, version and situation that it is about.
+You check a text against evidence before it goes to a reader. The text is split into numbered parts.
+The passages stand before the parts, or behind the part that they were found for. Every passage
+counts for every part, its heading included, but only for the product, version and situation that it
+is about.
 Judge by the passages alone:
 supported: a passage says the same, in whatever words. Leaving something out is not wrong. If
 passages disagree, agreeing with one of them is enough.
@@ -117,11 +118,11 @@ the question: who may do it and who grants that, which exceptions hold, what hap
 out. Care is in proportion to the risk: where a step changes or destroys something that others
 depend on, say what to check or save before, how to tell that it worked, how to undo it and whom to
 tell; where something can simply be run again, give it complete, and nothing more.
-Where the passages are silent, say what is certain from general knowledge, or say in its place in a
-few words that the documents do not say it. A name that is probably right is given with
-"(unconfirmed)" after it; one that cannot be guessed is described, with where to find it. Where
-passages contradict each other, name both. The person knows of documents, and not of passages or
-searches."""
+Where the passages are silent, say what is certain from general knowledge, or, where the person
+needs it, say in its place in a few words that the documents do not say it. If the person cannot act
+without a name that no passage gives, give the probable one with "(unconfirmed)" after it, or
+describe it, with where to find it. Where passages contradict each other, name both. The person
+knows of documents, and not of passages or searches."""
 
 LENGTHS = {
     "brief": "Be brief: what the person needs to act, in as few words as that allows.",

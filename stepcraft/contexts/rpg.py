@@ -22,9 +22,9 @@ write a last paragraph "Answer:" with the answer alone: a name, a number, a date
 sentence. Where the evidence is silent, answer from what you know."""
 
 MARKS = """\
-Put the id of the passage that supports a statement behind it in square brackets, such as [p2], or
-[p2][p5] for two passages, but not in code; keep the marks that are there. A statement that no
-passage supports has no mark."""
+Directly behind the words that a passage supports, within the sentence if it supports only a piece
+of it, put its id in square brackets, such as [p2], or [p2][p5] for two passages, but not in code;
+keep the marks that are there. What no passage supports has no mark."""
 
 
 class RpgContext(PartQuerySettings, LookSettings):

@@ -29,6 +29,12 @@ def shown_passages(state: Any) -> list[int]:
     return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
 
 
+def written(text: str, state: Any) -> dict[str, Any]:
+    """Return the update for a draft, which is the answer so far, and what its writer saw."""
+    seen = 0 if state.get("left_out") else len(state["evidence"])
+    return {"first_draft": text, "answer": text, "seen": seen}
+
+
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and what a first search found."""
     sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
@@ -38,10 +44,9 @@ def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     )
 
 
-def read_text(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
-    """Return the draft, which is the answer so far, without the ids of passages."""
-    text = without_marks(answer_text(reply), plain=False)
-    return {"first_draft": text, "answer": text}
+def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
+    """Return the draft without the ids of passages."""
+    return written(without_marks(answer_text(reply), plain=False), state)
 
 
 def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
@@ -52,7 +57,7 @@ def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
     return prompt(instructions, STEPS_FORMAT, "steps", sections, material_first=True)
 
 
-def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any]:
+def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the steps of the draft, without the ids of passages.
 
     Raises:
@@ -61,13 +66,7 @@ def read_steps_of(reply: str, _state: Any, _settings: Settings) -> dict[str, Any
     steps = [*filter(None, (without_marks(step, plain=False) for step in read_steps(reply)))]
     if not steps:
         raise UnreadableReply("there was no numbered list of steps in it.")
-    return steps_update(steps)
-
-
-def steps_update(steps: list[str]) -> dict[str, Any]:
-    """Return the update for a draft of these steps."""
-    text = numbered(steps)
-    return {"first_draft": text, "answer": text, "steps": steps}
+    return {**written(numbered(steps), state), "steps": steps}
 
 
 def no_draft(_state: Any, reason: str) -> dict[str, Any]:

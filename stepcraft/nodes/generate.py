@@ -9,7 +9,7 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
-from stepcraft.nodes.draft import no_draft, shown_passages
+from stepcraft.nodes.draft import no_draft, shown_passages, written
 from stepcraft.text.citations import with_prompt_marks
 
 _FORMAT = "The answer and nothing else."
@@ -29,13 +29,11 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 
 
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
-    """Return the draft, which is the answer so far, with its marks as the prompt asks for them.
+    """Return the draft with its marks as the prompt asks for them.
 
     The check adds marks in that form, and [2] is a mark only where there are no others.
     """
-    text = with_prompt_marks(answer_text(reply))
-    seen = 0 if state.get("left_out") else len(state["evidence"])
-    return {"first_draft": text, "answer": text, "seen": seen}
+    return written(with_prompt_marks(answer_text(reply)), state)
 
 
 generate = ModelNode(

@@ -2,12 +2,15 @@
 
 All parts and their evidence are in one prompt, so that a change may follow from any passage, and a
 change of one part may call for another (RAT §3.3, its causality). Parts that do not fit one prompt
-are checked in the next call. Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification
-(Dhuliawala et al., arXiv 2309.11495).
+are checked in the next call. A prompt about a text that the graph wrote begins as the writer's did,
+with all that the writer saw, so that a provider's cache serves it again.
+
+Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawala et al., arXiv
+2309.11495).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -18,6 +21,7 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.nodes.draft import shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts
 from stepcraft.progress import counted, quoted
@@ -80,7 +84,7 @@ _CITATION = re.compile(r"[ \t]++(?:\[p\d{1,4}\])+")
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the question and the pending parts, each with the passages found for it."""
+    """Show the question, what the writer saw, and the pending parts with what was found since."""
     by_claim, completes = state["by_claim"], state["scope"] == "complete"
     rules = [settings.revise_instructions, COMPLETE if completes else CORRECT]
     if isinstance(settings, RpgContext):
@@ -90,7 +94,7 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     )
     form += _NUMBERS if by_claim else ""
     sections = [*asked(state["task"]), *_material(state)]
-    return prompt("\n".join(rules), form, "changes", sections)
+    return _prompt("\n".join(rules), form, sections, state)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
@@ -100,15 +104,22 @@ def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     if state["reason"]:
         instructions += "\nA person has rejected the steps: make the changes that they ask for."
         sections.append(Section("reason", "", state["reason"]))
-    return prompt(instructions, _STEP_FORMAT, "changes", sections)
+    return _prompt(instructions, _STEP_FORMAT, sections, state)
+
+
+def _prompt(
+    instructions: str, form: str, sections: list[Section | None], state: Any
+) -> list[BaseMessage]:
+    return prompt(instructions, form, "changes", sections, material_first=bool(_shared(state)))
 
 
 def _material(state: Any) -> list[Section | None]:
-    """Return the parts of this call, each above its passages.
+    """Return what the writer saw, then the parts of this call, each above its passages.
 
     A passage is shown under the first part that it was found for, or that cites it.
     """
-    sections: list[Section | None] = []
+    shown = [each for each in shown_passages(state) if each <= _shared(state)]
+    sections = passages(state["evidence"], shown)
     skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]
@@ -122,16 +133,28 @@ def _material(state: Any) -> list[Section | None]:
     return sections
 
 
+def _shared(state: Any) -> int:
+    """Return how many passages stand before the parts: those that the writer saw.
+
+    There are none where they would take more than half of the model's input.
+    """
+    seen, limit = state["seen"], state.get("input_limit")
+    return 0 if limit and _size(state, range(1, seen + 1)) > limit // 2 else int(seen)
+
+
 def _evidence(state: Any, part: Part) -> list[int]:
     """Return the numbers of the passages that a part cites, then of those found for it.
 
-    If it cites some, the writer chose them from all that it saw, so only passages found since then
-    are added.
+    Those before the parts are not among them.
     """
-    cited = [each for each in sorted(marks(part["text"])) if each <= len(state["evidence"])]
-    seen = state["seen"] if cited else 0
-    new = [each for each in passages_of(state, part["queries"]) if each > seen]
-    return list(dict.fromkeys([*cited, *new]))
+    found = [*sorted(marks(part["text"])), *passages_of(state, part["queries"])]
+    shared, last = _shared(state), len(state["evidence"])
+    return [each for each in dict.fromkeys(found) if shared < each <= last]
+
+
+def _size(state: Any, numbers: Iterable[int]) -> int:
+    """Return the tokens of passages."""
+    return sum(tokens(state["evidence"][each - 1]["text"]) for each in numbers)
 
 
 def _group(state: Any) -> list[int]:
@@ -139,14 +162,14 @@ def _group(state: Any) -> list[int]:
     limit = state.get("input_limit")
     if not limit:
         return list(state["pending"])
-    room = max(limit // 2, limit - _PROMPT_TOKENS)
+    room = max(limit // 2, limit - _PROMPT_TOKENS) - _size(state, range(1, _shared(state) + 1))
     group: list[int] = []
     shown: set[int] = set()
     for number in state["pending"]:
         part = state["parts"][number - 1]
         evidence = {*_evidence(state, part)} - shown
         room -= tokens(part["text"])
-        room -= sum(tokens(state["evidence"][each - 1]["text"]) for each in evidence)
+        room -= _size(state, evidence)
         if room < 0 and group:
             break
         group.append(number)

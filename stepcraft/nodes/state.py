@@ -143,8 +143,8 @@ class CheckState(Answer, RunState):
     revisions: list[Revision]
     """The changes that were made, by part and round."""
     seen: int
-    """How many passages the writer saw, which are the first ones; 0 if it cites none, or some were
-    left out of its prompt."""
+    """How many passages the writer of the draft saw, which are the first ones; 0 if the draft came
+    in, or if some were left out of the writer's prompt."""
     rounds: int
     """The rounds of checks that are done."""
     model_queries: bool

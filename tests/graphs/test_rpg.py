@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from stepcraft import BadInput, RpgContext, build_rpg
 from stepcraft.text.sections import parse
 from tests.scripted import ScriptedModel, block
-from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
+from tests.shelf import BRIDGE, QUESTION, THREAD, Shelf, ids, shown
 
 PLAN = "KIND: long\n- works of Haldruvin\n- mayor in 1873"
 GAPS = "NOTHING"
@@ -43,23 +43,17 @@ def test_marks_are_numbered_by_first_use_and_point_to_the_cited_evidence() -> No
     assert cited == [[each] for each in ids(result)]
 
 
-def test_the_check_sees_what_a_part_cites_and_its_changes_keep_marks() -> None:
+def test_the_changes_of_the_check_keep_marks() -> None:
     change = block(1, "in 1873 [p3]", "in 1873 with four arches [p1]")
     result, model, _ = run(PLAN, GAPS, LONG, change, "NO CHANGE")
     assert model.nodes == ["plan", "look_again", "generate", "revise", "revise"]
-    first = parse(model.calls[3].prompt)
-    assert [each.id for each in first if each.name == "passage"][:2] == [
-        "p2",
-        "p3",
-    ]  # it cites them
     assert "four arches [1]" in result["answer"]
 
 
-def test_a_part_stands_above_what_it_cites_and_a_fence_is_one_part() -> None:
+def test_a_fence_is_one_part() -> None:
     text = "She governed then [p2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
     _, model, _ = run(PLAN, GAPS, text, "NO CHANGE")
     assert shown(model.calls[3].prompt, "part") == [text]
-    assert shown(model.calls[3].prompt, "passage")[0] == "The mayor in 1873 was Ilse Quandt."
 
 
 def test_marks_stay_where_they_stand_and_others_go() -> None:
@@ -150,16 +144,35 @@ def test_there_are_as_many_looks_as_bring_something(
     assert result["answer"].startswith("Haldruvin built it")
 
 
-def test_a_part_that_cites_is_checked_by_what_it_cites_and_what_the_writer_did_not_see() -> None:
-    cites = "It has arches [p1]. " + "Haldruvin was its builder. " * 12
-    draft = f"{cites}\n\nThe mayor was Quandt."
-    _, model, _ = run(PLAN, GAPS, draft, "NO CHANGE")
-    parts = [
-        (each.name, each.id)
-        for each in parse(model.calls[-1].messages[-1].text)
-        if each.name != "question"
-    ]
-    assert parts == [("part", "1"), ("passage", "p1"), ("part", "2"), ("passage", "p2")]
+def after_question(prompt: str) -> list[tuple[str, str]]:
+    """Return the name and the id of each section of a prompt's material behind the question."""
+    return [(each.name, each.id) for each in parse(prompt) if each.name in {"part", "passage"}]
+
+
+DRAFT = "It has arches [p1]. " + "Haldruvin was its builder. " * 12 + "\n\nThe mayor was Quandt."
+
+
+def test_the_check_begins_with_what_the_writer_saw_and_shows_what_was_found_since() -> None:
+    looks = ("KIND: long\n- arches of Oster", "NOTHING")
+    _, model, _ = run(*looks, DRAFT, "NO CHANGE", k=1)
+    writer, check = (call.messages[-1].text for call in model.calls[2:])
+    assert check[: check.index("<part")].rstrip() == writer[: writer.index("Answer the")].rstrip()
+    *before, first, found, second, last = after_question(check)
+    assert [name for name, _ in before] == ["passage"] * len(before)
+    assert [first[1], second[1]] == ["1", "2"]
+    numbers = [int(each[1:]) for _, each in (found, last)]
+    assert min(numbers) == len(before) + 1
+
+
+def test_a_part_stands_above_what_it_cites_where_what_the_writer_saw_has_no_room() -> None:
+    model = ScriptedModel([PLAN, GAPS, DRAFT, "NO CHANGE", "NO CHANGE"])
+    long = Shelf(passages={word: f"{text} {'More. ' * 300}" for word, text in BRIDGE.items()})
+    graph = build_rpg(model=model, sources={"bridges": long})
+    result = graph.invoke(QUESTION, context=RpgContext(max_input_tokens=2_500))
+    assert result["warnings"] == []
+    for call in model.calls[3:]:
+        assert after_question(call.messages[-1].text)[0][0] == "part"
+    assert ("passage", "p1") in after_question(model.calls[3].messages[-1].text)
 
 
 @pytest.mark.parametrize(("length", "word"), [("brief", "Be brief"), ("full", "Leave nothing")])

@@ -107,6 +107,7 @@ def state(**keys: Any) -> dict[str, Any]:
         "queries": ["fell"],
         "scope": "complete",
         "by_claim": False,
+        "seen": 0,
         "rounds": 0,
         "changes": [],
         "checks": [],
