@@ -181,7 +181,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"weaviate_url", "own_weaviate"} or "embedded" in item.nodeid:
+        if fixtures & {"weaviate_url", "own_weaviate"}:
             item.add_marker(pytest.mark.xdist_group("weaviate_url"))
         elif shared := fixtures & {"langgraph_server", "postgres_url", "tab"}:
             item.add_marker(pytest.mark.xdist_group(min(shared)))

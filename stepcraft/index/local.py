@@ -28,6 +28,9 @@ from stepcraft.text.clean import clean
 Merge = Callable[[Entry, Entry], Entry]
 """Makes what is stored of the stored entry and of a new one with its id."""
 
+MOST_RESULTS = 10_000
+"""Limit on the results of a search, which is that of Weaviate."""
+
 _PAGE = 1000
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
@@ -267,10 +270,10 @@ def check_search(k: int, alpha: float) -> None:
     """Refuse a search without results, or with another weight of vectors than there is.
 
     Raises:
-        BadInput: k is below 1, or alpha not between 0 and 1.
+        BadInput: k is no whole number from 1 to `MOST_RESULTS`, or alpha not between 0 and 1.
     """
-    if k < 1 or not 0 <= alpha <= 1:
+    if not (isinstance(k, int) and 1 <= k <= MOST_RESULTS and 0 <= alpha <= 1):
         raise BadInput(
-            "k must be at least 1, and alpha between 0 (words alone) and 1 (vectors alone), not "
-            f"{k} and {alpha}"
+            f"k must be a whole number from 1 to {MOST_RESULTS:,}, and alpha between 0 (words "
+            f"alone) and 1 (vectors alone), not {k} and {alpha}"
         )

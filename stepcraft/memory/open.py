@@ -31,11 +31,10 @@ def open_memory(
     Args:
         url: `procedures.db` (a SQLite file), `procedures.jsonl` or `.csv` (read into memory,
             read-only), `store:` or `store:name/space` (LangGraph's store, passed as `store`),
-            `store+postgresql://user@host/database/name/space` (such a store in a
-            database, see PostgresMemory), `weaviate://host:8080/Collection`,
-            `weaviate+embedded:///folder/Collection` or `weaviate+cloud://cluster/Collection` (see
-            WeaviateMemory). None means the URL in STEPCRAFT_MEMORY, or else the procedures that
-            ship with the package (read-only).
+            `store+postgresql://user@host/database/name/space` (such a store in a database, see
+            PostgresMemory), `weaviate://host:8080/Collection` or
+            `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
+            STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None
             means the model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS,
             or else the best one that needs no key.

@@ -57,7 +57,10 @@ def test_a_search_shows_as_a_retriever_run():
 
 @pytest.mark.parametrize("options", [{"k": 0}, {"alpha": 2}])
 def test_options_out_of_bounds_are_refused(options):
-    with open_memory(embeddings="none") as memory, pytest.raises(BadInput, match="k must be at"):
+    with (
+        open_memory(embeddings="none") as memory,
+        pytest.raises(BadInput, match="k must be a whole number"),
+    ):
         memory.as_retriever(**options).invoke("stream tokens")
 
 

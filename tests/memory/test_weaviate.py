@@ -5,6 +5,7 @@ import re
 import time
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
@@ -93,6 +94,32 @@ def test_a_collection_that_takes_nothing_more_says_so_and_what_is_in(url: str, w
         assert len({item.id for item in memory}) == 9000
 
 
+def test_a_repeated_import_whose_embedding_fails_loses_nothing(url: str):
+    class Embedding(DeterministicFakeEmbedding):
+        is_refused: bool = False
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            if self.is_refused:
+                raise ConnectionError("429")
+            return [
+                [0.0] * self.size if "dish 3 " in text else self.embed_query(text) for text in texts
+            ]
+
+    embedding = Embedding(size=8)
+    known = [dish(number) for number in range(6)]
+    with open_memory(url, embeddings=embedding) as memory:
+        memory.add(known)
+        memory.update(known[3].id, lambda stored: with_vote(stored, 1))
+        embedding.is_refused = True
+        assert memory.add(known).present == 6
+        with pytest.raises(MemoryFailure, match="429"):
+            memory.add([dish(3, id=known[3].id, steps=("Wait.",)), dish(7)])
+        embedding.is_refused = False
+        assert {item.id for item in memory} == {item.id for item in known}
+        assert counts(memory.get(known[3].id)) == (1, 0)
+        assert memory.add([*known, dish(7)]).present == 6
+
+
 def test_procedures_that_are_more_than_a_message_may_hold_are_sent_in_several(url: str):
     large = [dish(number, metadata={"scan": "x" * 60_000_000}) for number in (1, 2)]
     with open_memory(url, embeddings="none") as memory:
@@ -155,7 +182,8 @@ async def test_aag_runs_on_it(url: str):
         "weaviate://host/Dishes?grpc=no",
         "weaviate://host/Dishes?tls=perhaps",
         "weaviates://host/Dishes",
-        "weaviate+embedded://folder/Dishes",
+        "weaviate+embedded:///folder/Dishes",
+        "weaviate://host/folder/Dishes",
     ],
 )
 def test_a_url_that_is_not_understood_is_named(url):

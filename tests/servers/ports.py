@@ -1,6 +1,5 @@
 """The Weaviate program that is started here, its ports, and its process; needs nothing but the standard library."""
 
-import hashlib
 import random
 import socket
 import subprocess
@@ -21,9 +20,8 @@ _PORT_RANGE = (20_000, 32_000)
 
 
 def program(folder: Path) -> Path:
-    """The path of the program in a folder, under the name that the client's embedded mode expects."""
-    tag = f"v{VERSION}"
-    return folder / f"weaviate-{tag}-{hashlib.sha256(tag.encode()).hexdigest()}"
+    """The path of the program in a folder."""
+    return folder / f"weaviate-v{VERSION}"
 
 
 def start_time(pid: int) -> str:

@@ -44,7 +44,7 @@ def folder() -> Path:
 
 
 def binary() -> Path:
-    """The server under the name by which the client's embedded mode finds it too."""
+    """The program of the server."""
     return program(folder())
 
 

@@ -1,296 +1,215 @@
 """A connection to Weaviate whose calls fail within seconds, in one sentence.
 
-The client alone waits a minute or longer for a server that is gone, and its `is_connected` goes on
-saying yes. So the server is probed over HTTP before a client connects, and while a call takes long.
+The client alone retries for a minute where a server is gone, so each call has a time limit here.
 """
 
-import asyncio
-import atexit
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
-from threading import Thread
+from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import grpc
 import httpx
 import weaviate
 from weaviate.auth import Auth
-from weaviate.collections import CollectionAsync
+from weaviate.collections import Collection
 from weaviate.config import AdditionalConfig, Timeout
-from weaviate.embedded import EmbeddedOptions
+from weaviate.connect import ConnectionParams
 from weaviate.exceptions import (
     UnexpectedStatusCodeError,
-    WeaviateBaseError,
     WeaviateClosedClientError,
     WeaviateConnectionError,
+    WeaviateStartUpError,
 )
 
-from stepcraft.concurrency import OncePerKey
+from stepcraft.concurrency import within
 from stepcraft.errors import MemoryFailure, StepcraftError
-from stepcraft.memory.weaviate.url import EMBEDDED_PORTS, KEY_VARIABLE, VERSION, Address
+from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address
 
-_PATIENCE_S = 1.0
-"""After how many seconds of a call the server is probed, and probed again."""
+SEARCH_S = 4.0
+"""Time limit of a search, in seconds."""
 
-_OLDEST = (1, 27)
-_PROBE_S = 1.5
-"""How long a server may take to answer a probe."""
+_WORK_S = 120.0
+"""Time limit of any other call, such as the import of a batch."""
 
-_TIMEOUT = Timeout(init=2, query=60, insert=600)
-"""The client's own limits: a slow import is not cut off, as a dead server is found by the probe."""
-
-# The client would take its inner ports at random from those of outgoing connections, where another
-# program may have taken one meanwhile.
-_EMBEDDED = {
-    "AUTOSCHEMA_ENABLED": "false",
-    "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
-    "CLUSTER_BIND_ADDR": "127.0.0.1",
-    "CLUSTER_DATA_BIND_PORT": "8076",
-    "CLUSTER_GOSSIP_BIND_PORT": "8075",
-    "DISABLE_TELEMETRY": "true",
-    "ENABLE_MODULES": "",
-    "GO_PROFILING_DISABLE": "true",
-    "LOG_LEVEL": "fatal",
-    "RAFT_INTERNAL_RPC_PORT": "8078",
-    "RAFT_JOIN": f"Embedded_at_{EMBEDDED_PORTS[0]}:8077",
-    "RAFT_PORT": "8077",
-    "RAFT_TIMEOUTS_MULTIPLIER": "1",
-}
+_CONNECT_S = 2.0
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+_TOO_LATE = grpc.StatusCode.DEADLINE_EXCEEDED
 
 T = TypeVar("T")
-Objects = CollectionAsync[Any, Any]
-Action = Callable[[Objects], Awaitable[T]]
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop on which the clients live, for all threads and event loops."""
-    loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="stepcraft-weaviate", daemon=True).start()
-    return loop
-
-
-def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Start a coroutine on the background loop."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _loop())
+Objects = Collection[Any, Any]
+Action = Callable[[Objects], T]
 
 
 class Connection:
-    """One client of a server for all threads and event loops; replaced when the server was away."""
+    """One client of a server for all threads; replaced after the server was away.
+
+    Args:
+        address: The collection and its server.
+    """
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._client: weaviate.WeaviateAsyncClient | None = None
-        self._connecting = asyncio.Lock()
-        self._probing: asyncio.Task[None] | None = None
+        self._client: weaviate.WeaviateClient | None = None
+        self._connecting = Lock()
         self._closed = False
 
-    def call(self, action: Action[T]) -> T:
-        """Return what an action on the client and the collection gives.
+    def search(self, action: Action[T]) -> T:
+        """Return what a search on the collection gives, within `SEARCH_S`.
 
-        It is done again if the connection was lost and the server is there, so it must be one that
-        may be repeated.
+        It is done again if the connection was lost and the server is there.
 
         Raises:
-            MemoryFailure: The server cannot be reached, or refuses, or the connection was closed.
+            MemoryFailure: The server cannot be reached, refuses, or does not answer in time, or the
+                connection was closed.
         """
-        return start(self._perform(action)).result()
+        return self._within(SEARCH_S, action)
 
-    def close(self) -> Future[None]:
-        """Close the client; calls under way fail. It may be called twice."""
-        self._closed = True
-        return start(self._drop(self._client))
+    def call(self, action: Action[T]) -> T:
+        """Return what any other action on the collection gives.
 
-    async def client(self) -> weaviate.WeaviateAsyncClient:
-        """Return the connected client; on the background loop."""
-        if not self._client and not self._closed:
-            await self._probe()
-        async with self._connecting:
+        As `search`, with more time: whether the server is there is asked first.
+        """
+        self._check_ready()
+        return self._within(_WORK_S, action)
+
+    def client(self) -> weaviate.WeaviateClient:
+        """Return the connected client."""
+        with self._connecting:
             if self._closed:
                 raise MemoryFailure(f"{self._address.name} was closed; open it again")
-            self._client = self._client or await self._connect()
+            self._client = self._client or self._connected()
             return self._client
 
-    async def _perform(self, action: Action[T], *, repeat: bool = True) -> T:
-        client = await self.client()
-        objects = client.collections.use(self._address.collection)
+    def close(self) -> None:
+        """Close the client; calls under way fail. It may be called twice."""
+        self._closed = True
+        self._drop(self._client)
+
+    def _within(self, seconds: float, action: Action[T]) -> T:
         try:
-            return await self._watched(action(objects))
+            return within(seconds, partial(self._performed, action))
+        except NotInTime as error:
+            self._drop(self._client)
+            raise self._failure(error, seconds) from error
+
+    def _performed(self, action: Action[T], *, repeat: bool = True) -> T:
+        client = self.client()
+        try:
+            return action(client.collections.use(self._address.collection))
         except StepcraftError:
             raise
         except Exception as error:  # of any kind, where something that is no Weaviate answers
-            if not (repeat and _is_lost(error)):
+            lost = _is_lost(error)
+            if lost:
+                self._drop(client)
+            if not (lost and repeat) or self._closed:
                 raise self._failure(error) from error
-            await self._drop(client)
-        return await self._perform(action, repeat=False)
+        return self._performed(action, repeat=False)
 
-    async def _watched(self, call: Awaitable[T]) -> T:
-        """Await a call, and end it as soon as the server does not answer a probe."""
-        task = asyncio.ensure_future(call)
+    def _connected(self) -> weaviate.WeaviateClient:
+        self._check_ready()
+        address, key, client = self._address, self._address.key(), None
         try:
-            while not (await asyncio.wait({task}, timeout=_PATIENCE_S))[0]:
-                await self._check_alive()
-            if task.cancelled():
-                raise ConnectionError("the connection was closed")
-            return task.result()
-        finally:
-            task.cancel()
-
-    async def _check_alive(self) -> None:
-        """Close the client if the server is gone, or twice does not answer in time.
-
-        A large message keeps this loop busy, too, so that one probe may be late.
-        """
-        try:
-            try:
-                await self._probe()
-            except MemoryFailure as failure:
-                if not isinstance(failure.__cause__, TimeoutError):
-                    raise
-                await self._probe()
-        except MemoryFailure:
-            await self._drop(self._client)
-            raise
-
-    async def _connect(self) -> weaviate.WeaviateAsyncClient:
-        address, key = self._address, self._address.key()
-        client = None
-        try:
-            client = weaviate.use_async_with_custom(
-                http_host=address.host,
-                http_port=address.port,
-                http_secure=address.tls,
-                grpc_host=address.grpc_host,
-                grpc_port=address.grpc_port,
-                grpc_secure=address.tls,
-                auth_credentials=Auth.api_key(key) if key else None,
-                additional_config=AdditionalConfig(timeout=_TIMEOUT),
+            client = weaviate.WeaviateClient(
+                ConnectionParams.from_params(
+                    http_host=address.host,
+                    http_port=address.port,
+                    http_secure=address.tls,
+                    grpc_host=address.grpc_host,
+                    grpc_port=address.grpc_port,
+                    grpc_secure=address.tls,
+                ),
+                auth_client_secret=Auth.api_key(key) if key else None,
+                additional_config=AdditionalConfig(
+                    timeout=Timeout(init=_CONNECT_S, query=_WORK_S, insert=_WORK_S)
+                ),
                 skip_init_checks=True,  # they ask the package index for the newest version
             )
-            await client.connect()
-            await self._check(await client.get_meta())
+            client.connect()
+            self._check_grpc()
         except Exception as error:
-            await self._drop(client)
+            self._drop(client)
             if isinstance(error, StepcraftError):
                 raise
             raise self._failure(error) from error
         return client
 
-    async def _check(self, meta: dict[str, Any]) -> None:
-        """Refuse an old server and a wrong gRPC port at once.
-
-        Clients look at no version where they skip their checks, and try a port for a minute.
-        """
-        address, version = self._address, str(meta.get("version"))
-        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
-            raise MemoryFailure(
-                f"{address.name}: Weaviate {version} is not supported; use 1.27 or newer"
-            )
-        place = f"{address.grpc_host}:{address.grpc_port}"
-        channel = (
-            grpc.aio.secure_channel(place, grpc.ssl_channel_credentials())
-            if address.tls
-            else grpc.aio.insecure_channel(place)
-        )
-        try:
-            async with channel, asyncio.timeout(_PROBE_S):
-                await channel.channel_ready()
-        except TimeoutError as error:
-            raise MemoryFailure(
-                f"{address.name} answers over HTTP, but its gRPC port does not at {place}; "
-                "open it, or name it as ?grpc=PORT"
-            ) from error
-
-    async def _drop(self, client: weaviate.WeaviateAsyncClient | None) -> None:
-        """Close a client; the next call connects anew."""
-        if self._client is client:
-            self._client = None
-        if client:
-            with suppress(Exception):
-                await client.close()
-
-    async def _probe(self) -> None:
-        """Raise MemoryFailure if the server is not ready; calls that wait share a probe."""
-        if not self._probing or self._probing.done():
-            self._probing = asyncio.create_task(self._check_ready())
-        await asyncio.shield(self._probing)
-
-    async def _check_ready(self) -> None:
+    def _check_ready(self) -> None:
+        """Ask whether the server is ready, which takes a millisecond where it is there."""
         address = self._address
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        url = f"{'https' if address.tls else 'http'}://{host}:{address.port}"
+        if self._closed:
+            raise MemoryFailure(f"{address.name} was closed; open it again")
         try:
-            # A name look-up may take longer than any time-out of the request.
-            async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(_PROBE_S):
-                reply = await http.get(f"{url}/v1/.well-known/ready")
-        except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
-            reason = str(error) or f"it did not answer within {_PROBE_S} s"
+            # A name look-up may take longer than any time limit of the request.
+            reply = within(
+                _CONNECT_S,
+                partial(httpx.get, f"{address.url}/v1/.well-known/ready", trust_env=False),
+            )
+        except (httpx.TransportError, httpx.InvalidURL, NotInTime) as error:
+            reason = str(error) or f"it did not answer within {_CONNECT_S} s"
             raise MemoryFailure(
-                f"{address.name} cannot be reached at {url} ({reason}); check host, port and tls=, "
-                "and whether Weaviate is running there"
+                f"{address.name} cannot be reached at {address.url} ({reason}); check host, port "
+                "and tls=, and whether Weaviate is running there"
             ) from error
         if not reply.is_success:
             raise MemoryFailure(
-                f"{address.name}: what answers at {url} is no Weaviate, or one that is not ready "
-                f"({reply.status_code}); check host and port, or try again in a moment"
+                f"{address.name}: what answers at {address.url} is no Weaviate, or one that is not "
+                f"ready ({reply.status_code}); check host and port, or try again in a moment"
             )
 
-    def _failure(self, error: Exception) -> MemoryFailure:
-        reason = " ".join(str(error).split())[:300]
+    def _check_grpc(self) -> None:
+        """Refuse a wrong gRPC port, which the client would try for a minute."""
+        address = self._address
+        place = f"{address.grpc_host}:{address.grpc_port}"
+        channel = (
+            grpc.secure_channel(place, grpc.ssl_channel_credentials())
+            if address.tls
+            else grpc.insecure_channel(place)
+        )
+        with channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout=_CONNECT_S)
+            except grpc.FutureTimeoutError as error:
+                raise MemoryFailure(
+                    f"{address.name} answers over HTTP, but its gRPC port does not at {place}; "
+                    "open it, or name it as ?grpc=PORT"
+                ) from error
+
+    def _drop(self, client: weaviate.WeaviateClient | None) -> None:
+        """Close a client; the next call connects anew."""
+        if client is self._client:
+            self._client = None
+        if client:
+            with suppress(Exception):
+                client.close()
+
+    def _failure(self, error: BaseException, seconds: float = _WORK_S) -> MemoryFailure:
+        name, reason = self._address.name, " ".join(str(error).split())[:300]
+        if isinstance(error, NotInTime) or _code(error) is _TOO_LATE:
+            reason = f"it did not answer within {seconds:g} s; check that Weaviate is running there"
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
             reason = f"it refuses access; set {KEY_VARIABLE} to a key that the server knows"
-        return MemoryFailure(f"{self._address.name} failed: {reason}")
+        if isinstance(error, WeaviateStartUpError) and "not supported" in reason:
+            reason = reason.partition(" Please")[0] + " Use 1.27 or newer"
+        return MemoryFailure(f"{name} failed: {reason}")
 
 
 def _is_lost(error: BaseException | None) -> bool:
     """Tell whether the connection failed, and not what was asked for."""
     while error:
-        code = error.code() if isinstance(error, grpc.aio.AioRpcError) else None
-        if isinstance(error, _LOST) or code in _LOST_CODES:
+        if isinstance(error, _LOST) or _code(error) in _LOST_CODES:
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
-_embedded: OncePerKey[Path, weaviate.WeaviateClient] = OncePerKey()
-
-
-def start_embedded(folder: Path, binary: str | None) -> None:
-    """Start the client's embedded server for a folder; it ends with this process.
-
-    Raises:
-        MemoryFailure: It cannot be started, as where another process has one.
-    """
-
-    def started() -> weaviate.WeaviateClient:
-        options = EmbeddedOptions(
-            version=VERSION,
-            port=EMBEDDED_PORTS[0],
-            grpc_port=EMBEDDED_PORTS[1],
-            persistence_data_path=str(folder),
-            additional_env_vars=_EMBEDDED,
-        )
-        if binary:
-            options.binary_path = str(Path(binary).expanduser())
-        # As `connect_to_embedded`, without asking the package index for the newest version.
-        client = weaviate.WeaviateClient(embedded_options=options, skip_init_checks=True)
-        client.connect()
-        atexit.register(client.close)
-        return client
-
-    try:
-        _embedded.get(folder, started)
-    except (WeaviateBaseError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise MemoryFailure(
-            f"an embedded Weaviate {VERSION} cannot be started in {folder} ({reason}): it is "
-            "downloaded unless ?binary= names its folder, and one process at a time has one, "
-            "so that several need a server (docker compose up) at "
-            "weaviate://localhost:8080/Collection"
-        ) from error
+def _code(error: BaseException) -> grpc.StatusCode | None:
+    """Return the status of a failed gRPC call."""
+    if isinstance(error, grpc.RpcError) and isinstance(error, grpc.Call):
+        return error.code()
+    return None

@@ -1,11 +1,9 @@
-"""A memory in Weaviate: in a server, embedded, or in its cloud."""
+"""A memory in Weaviate: in a server, or in its cloud."""
 
-import asyncio
 import json
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
+from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import (
     Matrix,
@@ -25,7 +24,7 @@ from stepcraft.index import (
 from stepcraft.memory.batches import ServedMemory, same_text
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
-from stepcraft.memory.weaviate.connection import Connection, Objects, start_embedded
+from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import (
     CONTENT,
     SEARCHED,
@@ -50,6 +49,8 @@ _BATCH = 1000
 _AT_ONCE = 2
 """How many messages of so many objects are sent at once, as by the client's own batch."""
 
+_LONGER = np.float32(1.001)
+
 _LEAST_BY_WORDS = 100
 """Weaviate 1.39 misses better procedures, and gives other scores, if it looks for fewer."""
 
@@ -57,13 +58,12 @@ _LEAST_BY_WORDS = 100
 class WeaviateMemory(ServedMemory):
     """Procedures in a collection of Weaviate, for many threads, event loops and machines at once.
 
-    A call to a server that is gone fails within 5 seconds, and the next call after its return
+    A search in a server that is gone fails within 5 seconds, and the next one after its return
     succeeds.
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
-            `weaviate+embedded:///folder/Collection`, with `?binary=` (folder of the program); or
-            `weaviate+cloud://cluster/Collection`.
+            or `weaviate+cloud://cluster/Collection`.
         embeddings: As in `open_memory`.
         create: Whether a missing collection is created.
 
@@ -83,8 +83,6 @@ class WeaviateMemory(ServedMemory):
         create: bool = True,
     ) -> None:
         address = parse_url(url)
-        if address.folder:
-            start_embedded(address.folder, address.binary)
         self.name = url
         self._connection = Connection(address)
         self._release = weakref.finalize(self, self._connection.close)
@@ -116,7 +114,7 @@ class WeaviateMemory(ServedMemory):
         if vector is None and not words:
             return []
         search = partial(_search, words=words, vector=vector, k=k, alpha=weight)
-        return self._connection.call(search)
+        return self._connection.search(search)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
@@ -137,28 +135,27 @@ class WeaviateMemory(ServedMemory):
     def close(self) -> None:
         """Close the connection; it may be called twice."""
         self._release.detach()
-        self._connection.close().result()
+        self._connection.close()
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         items = self._connection.call(partial(_fetch, ids=list(ids)))
         return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
 
     def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:
-        """Delete what a server that was killed has stored without its place in the index.
-
-        Sending the object again would not help, since it has not changed.
-        """
+        """Return what a server that was killed has stored without its place in the index."""
         if not (stored and self._embedder):
             return ()
         vector = self._embedder.embed_query("procedure").tolist()
-        return self._connection.call(partial(_delete_damaged, ids=set(stored), vector=vector))
+        return self._connection.call(partial(_not_indexed, ids=set(stored), vector=vector))
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
         """Send procedures, several messages at once; return those that were refused.
 
-        The vector of a text that is stored is not made anew.
+        The vector of a text that is stored is not made anew. Weaviate puts into its index only what
+        has changed, so that an unchanged procedure, whose place there was lost, is sent with a
+        longer vector of the same direction.
         """
         same = [
             id_
@@ -166,7 +163,7 @@ class WeaviateMemory(ServedMemory):
             if id_ in stored and same_text(stored[id_], procedure)
         ]
         vectors = {
-            str(item.uuid): np.asarray(item.vector.get("default", ()), np.float32)
+            str(item.uuid): _vector(item)
             for item in self._connection.call(partial(_fetch, ids=same, vectors=True))
         }
         texts = {
@@ -180,6 +177,9 @@ class WeaviateMemory(ServedMemory):
         rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
         for id_, text in texts.items():
             vectors[id_] = np.frombuffer(rows.get(text, b""), np.float32)
+        for id_ in same:
+            if stored[id_] == procedures[id_]:
+                vectors[id_] = vectors[id_] * _LONGER
         items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
         return self._connection.call(partial(_insert_all, items=items))
 
@@ -187,7 +187,7 @@ class WeaviateMemory(ServedMemory):
 Item = DataObject[dict[str, Any], None]
 
 
-async def _search(
+def _search(
     objects: Objects, words: str, vector: Matrix | None, k: int, alpha: float
 ) -> list[Found]:
     """Search by vector, by words (BM25), or by both, weighted by alpha.
@@ -200,7 +200,7 @@ async def _search(
         "return_metadata": MetadataQuery(distance=True, score=True),
     }
     if words:
-        reply: Any = await objects.query.hybrid(
+        reply: Any = objects.query.hybrid(
             words,
             vector=numbers,
             alpha=alpha,
@@ -210,7 +210,7 @@ async def _search(
             **shared,
         )
     else:
-        reply = await objects.query.near_vector(numbers or [], limit=k, **shared)
+        reply = objects.query.near_vector(numbers or [], limit=k, **shared)
     return [
         Found(procedure, item.metadata.score if words else 1 - item.metadata.distance)
         for item in reply.objects[:k]
@@ -218,38 +218,44 @@ async def _search(
     ]
 
 
-async def _fetch(objects: Objects, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
+def _fetch(objects: Objects, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
     possible = [id_ for id_ in ids if is_uuid(id_)]
     if not possible:
         return []
-    reply = await objects.query.fetch_objects_by_ids(
+    reply = objects.query.fetch_objects_by_ids(
         possible, limit=len(possible), return_properties=CONTENT, include_vector=vectors
     )
     return reply.objects
 
 
-async def _page(objects: Objects, after: Any) -> Sequence[Any]:  # noqa: ANN401 - of the client
-    reply = await objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=CONTENT)
+def _vector(item: Any) -> Matrix:  # noqa: ANN401 - of the client
+    """Return the vector of an object; an empty one if it has none."""
+    return np.asarray(item.vector.get("default", ()), np.float32)
+
+
+def _page(objects: Objects, after: Any) -> Sequence[Any]:  # noqa: ANN401 - of the client
+    reply = objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=CONTENT)
     return reply.objects
 
 
-async def _delete_damaged(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
-    near = await objects.query.near_vector(
+def _not_indexed(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
+    """Return which of some objects have a vector and are not found by vectors."""
+    near = objects.query.near_vector(
         vector,
         filters=Filter.by_id().contains_any(list(ids)),
         limit=len(ids),
         return_properties=[],
     )
-    damaged = ids - {str(item.uuid) for item in near.objects}
-    await _delete(objects, damaged)
-    return damaged
+    missing = ids - {str(item.uuid) for item in near.objects}
+    items = _fetch(objects, missing, vectors=True)
+    return {str(item.uuid) for item in items if _vector(item).any()}
 
 
-async def _delete(objects: Objects, ids: Iterable[str]) -> int:
+def _delete(objects: Objects, ids: Iterable[str]) -> int:
     possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
     deleted = 0
     for first in range(0, len(possible), _BATCH):
-        reply = await objects.data.delete_many(
+        reply = objects.data.delete_many(
             where=Filter.by_id().contains_any(possible[first : first + _BATCH])
         )
         deleted += reply.successful
@@ -261,21 +267,27 @@ async def _delete(objects: Objects, ids: Iterable[str]) -> int:
     return deleted
 
 
-async def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
+def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     parts = [
-        _insert(objects, items[first : first + _BATCH]) for first in range(0, len(items), _BATCH)
+        partial(_insert, objects, items[first : first + _BATCH])
+        for first in range(0, len(items), _BATCH)
     ]
-    return list(chain.from_iterable(await asyncio.gather(*parts)))
+    failed: list[Failed] = []
+    for outcome in outcomes(parts, None, _AT_ONCE):
+        if isinstance(outcome, Exception):
+            raise outcome
+        failed += outcome
+    return failed
 
 
-async def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
+def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
     """Send objects, and return those that the server refused, with its reasons.
 
     Raises:
         ReadOnlyMemory: The collection is read-only.
     """
     try:
-        errors = (await objects.data.insert_many(items)).errors
+        errors = (objects.data.insert_many(items)).errors
     except WeaviateInsertManyAllFailedError as error:
         if "read-only" in str(error):
             raise ReadOnlyMemory(
@@ -287,7 +299,7 @@ async def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
         if "larger than max" not in str(error):
             raise
         if half := len(items) // 2:
-            return await _insert(objects, items[:half]) + await _insert(objects, items[half:])
+            return _insert(objects, items[:half]) + _insert(objects, items[half:])
         reason = "it is larger than a message to Weaviate may be; shorten it"
         return [Failed(str(items[0].uuid), reason)]
     return [

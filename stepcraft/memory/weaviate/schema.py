@@ -14,15 +14,15 @@ SEARCHED = ("input", "output", "steps", "cjk")
 """The properties whose words are searched."""
 
 
-async def recorded(objects: Objects) -> str | None:
+def recorded(objects: Objects) -> str | None:
     """Return the embeddings that the collection was made with; None if it is missing.
 
     Raises:
         MemoryFailure: Somebody else made the collection.
     """
-    if not await objects.exists():
+    if not objects.exists():
         return None
-    config = await objects.config.get()
+    config = objects.config.get()
     try:
         return str(json.loads(config.description or "")["embeddings"])
     except (ValueError, TypeError, LookupError) as error:
@@ -32,10 +32,10 @@ async def recorded(objects: Objects) -> str | None:
         ) from error
 
 
-async def create_collection(connection: Connection, embeddings: str, objects: Objects) -> None:
+def create_collection(connection: Connection, embeddings: str, objects: Objects) -> None:
     """Make the collection for vectors of these embeddings; "none" for no vectors."""
-    client = await connection.client()
-    await client.collections.create(
+    client = connection.client()
+    client.collections.create(
         objects.name,
         description=json.dumps({"embeddings": embeddings}, ensure_ascii=False),
         properties=[

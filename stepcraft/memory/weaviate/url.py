@@ -3,14 +3,12 @@
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stepcraft.errors import BadInput
-from stepcraft.files import named_path
 
 VERSION = "1.39.1"
-"""The version of the embedded server, and of the one that the tests run on."""
+"""The version of the server that the tests run on."""
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
 """The environment variable that holds the API key of a server that requires one."""
@@ -21,14 +19,8 @@ KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
 Those are hosts to which the network is private, such as a container's neighbours.
 """
 
-EMBEDDED_PORTS = (8079, 8074)
-"""Those of the client's embedded server, for HTTP and gRPC; it takes those between them, too."""
-
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_EXAMPLES = (
-    "weaviate://host:8080/Collection, weaviate+embedded:///folder/Collection or "
-    "weaviate+cloud://cluster/Collection"
-)
+_EXAMPLES = "weaviate://host:8080/Collection or weaviate+cloud://cluster/Collection"
 
 
 @dataclass(frozen=True)
@@ -43,10 +35,12 @@ class Address:
     grpc_host: str
     grpc_port: int
     tls: bool
-    folder: Path | None
-    """The data of an embedded server; None for any other."""
-    binary: str
-    """The folder of an embedded server's program; the client downloads one if it is empty."""
+
+    @property
+    def url(self) -> str:
+        """The URL of the server's HTTP API."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
     def key(self) -> str:
         """Return the API key for the server, "" if there is none.
@@ -79,13 +73,13 @@ def parse_url(url: str) -> Address:
         raise BadInput(f"{url} is no URL; check its host and ports") from error
     if parts.username is not None:
         raise BadInput(f"a key does not belong into the URL of a memory; set {KEY_VARIABLE} to it")
-    path, _, collection = unquote(parts.path).rpartition("/")
-    host, folder = parts.hostname or "", path.strip("/")
-    is_cloud, is_embedded = (parts.scheme.endswith(kind) for kind in ("+cloud", "+embedded"))
-    tls, binary = options.pop("tls", str(is_cloud).lower()), options.pop("binary", "")
+    folder, _, collection = unquote(parts.path).rpartition("/")
+    host, is_cloud = parts.hostname or "", parts.scheme == "weaviate+cloud"
+    tls = options.pop("tls", str(is_cloud).lower())
     is_understood = (
-        parts.scheme in ("weaviate", "weaviate+embedded", "weaviate+cloud")
-        and bool(folder) == is_embedded != bool(host)
+        parts.scheme in ("weaviate", "weaviate+cloud")
+        and host
+        and not folder.strip("/")
         and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
         and tls in ("true", "false")
         and not options
@@ -93,10 +87,8 @@ def parse_url(url: str) -> Address:
     if not is_understood:
         raise BadInput(
             f"{url} is not understood; write {_EXAMPLES}, with a collection of "
-            "letters, digits and _, and no options but grpc=PORT, tls=true and binary=FOLDER"
+            "letters, digits and _, and no options but grpc=PORT and tls=true"
         )
-    if is_embedded:
-        host, (port, grpc_port) = _LOOPBACK[1], EMBEDDED_PORTS
     return Address(
         name=url,
         collection=collection[0].upper() + collection[1:],
@@ -106,6 +98,4 @@ def parse_url(url: str) -> Address:
         grpc_host=f"grpc-{host}" if is_cloud else host,
         grpc_port=grpc_port or (443 if tls == "true" else 50051),
         tls=tls == "true",
-        folder=named_path(path).resolve() if is_embedded else None,
-        binary=binary,
     )
