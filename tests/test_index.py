@@ -2,7 +2,11 @@
 
 import gc
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import threading
 import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -15,7 +19,6 @@ from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import (
-    CachedEmbedder,
     Complete,
     Entry,
     GroupedIndex,
@@ -35,11 +38,16 @@ class Letters:
 
     def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
         self.embedded += texts
-        return np.array([self.embed_query(text) for text in texts], np.float32)
+        rows = [self.embed_query(text) for text in texts]
+        if len({len(row) for row in rows}) > 1:
+            raise MemoryFailure("the rows have several lengths")
+        return np.array(rows, np.float32)
 
     def embed_query(self, text: str) -> np.ndarray:
         if "nan" in text:
             return np.full(len(self.alphabet), np.nan, np.float32)
+        if text == "long":
+            return np.ones(9, np.float32)
         return np.array([text.lower().count(letter) for letter in self.alphabet], np.float32)
 
 
@@ -236,11 +244,19 @@ def test_delete_forgets_words_and_vectors(index):
     assert ids(index, "cab", 1) == ["id1"]
 
 
-@pytest.mark.parametrize("text", ["xyz", "nan"])
-def test_what_has_no_vector_is_found_by_words_alone(index, text):
-    assert index.put(entries(text, "bad")).added == 2
-    assert ids(index, text, 1) == ["id0"]
-    assert index.search("bad", 2, alpha=1)[-1].score == 0
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("xyz", "is zero or no number"), ("nan", "is zero or no number"), ("long", "of 9 numbers")],
+)
+def test_a_text_without_a_usable_vector_is_refused_with_its_reason(index, text, reason):
+    index.put(entries("bad"))
+    report = index.put(entries("bad", text, "cab"))
+    assert [failed.where for failed in report.failed] == ["id1"]
+    assert reason in report.failed[0].reason
+    assert (report.added, report.present) == (1, 1)
+    assert ids(index, "bad cab") == ["id0", "id2"]
+    with pytest.raises(MemoryFailure, match=r"id0 was not changed|holds vectors of \d dimensions"):
+        index.update("id0", lambda _: Entry("id0", text, {}))
 
 
 @pytest.mark.parametrize("alpha", [0, 0.4, 1])
@@ -321,21 +337,6 @@ def test_a_group_is_filled_and_forgotten_as_a_whole(tmp_path: Path):
         index.forget(["a", "nobody"])
         assert index.marks() == {"b": ""}
         assert ids(index, "bad cab face egg") == ["b:egg"]
-
-
-def test_vectors_of_documents_are_kept_in_the_cache(tmp_path: Path):
-    path = tmp_path / "cache" / "embeddings.db"
-    before = CachedEmbedder(Letters(), path).embed_documents(["bad", "cab", "bad"])
-    letters = Letters()
-    after = CachedEmbedder(letters, path).embed_documents(["bad", "egg", "cab"])
-    assert (after[[0, 2, 0]] == before).all()
-    assert letters.embedded == ["egg"]
-    CachedEmbedder(other := Letters("other"), path).embed_documents(["bad"])
-    assert other.embedded == ["bad"], "another model has vectors of its own"
-    longer = CachedEmbedder(Letters(alphabet="abcdefghijkl"), path)
-    assert longer.embed_documents(["bad", "new"]).shape == (2, 12), "the model is another one now"
-    path.write_bytes(b"this is no database " * 1000)
-    assert (CachedEmbedder(Letters(), path).embed_documents(["bad"])[0] == before[0]).all()
 
 
 def test_another_model_is_refused_and_words_alone_may_read(tmp_path: Path):
@@ -432,6 +433,88 @@ def test_a_read_only_file_can_be_searched(tmp_path: Path):
     assert ids(index, "bad", 1)
     with pytest.raises(ReadOnlyMemory, match="readonly database; check the permissions"):
         index.put(entries("cab"))
+    index.close()
+
+
+READER = """
+import os, sys
+os.access = lambda path, mode: mode != os.W_OK  # a user who may write neither file nor folder
+from stepcraft.index import LocalIndex
+index = LocalIndex(sys.argv[1])
+print(index.count(), flush=True)
+sys.stdin.readline()
+print(index.count(), len(index.search("new", 100, alpha=0)), len(list(index)))
+"""
+
+
+def test_a_reader_who_may_not_write_sees_what_the_owner_writes_later(tmp_path: Path):
+    path = tmp_path / "i.db"
+    index = LocalIndex(path)
+    index.put(entries(*(f"old {number}" for number in range(300))))
+    index.close()
+    command = [sys.executable, "-c", READER, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as reader:
+        assert reader.stdout
+        assert reader.stdin
+        assert reader.stdout.readline() == "300\n"
+        index = LocalIndex(path)
+        index.delete(f"id{number}" for number in range(250))
+        index.put([Entry(f"new{number}", "new", {}) for number in range(20)])
+        index.close()
+        reader.stdin.write("go\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == "70 20 70\n"
+
+
+def test_a_search_waits_neither_for_another_process_that_writes_nor_for_a_writer_that_waits(
+    tmp_path: Path,
+):
+    index = LocalIndex(tmp_path / "i.db", Letters())
+    index.put(entries("bad"))
+    other = sqlite3.connect(tmp_path / "i.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer = threading.Thread(target=lambda: index.put([Entry("new", "cab", {})]))
+    writer.start()
+    found = [ids(index, "bad") for _ in range(200)]
+    assert writer.is_alive()
+    other.execute("COMMIT")
+    other.close()
+    writer.join()
+    assert found == [["id0"]] * 200
+    assert ids(index, "cab", 1) == ["new"]
+    index.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("place", ["i.db", ":memory:"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_that_was_forked_during_searches_can_search_and_write(tmp_path: Path, place):
+    index = LocalIndex(place if place == ":memory:" else tmp_path / place, Letters())
+    index.put(entries("bad", "cab"))
+    is_over = threading.Event()
+
+    def search() -> None:
+        while not is_over.is_set():
+            ids(index, "bad")
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(5):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                index.put([Entry(f"new{number}", "gg", {})])
+                os._exit(f"new{number}" not in ids(index, "gg"))
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+    assert index.count() == (2 if place == ":memory:" else 7)
     index.close()
 
 

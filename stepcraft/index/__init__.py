@@ -15,12 +15,10 @@ from stepcraft.index._vectors import (
     unit_vectors,
 )
 from stepcraft.index._words import cjk_words, query_words
-from stepcraft.index.cache import CachedEmbedder
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
 from stepcraft.index.local import LocalIndex, check_search
 
 __all__ = [
-    "CachedEmbedder",
     "Complete",
     "DamagedIndex",
     "Embedder",

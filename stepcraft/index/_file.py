@@ -137,6 +137,13 @@ def is_read_only(path: str) -> bool:
     return Path(path).exists() and not os.access(path, os.W_OK)
 
 
+def state_of(path: str) -> tuple[int, int, bool]:
+    """Return what changes when a file is written: its time, its size, and whether it has a log."""
+    file = Path(path)
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size, file.with_name(f"{file.name}-wal").exists()
+
+
 @contextmanager
 def plain_failures(path: str) -> Generator[None]:
     """Raise MemoryFailure, in one sentence that says what to do, for what fails in the block."""

@@ -1,12 +1,15 @@
 """Embedding models, the vectors of an index in memory, and the ranking by words and vectors."""
 
 import math
+import os
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from stepcraft.errors import MemoryFailure
 from stepcraft.index._file import MEMORY
 from stepcraft.index._rows import Entry
+from stepcraft.refusals import refusals
 
 Matrix = NDArray[np.float32]
 
@@ -47,15 +51,45 @@ class Hit(NamedTuple):
     score: float
 
 
-def embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, bytes]:
-    """Return the unit vector of each text, as `unit_vectors`.
+class Embedded(NamedTuple):
+    """The vectors of texts."""
+
+    vectors: dict[str, bytes]
+    """The unit vector of each text that has one, in 32-bit floats."""
+    refused: dict[str, str]
+    """Why the others have none."""
+
+
+def embedded(embedder: Embedder, texts: Sequence[str], stored: int = 0) -> Embedded:
+    """Return the unit vectors of texts.
+
+    A text has none if the model refuses it, or gives a vector that is zero, not finite, or of
+    another length than the others.
+
+    Args:
+        embedder: The model.
+        texts: The texts.
+        stored: The bytes of a vector that is stored already; 0 if none is.
 
     Raises:
-        MemoryFailure: The embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed for all texts, or returned something else than one vector
+            a text.
     """
-    distinct = list(dict.fromkeys(texts))
-    vectors = unit_vectors(embedder, distinct) if distinct else ()
-    return dict(zip(distinct, map(bytes, vectors), strict=True))
+    vectors: dict[str, bytes] = {}
+
+    def embed(some: Sequence[str]) -> None:
+        vectors.update(zip(some, map(bytes, unit_vectors(embedder, some)), strict=True))
+
+    probe = partial(embedder.embed_documents, ["a text"])
+    refused = {text: str(why) for text, why in refusals(list(dict.fromkeys(texts)), embed, probe)}
+    sizes = Counter(map(len, vectors.values()))
+    usual = stored if stored in sizes else max(sizes, key=sizes.__getitem__, default=0)
+    for text, vector in vectors.items():
+        if len(vector) != usual or not any(vector):
+            wrong = f"of {len(vector) // 4} numbers" if any(vector) else "that is zero or no number"
+            refused[text] = f"the embedding model {embedder.name} gave a vector {wrong}"
+    kept = {text: vector for text, vector in vectors.items() if text not in refused}
+    return Embedded(kept, refused)
 
 
 def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
@@ -89,13 +123,15 @@ class Vectors:
     """The vectors of one file, which all its indexes in this process share.
 
     They are kept in blocks of one size, by which a row is found, so that a growing file copies
-    nothing. Whoever holds `lock` while he begins a transaction and searches sees no row that is
-    older than those that are here.
+    nothing. A thread that holds `lock` while it begins a transaction and searches sees no row that
+    is older than those that are here.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.clear()
+        with _sharing:
+            _all.add(self)
 
     def clear(self) -> None:
         """Free the vectors; the next search reads them again."""
@@ -161,7 +197,40 @@ class Vectors:
 
 
 _files: WeakValueDictionary[tuple[int, int], Vectors] = WeakValueDictionary()
-_sharing = threading.Lock()
+_all: WeakSet[Vectors] = WeakSet()
+_sharing = threading.RLock()
+
+
+class _Fork:
+    """Lets no process fork in the middle of a search, whose locks the child would never release."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        """How many forks lie between this process and the first one."""
+        self._held: list[Vectors] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._hold, after_in_parent=self._release, after_in_child=self._begin
+            )
+
+    def _hold(self) -> None:
+        _sharing.acquire()
+        self._held = [*_all]
+        for vectors in self._held:
+            vectors.lock.acquire()
+
+    def _release(self) -> None:
+        for vectors in self._held:
+            vectors.lock.release()
+        self._held = []
+        _sharing.release()
+
+    def _begin(self) -> None:
+        self.generation += 1
+        self._release()
+
+
+fork = _Fork()
 
 
 def vectors_of(path: str) -> Vectors:

@@ -1,9 +1,11 @@
 """GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of a file."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from stepcraft.errors import Failed
 from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index.local import LocalIndex
 
@@ -29,8 +31,8 @@ class GroupedIndex(LocalIndex):
 
     def marks(self) -> dict[str, str]:
         """Return the mark of each group, empty if the group is not complete."""
-        with self._transaction():
-            return dict(self._connection.execute("SELECT name, mark FROM groups"))
+        with self._read() as connection:
+            return dict(connection.execute("SELECT name, mark FROM groups"))
 
     def numbered(self, group: str, numbers: Iterable[int]) -> list[Entry]:
         """Return the entries of a group whose payload has one of these values of `number`."""
@@ -38,20 +40,23 @@ class GroupedIndex(LocalIndex):
             "id > ? AND id < ? AND json_extract(payload, '$.number') IN"
             " (SELECT value FROM json_each(?))"
         )
-        with self._transaction():
+        with self._read() as connection:
             values = f"{group}:", f"{group};", json.dumps(list(numbers))
-            return [entry for _, entry in entries_where(self._connection, where, *values)]
+            return [entry for _, entry in entries_where(connection, where, *values)]
 
-    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> None:
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
         """Store entries like `put`, and delete what else the groups in `complete` held.
+
+        Returns the entries that were refused, with the reasons, which the mark of a complete group
+        ends with, too.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
         """
         entries = list(entries)
 
-        def finish() -> None:
-            self._connection.executemany(
+        def finish(connection: sqlite3.Connection, failed: Sequence[Failed]) -> None:
+            connection.executemany(
                 "DELETE FROM entries WHERE id > ? AND id < ?"
                 " AND id NOT IN (SELECT value FROM json_each(?))",
                 (
@@ -61,17 +66,20 @@ class GroupedIndex(LocalIndex):
             )
             marks = {entry.id.partition(":")[0]: "" for entry in entries}
             marks |= {name: group.mark for name, group in complete.items()}
-            self._connection.executemany(
+            for failure in failed:
+                if mark := marks[name := failure.where.partition(":")[0]]:
+                    marks[name] = f"{mark}{failure.reason} "
+            connection.executemany(
                 "INSERT INTO groups VALUES (?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",
                 marks.items(),
             )
 
-        self.put(entries, then=finish)
+        return self.put(entries, then=finish).failed
 
     def forget(self, groups: Iterable[str]) -> None:
         """Delete groups with all their entries."""
-        with self._transaction("IMMEDIATE"):
-            self._connection.executemany(
+        with self._written() as connection:
+            connection.executemany(
                 "DELETE FROM groups WHERE name = ?", ((name,) for name in groups)
             )

@@ -2,16 +2,19 @@
 
 import itertools
 import json
+import sqlite3
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
-from stepcraft.errors import AddReport, BadInput, MemoryFailure
+from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.index._file import connect, is_read_only, plain_failures
+from stepcraft.index._file import MEMORY, connect, is_read_only, plain_failures, state_of
 from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index._vectors import (
     Embedder,
@@ -19,6 +22,7 @@ from stepcraft.index._vectors import (
     Vectors,
     best,
     embedded,
+    fork,
     query_vector,
     vectors_of,
 )
@@ -28,10 +32,17 @@ from stepcraft.text.clean import clean
 Merge = Callable[[Entry, Entry], Entry]
 """Makes what is stored of the stored entry and of a new one with its id."""
 
+Then: TypeAlias = Callable[[sqlite3.Connection, Sequence[Failed]], None]
+"""Goes on in the transaction that stores entries, and is told of those that were refused."""
+
 MOST_RESULTS = 10_000
 """Limit on the results of a search, which is that of Weaviate."""
 
 _PAGE = 1000
+_unused: list[sqlite3.Connection] = []
+"""Connections that a process has inherited, or replaced while others may use them: closing one
+would take the locks of the process that made it."""
+
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
 
@@ -62,12 +73,14 @@ class LocalIndex:
         self.path = str(named_path(path))
         self.read_only = is_read_only(self.path)
         self._embedder = embedder
-        name = embedder.name if embedder else "none"
-        self._connection, self._embeddings = connect(self.path, name, create=create)
-        # An index that nobody uses any more closes its file at once.
-        self._close = weakref.finalize(self, self._connection.close)
-        self._vectors = vectors_of(self.path)
         self._words = WordRanking()
+        self._vectors = Vectors()
+        self._writing = Lock()
+        self._connections: list[sqlite3.Connection] = []
+        # An index that nobody uses any more closes its file at once.
+        self._close = weakref.finalize(self, _close_all, self._connections)
+        name = embedder.name if embedder else "none"
+        self._embeddings = self._open(name, create=create)
         # A file with vectors may be opened to search by words.
         if embedder and self._embeddings != name:
             self.close()
@@ -81,12 +94,12 @@ class LocalIndex:
         entries: Iterable[Entry],
         *,
         merge: Merge = lambda _, new: new,
-        then: Callable[[], None] = lambda: None,
+        then: Then = lambda _connection, _failed: None,
     ) -> AddReport:
         """Store entries, all or none; an entry with the id of another replaces it in place.
 
-        A text that is already stored under its id is not embedded again. An entry whose vector is
-        zero or not finite is found by its words alone.
+        A text that is already stored under its id is not embedded again. An entry whose text the
+        embedder refuses is not stored, and named in the report.
 
         Args:
             entries: What to store.
@@ -126,14 +139,16 @@ class LocalIndex:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was changed.
         """
         name = clean(id)
-        [entry], _ = self._store([name], lambda stored: [change(stored.get(name))])
+        [entry], report = self._store([name], lambda stored: [change(stored.get(name))])
+        for failure in report.failed:
+            raise MemoryFailure(f"{name} was not changed: {failure.reason}")
         return entry
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries; return how many of the ids were there."""
-        with self._transaction("IMMEDIATE"):
+        with self._written() as connection:
             sql = "DELETE FROM entries WHERE id = ?"
-            return self._connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
+            return connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
 
     def search(self, query: str, k: int, *, alpha: float) -> list[Hit]:
         """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
@@ -149,36 +164,36 @@ class LocalIndex:
         check_search(k, alpha)
         query = clean(query)
         vector = query_vector(self._embedder, query) if alpha and self._embedder else None
-        with self._transaction():
+        with self._read() as connection:
             words = query if alpha < 1 or not self._embedder else ""
-            numbers, scores = self._words.scores(self._connection, words)
+            numbers, scores = self._words.scores(connection, words)
             if vector is not None:
-                self._check_dimensions(vector.nbytes)
+                self._check_dimensions(connection, vector.nbytes)
                 matching, by_words = numbers, (1 - alpha) * scores
-                numbers, cosines = self._vectors.cosines(self._connection, vector)
+                numbers, cosines = self._vectors.cosines(connection, vector)
                 scores = alpha * cosines.astype(np.float64)
                 scores[np.searchsorted(numbers, matching)] += by_words
             ranked = best(numbers, scores, k)
             best_rows = json.dumps([number for number, _ in ranked])
-            entries = dict(entries_where(self._connection, f"seq {_AMONG}", best_rows))
+            entries = dict(entries_where(connection, f"seq {_AMONG}", best_rows))
             return [Hit(entries[number], score) for number, score in ranked]
 
     def get(self, id: str) -> Entry | None:  # noqa: A002 - a field
         """Return the entry with this id, or None."""
-        with self._transaction():
-            return self._stored([clean(id)]).get(clean(id))
+        with self._read() as connection:
+            return _stored(connection, [clean(id)]).get(clean(id))
 
     def count(self) -> int:
         """Return the number of entries."""
-        with self._transaction():
-            return int(self._connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+        with self._read() as connection:
+            return int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield all entries in the order in which they were added."""
         last = 0
         while True:
-            with self._transaction():
-                page = entries_where(self._connection, "seq > ? ORDER BY seq LIMIT ?", last, _PAGE)
+            with self._read() as connection:
+                page = entries_where(connection, "seq > ? ORDER BY seq LIMIT ?", last, _PAGE)
             if not page:
                 return
             yield from (entry for _, entry in page)
@@ -186,27 +201,56 @@ class LocalIndex:
 
     def close(self) -> None:
         """Close the file and let go of the vectors; closing again does nothing."""
-        with self._vectors.lock:
+        with self._writing, self._vectors.lock:
             self._close()
             self._vectors = Vectors()
 
-    @contextmanager
-    def _transaction(self, kind: str = "DEFERRED") -> Generator[None]:
-        """One consistent view of the file; "IMMEDIATE" to write, while no other process does."""
-        with self._vectors.lock, plain_failures(self.path), self._connection:
-            self._connection.execute(f"BEGIN {kind}")
-            yield
+    def _open(self, name: str = "", *, create: bool = False) -> str | None:
+        """Open the file; return the name of the embeddings that it was made with."""
+        self._reader, embeddings = connect(self.path, name, create=create)
+        self._writer = self._reader if self.path == MEMORY else None
+        self._generation = fork.generation
+        self._state = state_of(self.path) if self.read_only else None
+        self._vectors = vectors_of(self.path)
+        self._connections.append(self._reader)
+        return embeddings
 
-    def _stored(self, ids: Iterable[str]) -> dict[str, Entry]:
-        wanted = json.dumps(list(ids))
-        entries = entries_where(self._connection, f"id {_AMONG}", wanted)
-        return {entry.id: entry for _, entry in entries}
+    @contextmanager
+    def _read(self) -> Generator[sqlite3.Connection]:
+        """One consistent view of the file. It waits for no writer."""
+        is_other = self._generation != fork.generation and self.path != MEMORY
+        # A connection that a process was forked with is of no use, nor is one to a file without
+        # a log that another user has written to since.
+        if is_other or (self.read_only and self._state != state_of(self.path)):
+            with plain_failures(self.path):
+                _unused.extend(self._connections)
+                self._connections.clear()
+                self._writing = Lock()
+                self._open()
+        with self._vectors.lock, plain_failures(self.path), self._reader as connection:
+            connection.execute("BEGIN DEFERRED")
+            yield connection
+
+    @contextmanager
+    def _written(self) -> Generator[sqlite3.Connection]:
+        """A transaction to write in, while no other process does."""
+        if self._generation != fork.generation:
+            self.count()  # opens the file anew
+        lock = self._vectors.lock if self._writer is self._reader else self._writing
+        with lock, plain_failures(self.path):
+            if not self._writer:
+                self._reader.execute("SELECT 1")  # which fails after the index was closed
+                self._writer, _ = connect(self.path, create=False)
+                self._connections.append(self._writer)
+            with self._writer as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
 
     def _store(
         self,
         ids: Collection[str],
         plan: Callable[[Mapping[str, Entry]], Sequence[Entry]],
-        then: Callable[[], None] = lambda: None,
+        then: Then = lambda _connection, _failed: None,
     ) -> tuple[Sequence[Entry], AddReport]:
         """Write what `plan` makes of the stored rows.
 
@@ -214,9 +258,11 @@ class LocalIndex:
         somebody else wrote these rows meanwhile, all is done again.
         """
         vectors: dict[str, bytes] = {}
+        refused: dict[str, str] = {}
         while True:
-            with self._transaction():
-                stored = self._stored(ids)
+            with self._read() as connection:
+                stored = _stored(connection, ids)
+                size = _vector_size(connection)
             entries = plan(stored)
             changed = [entry for entry in entries if stored.get(entry.id) != entry]
             texts = [
@@ -225,19 +271,27 @@ class LocalIndex:
                 if entry.id not in stored or stored[entry.id].text != entry.text
             ]
             if self._embedder:
-                vectors |= embedded(self._embedder, [text for text in texts if text not in vectors])
+                known = vectors.keys() | refused.keys()
+                new = [text for text in texts if text not in known]
+                made = embedded(self._embedder, new, size)
+                vectors |= made.vectors
+                refused |= made.refused
             elif texts and self._embeddings != "none":
                 raise MemoryFailure(
                     f"{self.path} was made with embeddings {self._embeddings!r}: "
                     "open it with them to add"
                 )
-            with self._transaction("IMMEDIATE"):
-                if self._stored(ids) != stored:
+            failed = [
+                Failed(entry.id, refused[entry.text]) for entry in changed if entry.text in refused
+            ]
+            changed = [entry for entry in changed if entry.text not in refused]
+            with self._written() as connection:
+                if _stored(connection, ids) != stored:
                     continue
                 for vector in itertools.islice(vectors.values(), 1):
-                    self._check_dimensions(len(vector))
+                    self._check_dimensions(connection, len(vector))
                 # In place of entries with the same ids, or after all others.
-                self._connection.executemany(
+                connection.executemany(
                     "INSERT INTO entries (id, text, payload, spaced) VALUES (?, ?, ?, ?)"
                     " ON CONFLICT (id) DO UPDATE SET"
                     " text = excluded.text, payload = excluded.payload, spaced = excluded.spaced",
@@ -246,24 +300,39 @@ class LocalIndex:
                         for entry in changed
                     ),
                 )
-                self._connection.executemany(
+                connection.executemany(
                     "INSERT OR REPLACE INTO vectors SELECT seq, ? FROM entries WHERE id = ?",
                     ((vectors[entry.text], entry.id) for entry in changed if entry.text in vectors),
                 )
-                then()
+                then(connection, failed)
             updated = sum(entry.id in stored for entry in changed)
-            report = AddReport(len(changed) - updated, len(entries) - len(changed), updated)
-            return entries, report
+            present = len(entries) - len(changed) - len(failed)
+            return entries, AddReport(len(changed) - updated, present, updated, failed)
 
-    def _check_dimensions(self, size: int) -> None:
+    def _check_dimensions(self, connection: sqlite3.Connection, size: int) -> None:
         """Refuse vectors of another size in bytes than the stored ones."""
-        for (stored,) in self._connection.execute("SELECT length(vector) FROM vectors LIMIT 1"):
-            if stored != size:
-                raise MemoryFailure(
-                    f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding "
-                    f"model gives {size // 4}: open it with the model that it was made with, or "
-                    "fill a new file"
-                )
+        if (stored := _vector_size(connection)) not in (0, size):
+            raise MemoryFailure(
+                f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding model "
+                f"gives {size // 4}: open it with the model that it was made with, or fill a new "
+                "file"
+            )
+
+
+def _stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Entry]:
+    entries = entries_where(connection, f"id {_AMONG}", json.dumps(list(ids)))
+    return {entry.id: entry for _, entry in entries}
+
+
+def _vector_size(connection: sqlite3.Connection) -> int:
+    """Return the bytes of a stored vector; 0 if there is none."""
+    row = connection.execute("SELECT length(vector) FROM vectors LIMIT 1").fetchone()
+    return row[0] if row else 0
+
+
+def _close_all(connections: Sequence[sqlite3.Connection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def check_search(k: int, alpha: float) -> None:

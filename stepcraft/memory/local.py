@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import CachedEmbedder, Embedder, Entry, LocalIndex, recorded_embeddings
+from stepcraft.index import Embedder, Entry, LocalIndex, recorded_embeddings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import Found, Procedure
@@ -54,13 +54,11 @@ class LocalMemory(BatchedMemory):
         procedures = read_all(path) if is_read else []
         place = ":memory:" if is_read else path
         embedder = recorded_embedder(self.name, embeddings, recorded_embeddings(place))
-        # The name that an object gets does not tell it from another one of its class.
-        if embedder and is_read and isinstance(embeddings, str | None):
-            embedder = CachedEmbedder(embedder)
         self._index = LocalIndex(place, embedder, create=create or is_read)
         self.read_only = self._index.read_only
         if is_read:
-            self.add(procedures)
+            for failure in self.add(procedures).failed:
+                _log.warning("%s: %s is left out: %s", self.name, failure.where, failure.reason)
             self.read_only = True
         if (count := self.count()) >= self.large:
             _log.warning(

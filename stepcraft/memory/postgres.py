@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psycopg
 from langgraph.store.postgres import PostgresStore
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -11,7 +12,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.index import query_words
+from stepcraft.index import embedded, query_words
 from stepcraft.memory.batches import same_text
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
@@ -252,8 +253,10 @@ class PostgresMemory(StoreMemory):
             )
 
         def embed(texts: list[str]) -> list[list[float]]:
-            vectors: list[list[float]] = embedder.embed_documents(texts).tolist()
-            return vectors
+            made = embedded(embedder, texts)
+            for reason in made.refused.values():
+                raise MemoryFailure(reason)
+            return [np.frombuffer(made.vectors[text], np.float32).tolist() for text in texts]
 
         flat = {"kind": "flat"}
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}

@@ -1,7 +1,7 @@
 """A memory in a LangGraph store (`BaseStore`), such as the one of a server's graphs."""
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -16,6 +16,7 @@ from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found, Procedure, is_uuid
 from stepcraft.memory.protocol import ALPHA
+from stepcraft.refusals import refusals
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"
@@ -97,8 +98,9 @@ class StoreMemory(ServedMemory):
         items = [(item, item.text()) for _, item in sorted(procedures.items())]
         # Postgres takes a run of Chinese or Japanese characters for one word.
         values = [{"text": text, "cjk": cjk_words(text), **item.to_dict()} for item, text in items]
-        self._batch([PutOp(self._namespace, each["id"], each, index=["text"]) for each in values])
-        return []
+        puts = [PutOp(self._namespace, each["id"], each, index=["text"]) for each in values]
+        refused = refusals(puts, self._batch, lambda: self._nearest("a procedure", 1))
+        return [Failed(put.key, str(why)) for put, why in refused]
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
@@ -113,7 +115,7 @@ class StoreMemory(ServedMemory):
         """Return the procedure of an item; None if the item belongs to a namespace below."""
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
-    def _batch(self, operations: list[Op]) -> list[Any]:
+    def _batch(self, operations: Sequence[Op]) -> list[Any]:
         with self._plain_failures():
             return self._store.batch(operations) if operations else []
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -324,8 +325,11 @@ def test_made_by_words_it_stays_so(recording):
 
 def test_an_embedding_model_that_fails_says_what_was_kept(recording):
     class Failing(DeterministicFakeEmbedding):
+        is_gone: bool = False
+
         def embed_documents(self, texts):
-            if any("dish 2999" in text for text in texts):
+            self.is_gone |= any("dish 2999" in text for text in texts)
+            if self.is_gone:
                 raise ConnectionError("no route")
             return super().embed_documents(texts)
 
@@ -333,6 +337,28 @@ def test_an_embedding_model_that_fails_says_what_was_kept(recording):
         with pytest.raises(MemoryFailure, match=r"Failing failed: .*no route.*2,000 procedures"):
             memory.add(dish(number) for number in range(3000))
         assert memory.count() == 2000
+
+
+@pytest.mark.parametrize("kind", [*RECORDING, "postgres"])
+def test_a_text_that_the_embedding_model_refuses_costs_itself_alone(made, kind):
+    class Refusing(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            if any("dish 7 " in text for text in texts):
+                raise ValueError("400: input too long")
+            return [
+                [math.nan] * 256 if "dish 8 " in text else vector
+                for text, vector in zip(texts, super().embed_documents(texts), strict=True)
+            ]
+
+    known = [dish(number) for number in range(40)]
+    with made(kind).open(embeddings=Refusing(size=256)) as memory:
+        report = memory.add(known)
+        reasons = {each.where: each.reason for each in report.failed}
+        assert reasons.keys() == {dish(7).id, dish(8).id}
+        assert "400: input too long" in reasons[dish(7).id]
+        assert "is zero or no number" in reasons[dish(8).id]
+        assert (report.added, memory.count()) == (38, 38)
+        assert memory.add(known).present == 38
 
 
 def test_a_file_is_read_only(made):

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft.errors import BadInput
@@ -93,21 +92,6 @@ def test_what_cannot_be_opened_is_named(url, reason):
 def test_a_namespace_that_a_store_refuses_is_named(url):
     with pytest.raises(BadInput, match="cannot be used"):
         open_memory(url, store=InMemoryStore())
-
-
-def test_texts_are_not_embedded_again_at_each_start(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    write_jsonl([dish(1), dish(2)], tmp_path / "p.jsonl")
-
-    def scores(embeddings: str | Embeddings) -> set[float]:
-        with open_memory(tmp_path / "p.jsonl", embeddings=embeddings) as memory:
-            return {found.score for found in memory.search("dish 1", 2, alpha=1)}
-
-    assert min(scores("wordllama")) > 0.1
-    with closing(sqlite3.connect(tmp_path / "stepcraft" / "embeddings.db")) as cache, cache:
-        assert cache.execute("UPDATE vectors SET vector = zeroblob(1024)").rowcount == 2
-    assert scores("wordllama") == {0}, "the vectors are those of the cache"
-    assert min(scores(DeterministicFakeEmbedding(size=256))) != 0, "an object's name may be shared"
 
 
 WRITER = """

@@ -101,9 +101,7 @@ def test_a_repeated_import_whose_embedding_fails_loses_nothing(url: str):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             if self.is_refused:
                 raise ConnectionError("429")
-            return [
-                [0.0] * self.size if "dish 3 " in text else self.embed_query(text) for text in texts
-            ]
+            return super().embed_documents(texts)
 
     embedding = Embedding(size=8)
     known = [dish(number) for number in range(6)]

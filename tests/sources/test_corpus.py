@@ -104,7 +104,7 @@ def test_a_search_shows_as_a_retriever_run_and_takes_k(opened):
     assert len(corpus.invoke("steep", {"callbacks": [Seen()]})) == 1
     assert len(corpus.invoke("steep", k=2)) == 2
     assert queries == ["steep"]
-    with pytest.raises(BadInput, match="at least 1"):
+    with pytest.raises(BadInput, match="whole number from 1"):
         corpus.invoke("steep", k=0)
 
 

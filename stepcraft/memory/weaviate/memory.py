@@ -174,14 +174,20 @@ class WeaviateMemory(ServedMemory):
                 f"{self.name} was made with embeddings {self._embeddings!r}: open it with them "
                 "to add"
             )
-        rows = embedded(self._embedder, list(texts.values())) if self._embedder else {}
-        for id_, text in texts.items():
-            vectors[id_] = np.frombuffer(rows.get(text, b""), np.float32)
         for id_ in same:
-            if stored[id_] == procedures[id_]:
+            if id_ in vectors and stored[id_] == procedures[id_]:
                 vectors[id_] = vectors[id_] * _LONGER
+        refused: dict[str, str] = {}
+        if self._embedder:
+            made, refused = embedded(self._embedder, list(texts.values()))
+            for id_, text in texts.items():
+                if text in made:
+                    vectors[id_] = np.frombuffer(made[text], np.float32)
+        else:
+            vectors |= dict.fromkeys(texts, np.empty(0, np.float32))
+        failed = [Failed(id_, refused[text]) for id_, text in texts.items() if text in refused]
         items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
-        return self._connection.call(partial(_insert_all, items=items))
+        return failed + self._connection.call(partial(_insert_all, items=items))
 
 
 Item = DataObject[dict[str, Any], None]
@@ -309,7 +315,7 @@ def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
 
 
 def _object(procedure: Procedure, vector: Matrix) -> Item:
-    """Return an object; one whose vector is zero, which has no angle, has none."""
+    """Return an object; without a vector if it is empty or zero, which has no angle."""
     fields = procedure.to_dict()
     return DataObject(
         properties={name: fields[name] for name in CONTENT}

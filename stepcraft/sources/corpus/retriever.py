@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -120,19 +120,14 @@ class CorpusRetriever(Source):
                 self.read += 1
                 mark, ids = state, set[str]()
                 try:
-                    for number, passage in enumerate(passages(Path(file.path))):
-                        title, text, place = passage
-                        whole = f"{title}\n{text}"
-                        payload = {
-                            "title": title,
-                            "path": file.path,
-                            "place": place,
-                            "number": number,
-                        }
-                        entries.append(Entry(in_group(group, _digest(whole)), whole, payload))
-                        ids.add(entries[-1].id)
+                    for entry in _entries(file.path, group):
+                        entries.append(entry)
+                        ids.add(entry.id)
                         if len(entries) >= _BATCH:
-                            self.index.fill(entries, complete)
+                            refused = self.index.fill(entries, complete)
+                            mark += "".join(
+                                f"{each.reason} " for each in refused if each.where in ids
+                            )
                             entries, complete = [], {}
                 except Unreadable as error:
                     mark += str(error)
@@ -144,6 +139,14 @@ class CorpusRetriever(Source):
         if marks:
             self.index.forget(marks)
         self.problems = problems
+
+
+def _entries(path: str, group: str) -> Iterator[Entry]:
+    """Yield the passages of a file."""
+    for number, (title, text, place) in enumerate(passages(Path(path))):
+        whole = f"{title}\n{text}"
+        payload = {"title": title, "path": path, "place": place, "number": number}
+        yield Entry(in_group(group, _digest(whole)), whole, payload)
 
 
 def open_corpus(
