@@ -1,6 +1,6 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,34 +30,58 @@ _EXISTING = """
 SELECT to_regclass('store') IS NOT NULL,
     (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'),
-    EXISTS (SELECT FROM pg_attribute
-        WHERE attrelid = to_regclass('store') AND attname = 'stepcraft_words')
+    to_regclass('stepcraft_words') IS NOT NULL
 """
-"""Whether there is a store, of which dimensions its vectors are, and whether it has our column."""
+"""Whether there is a store, of which dimensions its vectors are, and whether there is our table."""
+
+_SETUP = """
+SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
+CREATE TABLE IF NOT EXISTS stepcraft_words (
+    prefix text NOT NULL, key text NOT NULL, updated_at timestamptz, words tsvector NOT NULL,
+    PRIMARY KEY (prefix, key));
+CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words)
+"""
+"""Makes the table with the words of each text; the store's own tables stay as LangGraph made
+them."""
 
 # Postgres would take names such as `a.b` and `a/b` for one word each. A text of more than a
 # megabyte of words is refused by a tsvector, so it is cut before.
-_WORDS = r"""
-SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
-ALTER TABLE store ADD COLUMN IF NOT EXISTS stepcraft_words tsvector GENERATED ALWAYS AS (
-    to_tsvector('english'::regconfig, translate(
-        left(coalesce(value->>'text', ''), 100000) || ' '
-            || left(coalesce(value->>'cjk', ''), 100000),
-        E'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', repeat(' ', 32)))) STORED;
-CREATE INDEX IF NOT EXISTS stepcraft_words ON store USING gin (stepcraft_words)
+_ADD_WORDS = r"""
+INSERT INTO stepcraft_words
+SELECT prefix, key, stored.updated_at, to_tsvector('english'::regconfig, translate(
+    left(coalesce(value->>'text', ''), 100000) || ' ' || left(coalesce(value->>'cjk', ''), 100000),
+    E'!"#$%%&\'()*+,-./:;<=>?@[\\]^_`{|}~', repeat(' ', 32)))
+FROM store AS stored LEFT JOIN stepcraft_words AS known USING (prefix, key)
+WHERE prefix = %(prefix)s AND (%(keys)s::text[] IS NULL OR key = ANY (%(keys)s))
+    AND stored.updated_at IS DISTINCT FROM known.updated_at
+ORDER BY key
+ON CONFLICT (prefix, key)
+    DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at
 """
+_REMOVE_WORDS = """
+DELETE FROM stepcraft_words AS known WHERE prefix = %(prefix)s
+    AND NOT EXISTS (SELECT FROM store WHERE prefix = known.prefix AND key = known.key)
+"""
+_STATE = (
+    "SELECT (count(*), sum(extract(epoch FROM updated_at)))::text FROM {} WHERE prefix = %(prefix)s"
+)
+_IS_CURRENT = (
+    f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}) AS is_current"
+)
+"""Whether the words are those of the store, into which others may have written without us."""
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
 # nothing of how rare a word is. The length of a text is the number of its different words.
 _BEST_WORDS = """
 WITH hits AS MATERIALIZED (
-    SELECT key, lexeme, cardinality(positions) AS times, length(stepcraft_words) AS size
-    FROM store, unnest(stepcraft_words)
-    WHERE prefix = %(prefix)s AND stepcraft_words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
+    SELECT key, lexeme, cardinality(positions) AS times, length(stepcraft_words.words) AS size
+    FROM stepcraft_words, unnest(stepcraft_words.words)
+    WHERE prefix = %(prefix)s AND stepcraft_words.words @@ %(query)s::tsquery
+        AND lexeme = ANY (%(words)s)
 ), rarity AS (
     SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
-        (SELECT count(*) AS total FROM store WHERE prefix = %(prefix)s) AS everything
+        (SELECT count(*) AS total FROM stepcraft_words WHERE prefix = %(prefix)s) AS everything
 ), best AS (
     SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
         / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
@@ -76,10 +100,10 @@ class PostgresMemory(StoreMemory):
     """Procedures in a namespace of the LangGraph store that a Postgres database holds.
 
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is
-    compiled with such a store finds the same procedures under `store:name/space`. One column is
-    added to them, with the words of each text. A database has vectors of one length for all
-    namespaces: the length is checked, but not which embedding model they were made with. Search by
-    vectors is exact, unless the table has an approximate index.
+    compiled with such a store finds the same procedures under `store:name/space`. They stay as
+    LangGraph made them: the words of each text are kept in a table of our own. A database has
+    vectors of one length for all namespaces: the length is checked, but not which embedding model
+    they were made with. Search by vectors is exact, unless the table has an approximate index.
 
     Args:
         url: `store+postgresql://user@host:5432/database/name/space`; the password comes from
@@ -87,7 +111,7 @@ class PostgresMemory(StoreMemory):
         embeddings: As `open_memory` takes them. None means no vectors in a store that was made
             without, else the default. A store that has vectors can be read, and searched by words,
             with "none".
-        create: Whether the tables are created where they are missing.
+        create: Whether `setup` is called where tables are missing.
 
     Raises:
         BadInput: The URL is malformed.
@@ -133,13 +157,26 @@ class PostgresMemory(StoreMemory):
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
             self.name = url
-            if create:
-                with self._plain_failures():
-                    store.setup()
-                    self._add_words()
+            if create and not (exists and self._has_words):
+                self.setup()
         except BaseException:
             self._pool.close()
             raise
+
+    def setup(self) -> None:
+        """Create the tables of the store and our own where they are missing.
+
+        A user who may not create our table has words ranked as in any store.
+        """
+        with self._plain_failures():
+            self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
+            try:
+                with self._pool.connection() as connection:
+                    connection.execute(_SETUP, prepare=False)
+            except psycopg.errors.InsufficientPrivilege:
+                return
+        self._has_words = True
+        self._add_words(None)
 
     def count(self) -> int:
         """Return the number of procedures."""
@@ -182,10 +219,36 @@ class PostgresMemory(StoreMemory):
                 f"{self.name} has vectors: open it with the embeddings that it was made with to "
                 "add or change a text"
             )
-        return super()._write(procedures, stored)
+        failed = super()._write(procedures, stored)
+        if self._has_words:
+            self._add_words(list(procedures))
+        return failed
+
+    def _add_words(self, keys: Sequence[str] | None) -> None:
+        """Bring the words of some procedures up to date, or of all of the namespace."""
+        values = {"prefix": self._prefix, "keys": keys}
+        with self._plain_failures(), self._pool.connection() as connection:
+            connection.execute(_ADD_WORDS, values, prepare=False)
+            if keys is None:
+                connection.execute(_REMOVE_WORDS, values, prepare=False)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete procedures, and return how many of the ids existed."""
+        deleted = super().delete(ids)
+        if deleted and self._has_words:
+            self._add_words(None)
+        return deleted
 
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
         if not self._has_words:
+            return super()._best_words(query, count)
+        [state] = self._rows(_IS_CURRENT, {"prefix": self._prefix})
+        try:
+            if not state["is_current"]:
+                self._add_words(None)
+        except MemoryFailure as failure:
+            if not isinstance(failure.__cause__, psycopg.errors.InsufficientPrivilege):
+                raise
             return super()._best_words(query, count)
         [row] = self._rows(
             "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
@@ -205,16 +268,6 @@ class PostgresMemory(StoreMemory):
 
     def _connect(self) -> psycopg.Connection:
         return psycopg.connect(self._database, **_OPTIONS)
-
-    def _add_words(self) -> None:
-        """Add the column of words; whoever may not alter the table ranks words as in any store."""
-        if not self._has_words:
-            try:
-                with self._pool.connection() as connection:
-                    connection.execute(_WORDS, prepare=False)
-            except psycopg.errors.InsufficientPrivilege:
-                return
-            self._has_words = True
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from stepcraft import ModelFailure, NoAnswer, get_graph
-from stepcraft.contexts.baselines import ReactContext
+from stepcraft.contexts.baselines import RagContext, ReactContext
 from tests.scripted import ScriptedModel, ToolModel, searching
 from tests.shelf import QUESTION, Shelf, ids, shown
 
@@ -20,6 +20,11 @@ def test_one_call(name: str, passages: int) -> None:
     result = get_graph(name, model=model, sources=Shelf()).invoke(QUESTION)
     assert (model.nodes, result["answer"]) == (["answer"], "Haldruvin.")
     assert len(shown(model.calls[0].prompt, "passage")) == len(result["evidence"]) == passages
+
+
+def test_rag_finds_as_many_passages_as_k_says() -> None:
+    graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=Shelf())
+    assert len(graph.invoke(QUESTION, context=RagContext(k=1))["evidence"]) == 1
 
 
 def agent(*replies: Any, **context: Any) -> tuple[Any, ToolModel, Shelf]:

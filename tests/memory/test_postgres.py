@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -95,7 +96,7 @@ def test_a_url_opens_what_a_graph_has_as_its_store(new_database: Callable[[], st
         assert memory.count() == 5
 
 
-def test_search_is_hybrid_also_for_whom_may_not_alter_the_table(
+def test_search_is_hybrid_also_without_our_table(
     new_database: Callable[[], str],
 ) -> None:
     """The vectors of this model say nothing: only words can find the yoghurt."""
@@ -108,6 +109,45 @@ def test_search_is_hybrid_also_for_whom_may_not_alter_the_table(
     for _ in range(2):
         with open_memory(f"store+{url}/dishes", embeddings=fake) as memory:
             assert outputs(memory.search("the YOGHURT of a starter", 3)) == expected
+
+
+def test_the_tables_of_the_store_stay_as_langgraph_made_them(
+    new_database: Callable[[], str],
+) -> None:
+    columns = (
+        "SELECT table_name, column_name FROM information_schema.columns"
+        " WHERE table_name LIKE 'store%' ORDER BY 1, 2"
+    )
+    url = new_database()
+    with store_of(url) as store, psycopg.connect(url, autocommit=True) as connection:
+        before = connection.execute(columns).fetchall()
+        store.put(("others",), "note", {"text": "a note"})
+        # Another agent reads and writes meanwhile, and holds its locks.
+        with connection.transaction():
+            connection.execute("SELECT * FROM store; LOCK TABLE store IN ROW EXCLUSIVE MODE")
+            fake = DeterministicFakeEmbedding(size=8)
+            with open_memory(f"store+{url}/dishes", embeddings=fake) as memory:
+                memory.add(PROCEDURES)
+                assert outputs(memory.search("yoghurt", 1, alpha=0)) == ["make yoghurt"]
+        assert connection.execute(columns).fetchall() == before
+
+
+def test_words_follow_what_others_write_into_the_store(new_database: Callable[[], str]) -> None:
+    url, fake = new_database(), DeterministicFakeEmbedding(size=8)
+    with (
+        open_memory(f"store+{url}/dishes", embeddings=fake) as memory,
+        store_of(url) as store,
+        open_memory("store:dishes", store=store) as other,
+    ):
+        memory.add(PROCEDURES)
+        other.add([dish(1)])
+        assert outputs(memory.search("dish", 1, alpha=0)) == ["dish 1"]
+        other.update(dish(1).id, lambda kept: replace(kept, output="a stew"))
+        assert outputs(memory.search("stew", 1, alpha=0)) == ["a stew"]
+        other.delete([dish(1).id])
+        assert memory.search("stew", 1, alpha=0) == []
+        memory.delete([item.id for item in PROCEDURES])
+        assert memory.search("yoghurt", 1, alpha=0) == []
 
 
 def test_what_was_made_without_vectors_stays_so(new_database: Callable[[], str]) -> None:
