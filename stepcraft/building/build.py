@@ -2,10 +2,10 @@
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import filterfalse
 from pathlib import Path
@@ -18,7 +18,7 @@ from stepcraft.building.drafted import Drafted
 from stepcraft.building.duplicates import Placer, changed_in
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
 from stepcraft.building.plan import is_read
-from stepcraft.building.provenance import Provenance, Teacher, without_document
+from stepcraft.building.provenance import Provenance, Teacher, with_moved, without_document
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
@@ -105,15 +105,21 @@ async def build_memory(
         context: The settings of the extraction, `strict` among them.
         ledger: The file with the records; None for one beside the memory.
         concurrency: The most model calls at the same time.
-        max_calls: Begin no further document after so many calls, those of earlier builds included.
+        max_calls: Begin no further document after so many calls, those of earlier builds included;
+            0 asks no model, None is no limit.
         on_progress: Is told of the progress after each document.
 
     Raises:
-        BadInput: A source, a setting, the model or the ledger cannot be used.
+        BadInput: A source, a setting, a number, the model or the ledger cannot be used.
         ReadOnlyMemory: The memory cannot be changed.
         RunStopped: The calls are used up, the model refuses every call, or the memory or the ledger
             cannot be written. What is finished is kept, and the same build goes on from there.
     """
+    if concurrency < 1 or (max_calls is not None and max_calls < 0):
+        raise BadInput(
+            f"concurrency must be at least 1 and max_calls at least 0, not {concurrency} and "
+            f"{max_calls}"
+        )
     settings = ExtractContext.model_validate(context or {})
     reader = await asyncio.to_thread(Reader, settings, model)
     listing = await asyncio.to_thread(list_documents, sources)
@@ -128,14 +134,20 @@ async def build_memory(
         report = BuildReport(page=records.page, documents=number, failed=listing.failed)
         # Documents and their parts together make no more calls than `concurrency`.
         parts = concurrency // min(concurrency, number)
-        left = (max_calls or math.inf) - records.calls()
+        left = (math.inf if max_calls is None else max_calls) - records.calls()
         build = _Build(reader, placer, records, report, parts, left, on_progress)
         try:
             # Where the memory has nothing of what was added last, it is another one by the same
             # name, or an emptied one. What somebody removed from it stays out.
-            ids = [each.id for record in records.latest(20) for each in record.placed]
+            ids = [
+                each.id
+                for record in records.latest(20)
+                for each in record.placed
+                if each.how != "removed"
+            ]
             if ids and not await asyncio.to_thread(any, map(memory.get, ids)):
                 records.place_again()
+            await asyncio.to_thread(build.follow_moves, listing)
             await asyncio.to_thread(build.mark_gone, listing)
             await side_by_side(map(build.document, listing.documents), concurrency)
         except (MemoryFailure, ModelFailure) as error:
@@ -165,6 +177,8 @@ class _Build:
     """The most parts of a document that are read at the same time."""
     calls_left: float
     on_progress: Callable[[BuildReport], object]
+    reading: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """A lock for each content, which is read once."""
 
     async def document(self, listed: Listed) -> None:
         """Build a document, unless it is done or no calls are left."""
@@ -176,9 +190,10 @@ class _Build:
                 self.report.unchanged += 1
             else:
                 document = await asyncio.to_thread(read)
-                if self.calls_left < 1:
+                async with self.reading[document.digest]:
+                    record = await self._read(listed, document, record)
+                if not record:
                     return
-                record = await self._read(listed, document, record)
         except SourceFailure as error:
             # What is known of it stays: where its folder is back, it need not be read again.
             self.report.failed.append(Failed(listed.source, str(error)))
@@ -190,6 +205,37 @@ class _Build:
         self.report.count(record)
         self.on_progress(self.report)
 
+    def follow_moves(self, listing: Listing) -> None:
+        """Have the records of files that were moved, or are named otherwise, follow them.
+
+        A file that has the path of another one below its folder gets its whole path for a key.
+        """
+        moved: dict[str, str] = {}
+        keys = self.ledger.keys()
+        for place, listed in enumerate(listing.documents):
+            if not listed.path:
+                continue
+            key = listed.path if listed.path in keys else listed.key
+            record = self.ledger.get(key)
+            if record and record.path != listed.path and Path(record.path).exists():
+                key, record = listed.path, None
+            listing.documents[place] = replace(listed, key=key)
+            if record and (record.path, record.source) != (listed.path, listed.source):
+                moved[record.root] = listed.root
+                self._follow(key, record, listed.source, listed.path, listed.root)
+        for key in keys - {each.key for each in listing.documents} if moved else ():
+            record = self.ledger.get(key)
+            if record and record.root != (root := moved.get(record.root, record.root)):
+                path = str(Path(root, Path(record.path).relative_to(record.root)))
+                self._follow(key, record, path, path, root)
+
+    def _follow(self, key: str, record: Record, source: str, path: str, root: str) -> None:
+        change = partial(with_moved, before=record.source, now=source)
+        for name in {*record.taught_so_far()} if record.source != source else ():
+            changed_in(self.placer.memory, name, change)
+        record.source, record.path, record.root = source, path, root
+        self.ledger.put(key, record)
+
     def mark_gone(self, listing: Listing) -> None:
         """Mark what files taught that are gone; of what else does not come nothing is known.
 
@@ -198,27 +244,51 @@ class _Build:
         listed = {each.key for each in listing.documents}
         unread = tuple(key_of(failed.where) for failed in listing.failed)
         for key in self.ledger.keys() - listed:
-            path = Path(key)
-            is_below = any(map(path.is_relative_to, listing.roots))
-            if not is_below or key.startswith(unread) or path.exists():
-                continue
             record = self.ledger.get(key)
-            if record and (record.done or record.taught):
+            if not record or not record.path:
+                continue
+            is_below = any(map(Path(record.path).is_relative_to, listing.roots))
+            if not is_below or record.path.startswith(unread) or Path(record.path).exists():
+                continue
+            if record.done or record.taught:
                 record.taught = record.taught_so_far()
                 self.report.stale += self._mark_stale(record, set())
                 record.done, record.taught = False, []
                 self.ledger.put(key, record)
 
-    async def _read(self, listed: Listed, document: Document, earlier: Record | None) -> Record:
-        self.calls_left -= 1  # until it is known how many it takes
-        record = await self.reader.read(listed, document, self.parts)
-        self.calls_left += 1
-        self._count(record.usage)
+    async def _read(
+        self, listed: Listed, document: Document, earlier: Record | None
+    ) -> Record | None:
+        """Return what is in a document; None if no calls are left.
+
+        A model is asked unless it has read the same content elsewhere.
+        """
+        if same := self.ledger.same(document.digest, self.reader.identity):
+            record = same.of(listed)
+            self.report.unchanged += 1
+        elif self.calls_left < 1:
+            return None
+        else:
+            self.calls_left -= 1  # until it is known how many it takes
+            record = await self.reader.read(listed, document, self.parts)
+            self.calls_left += 1
+            self._count(record.usage)
         if earlier:
             record.taught = earlier.taught_so_far()
             record.usage = add_usage(earlier.usage, record.usage)
+            record.removed = earlier.removed | await asyncio.to_thread(self._removed, earlier)
         self.ledger.put(listed.key, record)  # it is paid for
         return record
+
+    def _removed(self, record: Record) -> dict[str, str]:
+        """Return the procedures of a record that somebody has removed from the memory."""
+        removed: dict[str, str] = {}
+        for draft, placed in zip(record.procedures, record.placed, strict=False):
+            if record.done and placed.how != "removed" and not self.placer.memory.get(placed.id):
+                rivals = self.placer.rivals(_procedure(record, draft))
+                if not any(placed.id in Provenance.of(each).also for each in rivals):
+                    removed[placed.id] = draft["source"]
+        return removed
 
     def _count(self, usage: Usage) -> None:
         self.calls_left -= usage["calls"]
@@ -237,7 +307,17 @@ class _Build:
             stale = await asyncio.to_thread(self._mark_stale, record, ids)
             self.report.stale += stale  # not read before others have counted theirs
         record.placed = []
-        for procedure in procedures:
+        places = [draft["source"] for draft in record.procedures]
+        for procedure, place in zip(procedures, places, strict=True):
+            removed = [
+                id_
+                for id_, before in record.removed.items()
+                if id_ == procedure.id or (before == place and places.count(place) == 1)
+            ]
+            if removed:
+                why = "it was removed from the memory, and stays out"
+                record.placed.append(Placed(removed[0], "removed", why))
+                continue
             step = await self.placer.place(procedure)
             name = step.stored.id if step.stored and step.how != "linked" else procedure.id
             record.placed.append(Placed(name, step.how, step.verdict.why))

@@ -43,13 +43,14 @@ class Listed:
     source: str
     read: Callable[[], Document]
     """Reads it; may block. It raises SourceFailure."""
+    key: str
+    """What identifies it: for a file, its path below the file or folder that was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
-
-    @property
-    def key(self) -> str:
-        """What identifies it, however its folder was named."""
-        return key_of(self.source)
+    path: str = ""
+    """The real path of a file; "" for anything else."""
+    root: str = ""
+    """The real path of the folder that was named, or of the folder of the file that was."""
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Listing:
 
 def listed(document: Document) -> Listed:
     """Return a document that is read already as one of a source."""
-    return Listed(document.source, lambda: document)
+    return Listed(document.source, lambda: document, document.source)
 
 
 def key_of(source: str) -> str:

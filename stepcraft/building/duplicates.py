@@ -31,6 +31,8 @@ from stepcraft.text.clean import stems
 
 NEAREST = 5
 """How many of the nearest procedures are looked at."""
+_TRIES = 10
+"""How often a procedure is compared again because another process has changed its rivals."""
 _ALIKE = 0.5
 """The share of words in common from which on the model is asked."""
 
@@ -113,7 +115,7 @@ class Placer:
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
         verdict = Verdict(**answer)
-        return replace(verdict, merged=None) if approved else verdict
+        return replace(verdict, merged=None) if approved or not _can_be_kept(verdict) else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
@@ -142,12 +144,16 @@ class Placer:
             MemoryFailure: The memory cannot be read or written.
         """
         verdicts = verdicts or {}
-        while True:
+        for _ in range(_TRIES):
             async with self._turn:
                 step = await asyncio.to_thread(self._try, procedure, rivals, verdicts)
             if isinstance(step, Step):
                 return step
             await self.compare_all(procedure, step, verdicts)
+        raise MemoryFailure(
+            f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
+            "compared with; start again when they are done"
+        )
 
     def _try(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
@@ -179,6 +185,14 @@ class Placer:
         return step
 
 
+def _can_be_kept(verdict: Verdict) -> bool:
+    """Tell whether the procedure in place of both is one."""
+    try:
+        return bool(verdict.merged and Procedure.from_dict(verdict.merged))
+    except BadInput:
+        return False
+
+
 def shared(procedure: Procedure, other: Procedure) -> float:
     """Return the share of the words of the shorter of two procedures that the other one has too."""
     words, others = stems(procedure.text()), stems(other.text())
@@ -191,9 +205,12 @@ def changed_in(
     """Change a procedure of a memory; return it as it is now, None if it is there no more.
 
     Raises:
+        BadInput: What `change` made cannot be kept.
         MemoryFailure: It cannot be written.
     """
     try:
         return memory.update(name, change)
     except BadInput:
+        if memory.get(name):
+            raise
         return None

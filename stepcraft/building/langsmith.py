@@ -45,7 +45,7 @@ def list_runs(name: str) -> Iterator[Listed]:
     try:
         for run in islice(_runs(project, condition), int(limit or sys.maxsize)):
             source = f"langsmith:{project}?run={run['id']}"
-            yield Listed(source, partial(_document, run, source))
+            yield Listed(source, partial(_document, run, source), key=source)
     except Exception as error:  # the client's, of requests, or of an answer in another form
         reason = " ".join(str(error).partition("\nContent-Length")[0].split())
         raise SourceFailure(f"LangSmith cannot be read: {reason[:300]}") from error

@@ -8,19 +8,19 @@ build.
 import json
 import re
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from platformdirs import user_data_path
 from pydantic import TypeAdapter
 
-from stepcraft.building.documents import key_of
+from stepcraft.building.documents import Listed, key_of
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.llm.usage import Usage, no_usage
 
-How = Literal["added", "present", "merged", "linked"]
+How = Literal["added", "present", "merged", "linked", "removed"]
 
 # The lock lasts until the process ends, however it does.
 _SCHEMA = """\
@@ -29,6 +29,7 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS documents (
     memory TEXT, key TEXT, record TEXT, PRIMARY KEY (memory, key));
+CREATE INDEX IF NOT EXISTS digests ON documents (json_extract(record, '$.digest'));
 CREATE TABLE IF NOT EXISTS verdicts (question TEXT PRIMARY KEY, verdict TEXT);
 """
 
@@ -68,6 +69,32 @@ class Record:
     """What became of the procedures, in their order, once they were placed."""
     taught: list[str] = field(default_factory=list)
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
+    removed: dict[str, str] = field(default_factory=dict)
+    """The places in the document of procedures that somebody removed from the memory, by id."""
+    path: str = ""
+    """The real path of a file when it was last listed."""
+    root: str = ""
+    """The real path of the folder that it was listed from."""
+
+    def of(self, listed: Listed) -> "Record":
+        """Return the record of another document with the same content."""
+        procedures = [
+            {**draft, "source": listed.source + draft["source"].removeprefix(self.source)}
+            for draft in self.procedures
+        ]
+        return replace(
+            self,
+            source=listed.source,
+            stamp=listed.stamp,
+            path=listed.path,
+            root=listed.root,
+            procedures=cast("list[Drafted]", procedures),
+            usage=no_usage(),
+            done=False,
+            placed=[],
+            taught=[],
+            removed={},
+        )
 
     def taught_so_far(self) -> list[str]:
         """Return the ids of what it taught before, and of what was placed."""
@@ -92,7 +119,10 @@ class Ledger:
         self.path = path
         self.page = path.with_name(f"{path.name}.html")
         """Where the page that shows the records is written."""
-        self._memory = key_of(memory.removeprefix("file://"))
+        key = key_of(memory.removeprefix("file://"))
+        # A folder with a memory and its ledger may be moved.
+        is_beside = Path(key).parent == path.parent.resolve()
+        self._memory = Path(key).name if is_beside else key
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
@@ -112,6 +142,14 @@ class Ledger:
         """Return the record of a document."""
         query = "SELECT record FROM documents WHERE memory = ? AND key = ?"
         return next(iter(self._records(query, self._memory, key)), None)
+
+    def same(self, digest: str, identity: str) -> Record | None:
+        """Return the record of any document with this content that these models have read."""
+        query = (
+            "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
+            " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
+        )
+        return next(iter(self._records(f"{query} LIMIT 1", digest, identity)), None)
 
     def put(self, key: str, record: Record) -> None:
         """Write a record; when this returns, the end of the process loses nothing of it.

@@ -86,6 +86,18 @@ def without_document(procedure: Procedure, document: str) -> Procedure:
     return replace(before, stale=stale).on(procedure)
 
 
+def with_moved(procedure: Procedure, before: str, now: str) -> Procedure:
+    """Return the procedure with a document that teaches it under its new source."""
+    provenance, key = Provenance.of(procedure), key_of(before)
+    teachers = tuple(
+        Teacher(now, now + each.place.removeprefix(each.document))
+        if key_of(each.document) == key
+        else each
+        for each in provenance.teachers
+    )
+    return replace(provenance, teachers=teachers).on(procedure)
+
+
 def linked(procedure: Procedure, other: Procedure) -> Procedure:
     """Return the procedure with a link to another one for the same task."""
     before = Provenance.of(procedure)

@@ -73,6 +73,8 @@ class Reader:
             self.identity,
             self.model,
             [document.note] if document.note else [],
+            path=listed.path,
+            root=listed.root,
         )
         config: RunnableConfig = {
             "run_name": without_secrets(document.title or document.source)[:200],
@@ -131,7 +133,9 @@ def estimate(
             listing.failed.append(Failed(listed.source, str(error)))
             continue
         record = ledger.get(listed.key) if ledger else None
-        done = bool(record and is_read(record, document.digest, reader.identity))
+        done = bool(record and is_read(record, document.digest, reader.identity)) or bool(
+            ledger and ledger.same(document.digest, reader.identity)
+        )
         parts = len(parts_of(document.text, reader.settings))
         if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
             calls = parts * (2 + NEAREST)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -10,7 +11,7 @@ from urllib.parse import urldefrag
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document as LangChainDocument
 
-from stepcraft.building.documents import Document, Listed, Listing, listed
+from stepcraft.building.documents import Document, Listed, Listing, digest_of, listed
 from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
@@ -54,7 +55,9 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            documents.setdefault(each.key, each)
+            other = documents.setdefault(each.key, each)
+            if each.path != other.path:  # the same path in two folders
+                documents.setdefault(each.path, replace(each, key=each.path))
     listing.documents = [*documents.values()]
     return listing
 
@@ -89,8 +92,17 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     for file in files_of(roots, problems):
         if _PROSE.search(file.path) or Path(file.path) in roots:
             source = shown(file.path, roots)
-            read = partial(_file, Path(file.path), source)
-            yield Listed(source, read, f"{file.changed} {file.size}")
+            path = Path(file.path)
+            root = next(each for each in roots if path.is_relative_to(each))
+            root = root.parent if root == path else root
+            yield Listed(
+                source,
+                partial(_file, path, source),
+                key=path.relative_to(root).as_posix(),
+                stamp=f"{file.changed} {file.size}",
+                path=str(path),
+                root=str(root),
+            )
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
 
 
@@ -119,7 +131,7 @@ def _of_page(url: str) -> Listed:
         note = "only its beginning was fetched, because it is too long" if page.cut else ""
         return Document(url, page.title, page.text, note=note)
 
-    return Listed(url, read)
+    return Listed(url, read, key=url)
 
 
 def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> Iterator[Listed]:
@@ -132,11 +144,11 @@ def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> I
             f"the source {spec} failed: {type(error).__name__}: {reason}"
         ) from error
     documents: dict[str, list[LangChainDocument]] = {}
-    for number, part in enumerate(parts, 1):
+    for part in parts:
         if not isinstance(part, LangChainDocument):
             raise BadInput(f"{spec} gives a {type(part).__name__}, not a document of LangChain")
         places = map(part.metadata.get, ("source", "url", "path", "file_path"))
-        name = str(next(filter(None, places), f"{spec}#{number}"))
+        name = str(next(filter(None, places), "") or f"{spec}#{digest_of(part.page_content)}")
         documents.setdefault(name, []).append(part)
     for name, pages in documents.items():
         title = str(pages[0].metadata.get("title") or "")

@@ -13,15 +13,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import (
-    BaseMessage,
-    ToolCall,
-    ToolMessage,
-    convert_to_messages,
-    messages_from_dict,
-)
+from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
-from stepcraft.building.documents import Document, Listed, listed
+from stepcraft.building.documents import Document, Listed, digest_of, listed
+from stepcraft.building.messages import messages_of
 from stepcraft.errors import Failed, SourceFailure
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
@@ -51,7 +46,9 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """Yield the threads of a file of JSON lines.
 
     A line is an object with `messages`, or the state of a LangGraph thread (`values.messages`), in
-    LangChain's or OpenAI's form, with `thread_id` and `feedback` where there are any.
+    the form of `messages_of`, with `thread_id` and `feedback` where there are any. Of several
+    states of a thread the one with most messages counts; a thread without an id is identified by
+    its content.
 
     Args:
         path: The file.
@@ -60,14 +57,33 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     Raises:
         BadInput: The file cannot be read.
     """
+    longest: dict[str, tuple[int, Document]] = {}
     for record in records(Path(path)):
         thread = record.values or {}
-        source = f"threads:{path}?thread={thread.get('thread_id') or f'line {record.line}'}"
+        state = thread.get("values") or thread
         try:
-            feedback = {each["key"]: each["score"] for each in thread.get("feedback") or []}
-            yield listed(thread_of(thread.get("values") or thread, source, feedback))
-        except (SourceFailure, KeyError, TypeError) as error:
+            messages: object = state.get("messages")
+            id_ = thread.get("thread_id")
+            name = digest_of(messages) if id_ in (None, "") else id_
+            source = f"threads:{path}?thread={name}"
+            document = thread_of(state, source, _feedback(thread.get("feedback")))
+        except (SourceFailure, AttributeError) as error:
             failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
+            continue
+        size = len(messages) if isinstance(messages, list) else 0
+        if size >= longest.get(source, (0, document))[0]:
+            longest[source] = size, document
+    yield from (listed(document) for _, document in longest.values())
+
+
+def _feedback(values: object) -> dict[str, Any]:
+    """Return the scores of feedback by their keys: of an object, or of a list of entries."""
+    if isinstance(values, dict):
+        return values
+    entries = (
+        [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+    )
+    return {str(each.get("key")): each.get("score") for each in entries}
 
 
 def thread_of(
@@ -81,7 +97,7 @@ def thread_of(
     """Return the thread of a state as a document; see `transcript`.
 
     Args:
-        state: It has `messages` in LangChain's or OpenAI's form.
+        state: It has `messages` in a form of `messages_of`.
         source: Where it comes from.
         feedback: The scores by their keys.
         error: Why the run ended with an error.
@@ -92,9 +108,7 @@ def thread_of(
         SourceFailure: It has no messages.
     """
     try:
-        messages: Any = state["messages"]
-        convert = messages_from_dict if "data" in messages[0] else convert_to_messages
-        thread = convert(messages)
+        thread = messages_of(state["messages"])
         if last:
             requests = [place for place, each in enumerate(thread) if each.type == "human"]
             start = max(requests, default=0)

@@ -126,7 +126,6 @@ def _estimates(
     from stepcraft.building.ledger import Ledger, ledger_of
     from stepcraft.building.read import estimate
 
-    where = where.partition("?")[0]  # the name of an opened memory has no options
     path = ledger or ledger_of(where)
     with Ledger(path, where) if path.exists() else nullcontext() as records:
         documents, failed = estimate(sources, reader, records)

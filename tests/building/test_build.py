@@ -216,12 +216,16 @@ def test_what_was_removed_from_the_memory_stays_out(docs: Path, tmp_path: Path) 
 @pytest.mark.usefixtures("docs")
 @pytest.mark.parametrize("ledger", [None, Path("builds")], ids=["one folder", "one ledger"])
 def test_memories_share_no_records(tmp_path: Path, ledger: Path | None) -> None:
-    """Staging and production had the same records where the last part of their names is the same."""
+    """Staging and production had the same records where the last part of their names is the same.
+
+    In one ledger a page that was read for the one is not paid for again for the other.
+    """
     for name in ("staging", "prod"):
         (tmp_path / name).mkdir()
         url = str(tmp_path / name / "m.db")
         report = build(tmp_path, memory=url, ledger=ledger and tmp_path / ledger)
-        assert (report.unchanged, report.placed) == (0, {"added": 1})
+        assert report.placed == {"added": 1}
+        assert report.unchanged == (1 if ledger and name == "prod" else 0)
     servers = (f"weaviate://{host}:8080/Recipes" for host in ("staging", "prod"))
     assert len({*map(ledger_of, servers)}) == 2
 
@@ -297,10 +301,84 @@ def test_a_folder_under_another_name_is_the_same_folder(
     assert build(tmp_path, sources=["docs"]).stale == 1
     assert {each.source.partition("#")[0] for each in procedures(tmp_path).values()} == {
         "docs/alpha.md",
-        f"{docs}/alpha.md",
-        f"{docs}/beta.md",
+        "docs/beta.md",
         "docs/gamma.md",
     }
+
+
+def test_a_project_that_was_moved_asks_nothing_again(docs: Path, tmp_path: Path) -> None:
+    project, elsewhere = tmp_path / "one", tmp_path / "two"
+    write_pages(docs, "beta", "gamma")
+    project.mkdir()
+    docs.rename(project / "docs")
+    build(project)
+    project.rename(elsewhere)
+    report = build(elsewhere, ScriptedModel([]))
+    assert (report.unchanged, report.stale) == (3, 0)
+    (elsewhere / "docs" / "alpha.md").write_text("# About\n\nNothing is done here.\n")
+    (elsewhere / "docs" / "beta.md").unlink()
+    assert build(elsewhere).stale == 2
+    moved = f"{elsewhere}/docs"
+    assert marks(elsewhere) == {
+        "alphaclose": f"{moved}/alpha.md no longer teaches it",
+        "betaclose": f"{moved}/beta.md no longer teaches it",
+        "gammaclose": None,
+    }
+    assert procedures(elsewhere)["gammaclose"].source == f"{moved}/gamma.md#task-gamma"
+
+
+def test_what_a_model_has_read_under_another_name_is_not_paid_for_again(
+    docs: Path, tmp_path: Path
+) -> None:
+    (docs / "latest.md").symlink_to(docs / "alpha.md")
+    assert build(tmp_path).usage["calls"] == 1
+    (docs / "alpha.md").rename(docs / "renamed.md")
+    (docs / "latest.md").unlink()
+    report = build(tmp_path, ScriptedModel([]))
+    assert (report.unchanged, report.placed) == (1, {"present": 1})
+    assert marks(tmp_path) == {"alphaclose": None}
+    assert procedures(tmp_path)["alphaclose"].source == f"{docs}/renamed.md#task-alpha"
+
+
+def test_two_folders_may_have_files_of_the_same_path(docs: Path, tmp_path: Path) -> None:
+    other = write_pages(tmp_path / "other", alpha="shut")
+    report = build(tmp_path, sources=[str(docs), str(other)])
+    assert (report.documents, report.placed) == (2, {"added": 2})
+    assert build(tmp_path, ScriptedModel([]), [str(other), str(docs)]).unchanged == 2
+    assert build(tmp_path, ScriptedModel([]), [str(other)]).stale == 0
+    assert set(marks(tmp_path).values()) == {None}
+
+
+@pytest.mark.usefixtures("docs")
+@pytest.mark.parametrize("words", ["task", "renamed task"])
+def test_a_procedure_that_was_removed_stays_out_after_its_page_is_edited(
+    docs: Path, tmp_path: Path, words: str
+) -> None:
+    write_pages(docs, "beta")
+    build(tmp_path)
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    for edit in ("A typo less.", "Another one."):
+        with (docs / "alpha.md").open("a") as file:
+            file.write(f"\n{edit}\n")
+        model = ScriptedModel(lambda node, prompt: read(node, prompt).replace("ware", f" {words}"))
+        assert build(tmp_path, model).placed == {"added": 1, "removed": 1}
+        assert {*procedures(tmp_path)} == {"betaclose"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"concurrency": 0}, "0 and None"), ({"max_calls": -1}, "8 and -1")]
+)
+@pytest.mark.usefixtures("docs")
+def test_wrong_numbers_are_refused(tmp_path: Path, options: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=f"at least 1 and max_calls at least 0, not {message}"):
+        build(tmp_path, **options)
+
+
+@pytest.mark.usefixtures("docs")
+def test_with_no_calls_no_model_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(RunStopped, match="budget of 0 calls is used up: 0 of 1 documents"):
+        build(tmp_path, ScriptedModel([]), max_calls=0)
 
 
 @pytest.mark.usefixtures("docs")

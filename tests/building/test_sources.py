@@ -6,6 +6,7 @@ import pytest
 
 from stepcraft import BadInput, FetchFailed, SourceFailure
 from stepcraft.building import list_documents
+from stepcraft.building.documents import digest_of
 from stepcraft.building.sources import Source
 from tests.servers.pages_server import PagesServer, Served, html
 
@@ -91,7 +92,7 @@ def test_loaders_and_iterables() -> None:
     }
     assert texts(f"{OWN}:pages") == texts(f"{OWN}:made") == whole
     assert texts(f"{OWN}:documents") == {
-        f"{OWN}:documents#1": "first",
+        f"{OWN}:documents#{digest_of('first')}": "first",
         "https://tea.example": "second",
     }
 

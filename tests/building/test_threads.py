@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
@@ -164,8 +165,136 @@ def test_threads_in_the_forms_in_which_they_are_dumped(
     check_refund(document)
     assert document.succeeded is None
     assert "The agent said:\n\n```\nI log in with ***." in document.text
-    name = "t" if form == "a state" else "line 1"
-    assert document.source == f"threads:{tmp_path}/threads.jsonl?thread={name}"
+    if form == "a state":
+        assert document.source == f"threads:{tmp_path}/threads.jsonl?thread=t"
+
+
+ARGUMENTS = {"customer": "Ana"}
+FORMS: dict[str, list[Any]] = {
+    "functions of OpenAI": [
+        {"role": "user", "content": GOAL},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "refund", "arguments": json.dumps(ARGUMENTS)},
+        },
+        {"role": "function", "name": "refund", "content": "refunded"},
+        {"role": "assistant", "content": "Done."},
+    ],
+    "responses of OpenAI": [
+        {"role": "user", "content": [{"type": "input_text", "text": GOAL}]},
+        {"type": "reasoning", "summary": []},
+        {
+            "type": "function_call",
+            "call_id": "c1",
+            "id": "fc_1",
+            "name": "refund",
+            "arguments": json.dumps(ARGUMENTS),
+        },
+        {"type": "function_call_output", "call_id": "c1", "output": "refunded"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Done."}],
+        },
+    ],
+    "Anthropic": [
+        {"role": "user", "content": GOAL},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t1", "name": "refund", "input": ARGUMENTS}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": [{"type": "text", "text": "refunded"}],
+                }
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ],
+    "Gemini": [
+        {"role": "user", "parts": [{"text": GOAL}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "refund", "args": ARGUMENTS}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "refund", "response": {"result": "refunded"}}}],
+        },
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+    "serialized by LangChain": [
+        dumpd(each)
+        for each in (
+            HumanMessage(GOAL),
+            *called("refund", "refunded", customer="Ana"),
+            AIMessage("Done."),
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_threads_in_the_forms_of_providers(tmp_path: Path, form: str) -> None:
+    [document] = documents(lines(tmp_path / "threads.jsonl", {"messages": FORMS[form]}))
+    parts = [
+        f"# Goal\n\n```\n{GOAL}\n",
+        "# At hand\n\n```\n- `refund`\n",
+        '# Call 1: `refund`\n\n```\ncustomer: "Ana"',
+        "Result:\n\n```\n",
+        "refunded",
+        "# Answer\n\n```\nDone.",
+    ]
+    places = [document.text.find(part) for part in parts]
+    assert places == sorted(places), document.text
+    assert min(places) == 0, document.text
+    assert document.succeeded is None
+
+
+def test_of_several_states_of_a_thread_the_most_complete_one_counts(tmp_path: Path) -> None:
+    messages = FORMS["Anthropic"]
+    states = [{"thread_id": 0, "messages": messages[:length]} for length in (1, 4, 3)]
+    [document] = documents(lines(tmp_path / "threads.jsonl", *states))
+    assert "# Answer" in document.text
+    assert document.source.endswith("?thread=0")
+
+
+def test_a_thread_without_an_id_is_the_same_on_another_line(tmp_path: Path) -> None:
+    first, second = ({"messages": [{"role": "user", "content": goal}]} for goal in ("tea", "pie"))
+    [before] = documents(lines(tmp_path / "threads.jsonl", first))
+    after = documents(lines(tmp_path / "threads.jsonl", second, first))
+    assert [each.source for each in after][1] == before.source
+
+
+@pytest.mark.parametrize(
+    ("feedback", "succeeded"),
+    [
+        ({"success": 1}, True),
+        ([{"key": "success", "score": True}], True),
+        ([{"key": "comment", "value": "fine"}, {"key": "success", "score": 0}], False),
+        ([{"value": "fine"}], None),
+        ("fine", None),
+    ],
+)
+def test_feedback_that_is_incomplete_costs_itself_and_not_the_thread(
+    tmp_path: Path, feedback: object, succeeded: bool | None
+) -> None:
+    record = {"messages": FORMS["Anthropic"], "feedback": feedback}
+    [document] = documents(lines(tmp_path / "threads.jsonl", record))
+    assert document.succeeded is succeeded
+
+
+def test_arguments_that_are_no_json_stay_as_a_text(tmp_path: Path) -> None:
+    function = {"name": "refund", "arguments": "{order: 17"}
+    call = {"id": "c1", "type": "function", "function": function}
+    messages = [
+        {"role": "user", "content": GOAL},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]
+    [document] = documents(lines(tmp_path / "threads.jsonl", {"messages": messages}))
+    assert 'arguments: "{order: 17"' in document.text
 
 
 @pytest.mark.parametrize(
