@@ -7,6 +7,11 @@ from stepcraft.errors import MemoryFailure
 
 T = TypeVar("T")
 
+
+class BrokenModel(MemoryFailure):
+    """An embedding model gave something else than one vector a text, whatever the texts are."""
+
+
 MOST_REFUSED = 20
 """Items of one batch that may be refused; with more, the failure is one of the whole batch."""
 
@@ -24,14 +29,16 @@ def refusals(
         probe: Fails if what is asked takes nothing at all.
 
     Raises:
-        MemoryFailure: The failure is not one of single items: the probe fails, too, or more than
-            `MOST_REFUSED` items do.
+        MemoryFailure: The failure is not one of single items: the probe fails, too, more than
+            `MOST_REFUSED` items do, or it is a BrokenModel.
     """
     refused: list[tuple[T, MemoryFailure]] = []
 
     def divide(some: Sequence[T]) -> None:
         try:
             act(some)
+        except BrokenModel:
+            raise
         except MemoryFailure as failure:
             if not refused:
                 probe()

@@ -61,7 +61,7 @@ class SearchSettings(Settings):
     """The procedural memory, by the name under which the deployment registered it."""
     sources: list[Name] | None = in_nodes(None, "retrieve", max_length=100)
     """The sources of evidence, by their registered names; by default all of the graph's."""
-    k: int = in_nodes(4, "retrieve", ge=1, le=50)
+    k: int = in_nodes(5, "retrieve", "agent", ge=1, le=50)
     """Passages that a search returns; a search for one statement of a draft returns one."""
 
 
@@ -126,7 +126,8 @@ knows of documents, and not of passages or searches."""
 
 LENGTHS = {
     "brief": "Be brief: what the person needs to act, in as few words as that allows.",
-    "full": "Leave nothing out that the person needs, and write no repetition and no padding.",
+    "full": "Leave nothing out that the person needs, say each thing once and as briefly as it can "
+    "be said, and leave out side matter, variants and reasons that change nothing for the person.",
 }
 """What the writer is told of the length of the answer."""
 

@@ -38,16 +38,12 @@ class DirectContext(Settings):
 class RagContext(SearchSettings):
     """The settings of one run of RAG."""
 
-    k: int = in_nodes(5, "retrieve", ge=1, le=50)
-    """Passages that the search returns."""
     answer_instructions: str = instructions("answer", FROM_EVIDENCE)
 
 
 class ReactContext(SearchSettings):
     """The settings of one run of the agent."""
 
-    k: int = in_nodes(5, "agent", ge=1, le=50)
-    """Passages that a search returns."""
     max_searches: int = in_nodes(30, "agent", ge=1, le=200)
     """Limit on the searches of a run, which the agent is told. Behind the round of searches that
     reaches it, the answer is written from what was found."""

@@ -74,7 +74,7 @@ def rag_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the baseline that searches once with the question; `k=5` is RAG-5."""
     resources = Resources.of("rag", RagContext, options)
     builder = baseline_builder(resources, "answer")
-    builder.add_node("retrieve", Retrieve(resources, minimum=1))
+    builder.add_node("retrieve", Retrieve(resources))
     builder.add_node("answer", answer.bound(resources))
     builder.add_edge("begin", "retrieve")
     builder.add_edge("retrieve", "answer")

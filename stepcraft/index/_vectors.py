@@ -14,10 +14,9 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.errors import MemoryFailure
 from stepcraft.index._file import MEMORY
 from stepcraft.index._rows import Entry
-from stepcraft.refusals import refusals
+from stepcraft.refusals import BrokenModel, refusals
 
 Matrix = NDArray[np.float32]
 
@@ -100,7 +99,7 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     """
     vectors = embedder.embed_documents(texts)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
-        raise MemoryFailure(
+        raise BrokenModel(
             f"the embedding model {embedder.name} gave vectors of shape {vectors.shape} for "
             f"{len(texts)} texts; use another model"
         )

@@ -2,12 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from stepcraft.errors import Failed
+from stepcraft.index._file import MEMORY
 from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index.local import LocalIndex
+
+_POLL_S = 0.1
 
 
 class Complete(NamedTuple):
@@ -28,6 +33,32 @@ class GroupedIndex(LocalIndex):
     A group has a mark once it is complete. The mark is empty if the process was killed while it was
     filled; filling it again does not embed again what is stored.
     """
+
+    @contextmanager
+    def filling(self, *, wait: bool = True) -> Generator[bool]:
+        """Let one process at a time fill the file.
+
+        Args:
+            wait: Whether to wait for another process that fills it; else the value is False, and
+                nothing is to be filled.
+        """
+        if self.path == MEMORY:
+            yield True
+            return
+        with closing(sqlite3.connect(f"{self.path}.lock", timeout=0, isolation_level=None)) as lock:
+            is_free = False
+            while not is_free:
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                    is_free = True
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error):  # a folder that cannot be written
+                        break
+                    if not wait:
+                        yield False
+                        return
+                    time.sleep(_POLL_S)
+            yield True
 
     def marks(self) -> dict[str, str]:
         """Return the mark of each group, empty if the group is not complete."""

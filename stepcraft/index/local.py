@@ -86,7 +86,8 @@ class LocalIndex:
             self.close()
             raise MemoryFailure(
                 f"{self.path} was made with embeddings {self._embeddings!r:.200}, not "
-                f"{name!r:.200}: open it with the former, or fill a new file"
+                f"{name!r:.200}: open it with the former, or fill a new file with the latter, as "
+                "`stepcraft memory copy OLD NEW --embeddings NAME` does"
             )
 
     def put(
@@ -315,7 +316,7 @@ class LocalIndex:
             raise MemoryFailure(
                 f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding model "
                 f"gives {size // 4}: open it with the model that it was made with, or fill a new "
-                "file"
+                "file, as `stepcraft memory copy OLD NEW --embeddings NAME` does"
             )
 
 

@@ -25,6 +25,8 @@ FEEDBACK_WEIGHT = 0.1
 VOTES = "votes"
 """The key of the counters in a procedure's metadata: `{"up": 3, "down": 1}`."""
 
+_MOST_VOTES = 10**9
+
 _LAST_CALL = "voted_by_call"
 
 _BEYOND = 10
@@ -49,7 +51,8 @@ def counts(procedure: Procedure) -> Counts:
     votes: Any = procedure.metadata.get(VOTES)
     values = [votes.get(name) if isinstance(votes, dict) else 0 for name in Counts._fields]
     # The metadata may come from a file that somebody else wrote.
-    return Counts(*(value if isinstance(value, int) and value > 0 else 0 for value in values))
+    numbers = (value if isinstance(value, int) else 0 for value in values)
+    return Counts(*(min(max(0, number), _MOST_VOTES) for number in numbers))
 
 
 def with_vote(procedure: Procedure, vote: Literal[1, -1], *, call: str = "") -> Procedure:

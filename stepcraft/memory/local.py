@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,13 @@ def recorded_embedder(
     wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
     if wanted is not None or recorded is None:
         return resolve_embeddings(wanted)
+    if recorded == "wordllama" and not find_spec("wordllama"):
+        _log.warning(
+            "%s was made with wordllama, which is not installed here: it is searched by words, and "
+            "nothing can be added",
+            place,
+        )
+        return None
     try:
         return resolve_embeddings(recorded)
     except BadInput as error:

@@ -14,10 +14,10 @@ from psycopg_pool import ConnectionPool
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import embedded, query_words
 from stepcraft.memory.batches import same_text
+from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
 from stepcraft.memory.urls import POSTGRES
-from stepcraft.models.embeddings import resolve_embeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -30,19 +30,23 @@ _EXISTING = """
 SELECT to_regclass('store') IS NOT NULL,
     (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'),
-    to_regclass('stepcraft_words') IS NOT NULL
+    to_regclass('stepcraft_memories') IS NOT NULL
 """
-"""Whether there is a store, of which dimensions its vectors are, and whether there is our table."""
+"""Whether there is a store, of which dimensions its vectors are, and whether there are our
+tables."""
 
 _SETUP = """
 SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
 CREATE TABLE IF NOT EXISTS stepcraft_words (
     prefix text NOT NULL, key text NOT NULL, updated_at timestamptz, words tsvector NOT NULL,
     PRIMARY KEY (prefix, key));
-CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words)
+CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words);
+CREATE TABLE IF NOT EXISTS stepcraft_memories (prefix text PRIMARY KEY, embeddings text NOT NULL)
 """
-"""Makes the table with the words of each text; the store's own tables stay as LangGraph made
-them."""
+"""Makes our own tables: the words of each text, and the embedding model of each memory. The store's
+tables stay as LangGraph made them."""
+_RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
+_RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 # Postgres would take names such as `a.b` and `a/b` for one word each. A text of more than a
 # megabyte of words is refused by a tsvector, so it is cut before.
@@ -101,9 +105,9 @@ class PostgresMemory(StoreMemory):
 
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is
     compiled with such a store finds the same procedures under `store:name/space`. They stay as
-    LangGraph made them: the words of each text are kept in a table of our own. A database has
-    vectors of one length for all namespaces: the length is checked, but not which embedding model
-    they were made with. Search by vectors is exact, unless the table has an approximate index.
+    LangGraph made them: the words of each text, and the embedding model of each memory, are kept in
+    tables of our own. A database has vectors of one length for all namespaces. Search by vectors is
+    exact, unless the table has an approximate index.
 
     Args:
         url: `store+postgresql://user@host:5432/database/name/space`; the password comes from
@@ -115,8 +119,8 @@ class PostgresMemory(StoreMemory):
 
     Raises:
         BadInput: The URL is malformed.
-        MemoryFailure: The database is out of reach or has no store, or its vectors do not fit the
-            embeddings.
+        MemoryFailure: The database is out of reach or has no store, or its vectors were made with
+            other embeddings.
     """
 
     def __init__(
@@ -132,10 +136,16 @@ class PostgresMemory(StoreMemory):
         try:
             with self._connect() as connection:
                 [row] = connection.execute(_EXISTING).fetchall()
+                exists, dimensions, self._has_tables = row
+                recorded = (
+                    connection.execute(_RECORDED, [self._prefix]).fetchone()
+                    if self._has_tables
+                    else None
+                )
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
-        exists, dimensions, self._has_words = row
+        self._embeddings = recorded[0] if recorded else ""
         if not exists and not create:
             raise MemoryFailure(
                 f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`"
@@ -157,7 +167,7 @@ class PostgresMemory(StoreMemory):
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
             self.name = url
-            if create and not (exists and self._has_words):
+            if create and not (exists and self._has_tables):
                 self.setup()
         except BaseException:
             self._pool.close()
@@ -166,7 +176,7 @@ class PostgresMemory(StoreMemory):
     def setup(self) -> None:
         """Create the tables of the store and our own where they are missing.
 
-        A user who may not create our table has words ranked as in any store.
+        A user who may not create ours has words ranked as in any store.
         """
         with self._plain_failures():
             self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
@@ -175,7 +185,7 @@ class PostgresMemory(StoreMemory):
                     connection.execute(_SETUP, prepare=False)
             except psycopg.errors.InsufficientPrivilege:
                 return
-        self._has_words = True
+        self._has_tables = True
         self._add_words(None)
 
     def count(self) -> int:
@@ -219,8 +229,12 @@ class PostgresMemory(StoreMemory):
                 f"{self.name} has vectors: open it with the embeddings that it was made with to "
                 "add or change a text"
             )
+        if self._has_tables and self._embedder and not self._embeddings:
+            with self._plain_failures(), self._pool.connection() as connection:
+                connection.execute(_RECORD, [self._prefix, self._embedder.name])
+            self._embeddings = self._embedder.name
         failed = super()._write(procedures, stored)
-        if self._has_words:
+        if self._has_tables:
             self._add_words(list(procedures))
         return failed
 
@@ -235,12 +249,12 @@ class PostgresMemory(StoreMemory):
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
         deleted = super().delete(ids)
-        if deleted and self._has_words:
+        if deleted and self._has_tables:
             self._add_words(None)
         return deleted
 
     def _best_words(self, query: str, count: int) -> dict[str, Found]:
-        if not self._has_words:
+        if not self._has_tables:
             return super()._best_words(query, count)
         [state] = self._rows(_IS_CURRENT, {"prefix": self._prefix})
         try:
@@ -294,9 +308,16 @@ class PostgresMemory(StoreMemory):
         """Return the vector index of the store; None without one."""
         if exists and dimensions is None and embeddings is None:
             embeddings = "none"
-        embedder = resolve_embeddings(embeddings)
+        embedder = recorded_embedder(self.name, embeddings, self._embeddings or None)
+        self._embedder = embedder
         if embedder is None:
             return None
+        if self._embeddings not in ("", embedder.name):
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {self._embeddings!r}, not "
+                f"{embedder.name!r}: open it with the former, or fill another database with the "
+                "latter, as `stepcraft memory copy OLD NEW --embeddings NAME` does"
+            )
         length = len(embedder.embed_query("dimensions"))
         if exists and dimensions != length:
             raise MemoryFailure(

@@ -74,10 +74,13 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
     root, written = named_path(folder), 0
     try:
         root.mkdir(parents=True, exist_ok=True)
+        places = {place.name.rpartition("-")[2]: place for place in root.glob("*-*")}
         for procedure in procedures:
             short = procedure.id[:8]
-            earlier = next(root.glob(f"*-{short}"), None)
-            place = earlier or root / f"{_name(procedure)}-{short}"
+            if short in places and _exported_id(places[short]) != procedure.id:
+                short = procedure.id.replace("-", "")
+            name = f"{_name(procedure, MAX_NAME - 1 - len(short))}-{short}"
+            place = places.setdefault(short, root / name)
             place.mkdir(exist_ok=True)
             text = _skill_text(procedure, place.name)
             (place / FILE).write_text(text, "utf-8", newline="\n")
@@ -87,6 +90,15 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
     except OSError as error:
         raise MemoryFailure(f"{root} cannot be written: {error.strerror}") from error
     return written
+
+
+def _exported_id(folder: Path) -> str:
+    """Return the id of the procedure that was exported to a folder; "" if none was."""
+    try:
+        stored = _parts(folder / FILE)[2]
+    except (BadInput, OSError):
+        return ""
+    return stored.id if stored else ""
 
 
 def _parts(path: Path) -> tuple[str, str, Procedure | None]:
@@ -162,7 +174,7 @@ def _skill_text(procedure: Procedure, name: str) -> str:
     return f"---\n{dumped}---\n{_body(procedure)}"
 
 
-def _name(procedure: Procedure) -> str:
+def _name(procedure: Procedure, length: int) -> str:
     """Return the beginning of a skill's name, in lower-case letters, digits and hyphens."""
-    name = re.sub(r"[^a-z0-9]+", "-", procedure.output.lower())[: MAX_NAME - 9].strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", procedure.output.lower())[:length].strip("-")
     return name or "procedure"

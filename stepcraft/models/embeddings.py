@@ -24,6 +24,17 @@ VARIABLE = "STEPCRAFT_EMBEDDINGS"
 
 _WORDLLAMA_DIMENSIONS = 256
 
+_MODEL_NAMES = (
+    "model",
+    "model_name",
+    "model_id",
+    "azure_deployment",
+    "deployment",
+    "repo_id",
+    "endpoint_name",
+)
+"""Attributes in which LangChain's embedding models have the name of what they ask."""
+
 _BATCH = 256
 """Texts that are tokenized in parallel."""
 
@@ -155,8 +166,8 @@ def _from_object(model: "Embeddings") -> Embedder:
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
-    version = getattr(model, "model", None) or getattr(model, "model_name", None)
+    versions = (getattr(model, name, None) for name in _MODEL_NAMES)
+    version = next((each for each in versions if each and isinstance(each, str)), "")
     return LangChainEmbedder(
-        model,
-        f"{package.removeprefix('langchain_')}:{version}" if isinstance(version, str) else kind,
+        model, f"{package.removeprefix('langchain_')}:{version}" if version else kind
     )

@@ -42,7 +42,7 @@ class Agent(Node):
     def __init__(self, resources: Resources[ReactContext]) -> None:
         self.name = NAME
         self.resources = resources
-        self.retrieve = Retrieve(resources, minimum=1)
+        self.retrieve = Retrieve(resources)
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Run the agent and return its answer, "" where it gave none."""

@@ -1,5 +1,6 @@
 """Draft the text, or the steps, from what a first search found (RAT §3.2, AAG §3.2)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -12,6 +13,7 @@ from stepcraft.llm.reply import answer_text
 from stepcraft.progress import counted
 from stepcraft.text.citations import without_marks
 from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.sections import Section
 
 STEPS_FORMAT = """\
 A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no
@@ -29,6 +31,21 @@ def shown_passages(state: Any) -> list[int]:
     return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
 
 
+def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
+    """Return passages for a prompt, each behind the search that found it first.
+
+    Args:
+        state: The state, with what each query found.
+        numbers: The numbers of the passages.
+    """
+    left, sections = {*numbers}, list[Section | None]()
+    for finding in state["findings"]:
+        if new := [number for number in finding["passages"] if number in left]:
+            left -= {*new}
+            sections += [Section("search", "", finding["query"]), *passages(state["evidence"], new)]
+    return [*sections, *passages(state["evidence"], sorted(left))]
+
+
 def written(text: str, state: Any) -> dict[str, Any]:
     """Return the update for a draft, which is the answer so far, and what its writer saw."""
     seen = 0 if state.get("left_out") else len(state["evidence"])
@@ -37,7 +54,7 @@ def written(text: str, state: Any) -> dict[str, Any]:
 
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question and what a first search found."""
-    sections = [*asked(state["task"]), *passages(state["evidence"], shown_passages(state))]
+    sections = [*asked(state["task"]), *found_sections(state, shown_passages(state))]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
     return prompt(
         instructions, "The answer and nothing else.", "draft", sections, material_first=True
@@ -51,7 +68,7 @@ def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
 
 def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the goal, the resources and the procedures that were found."""
-    shown = passages(state["evidence"], shown_passages(state))
+    shown = found_sections(state, shown_passages(state))
     sections = [*asked(state["task"], state["task_resources"]), *shown]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
     return prompt(instructions, STEPS_FORMAT, "steps", sections, material_first=True)

@@ -10,8 +10,8 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.base import LookSettings
 from stepcraft.llm.node import ModelNode
-from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.nodes.draft import shown_passages
+from stepcraft.llm.prompt import asked, prompt
+from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.plan import ONE_FACT
 from stepcraft.progress import counted
 from stepcraft.text.lists import read_lines
@@ -36,7 +36,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
         instructions += ONE_FACT
     sections = [
         *asked(state["task"], state.get("task_resources", "")),
-        *passages(state["evidence"], shown_passages(state)),
+        *found_sections(state, shown_passages(state)),
         Section("searched", "", "\n".join(state["queries"])),
     ]
     return prompt(

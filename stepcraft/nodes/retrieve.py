@@ -24,10 +24,6 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import stems
 
 NAME = "retrieve"
-ONLY_QUERY = 5
-"""Minimum of passages when the question is the only query."""
-
-
 LEAST_FIT = 1.0
 """Minimum of shared words, weighed by its length, for a passage beside those that were found."""
 
@@ -43,13 +39,11 @@ class Retrieve(Node):
 
     Args:
         resources: What the graph is built with.
-        minimum: Minimum of passages when the question is the only query.
     """
 
-    def __init__(self, resources: Resources[Any], minimum: int = ONLY_QUERY) -> None:
+    def __init__(self, resources: Resources[Any]) -> None:
         self.name = NAME
         self.resources = resources
-        self.minimum = minimum
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
@@ -101,8 +95,7 @@ class Retrieve(Node):
             for query in part["queries"]
         }
         if not parts:
-            alone = len(state["queries"]) == 1
-            wanted = dict.fromkeys(state["queries"], max(k, self.minimum) if alone else k)
+            wanted = dict.fromkeys(state["queries"], k)
         done = {each["query"] for each in state["findings"]}
         return {query: k for query, k in wanted.items() if query and query not in done}
 

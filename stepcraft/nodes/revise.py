@@ -21,7 +21,7 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.nodes.draft import shown_passages
+from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts
 from stepcraft.progress import counted, quoted
@@ -119,7 +119,7 @@ def _material(state: Any) -> list[Section | None]:
     A passage is shown under the first part that it was found for, or that cites it.
     """
     shown = [each for each in shown_passages(state) if each <= _shared(state)]
-    sections = passages(state["evidence"], shown)
+    sections = found_sections(state, shown)
     skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]

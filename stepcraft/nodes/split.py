@@ -50,7 +50,7 @@ def as_parts(
         question: The question that the text answers.
         by_claim: Whether a part is looked up by its statements, or as a whole.
         cites: Whether the text cites passages that the check sees; a statement that cites one is
-            then looked up only with the question in front.
+            then not looked up again.
     """
     if model_queries:
         return [Part(text=text, queries=[]) for text in texts]
@@ -68,11 +68,10 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
     """Return what the statements of a part are looked up by."""
     queries: list[str] = []
     for start, stop in claims(text):
-        statement = part_query(text[start:stop])
         if not (cites and marks(text[start:stop], plain=False)):
-            queries.append(statement)
-        queries.append(f"{question} {statement}"[:LONGEST_QUERY])
-    return list(dict.fromkeys(queries)) or [part_query(text)]
+            statement = part_query(text[start:stop])
+            queries += [statement, f"{question} {statement}"[:LONGEST_QUERY]]
+    return list(dict.fromkeys(queries)) or ([] if cites else [part_query(text)])
 
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:

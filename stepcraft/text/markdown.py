@@ -2,14 +2,18 @@
 
 The rules are CommonMark's, with what replies of chat models need in addition: a fence may be
 indented to any depth, since list items nest, and a closing fence may be followed by `]]` or by
-citation marks such as `[p1]`.
+citation marks such as `[p1]`. A list item may begin with a fence, and a quotation may hold one.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$", re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?:[ \t]*+>)*+[ \t]*+(?P<item>(?:(?:\d{1,9}[.)]|[-*+])[ \t]++)++)?"
+    r"(?P<mark>`{3,}+(?![^\n]*`)|~{3,}+)(?P<info>[^\n]*)$",
+    re.MULTILINE,
+)
 _AFTER_CLOSING = re.compile(
     r"(?:\]\]|[\[\u3010\uff3b][^\[\]\u3011\uff3d]{1,40}[\]\u3011\uff3d]|\s)*"
 )
@@ -24,13 +28,15 @@ class Fence(NamedTuple):
     """A line that can open or close a fenced code block."""
 
     start: int
-    """Offset of its first character, indentation included."""
+    """Offset of its first character, indentation included, but not the marker of a list item."""
     mark: str
     """The run of backticks or tildes."""
     info: str
     """The text after the mark, stripped: the language of an opening fence."""
     stop: int
     """Offset after the mark."""
+    begins_item: bool
+    """Whether it stands behind the marker of a list item, so that it closes no block."""
 
 
 class CodeBlock(NamedTuple):
@@ -46,7 +52,9 @@ class CodeBlock(NamedTuple):
 def fences(text: str) -> Iterator[Fence]:
     """Yield every line that is written like a fence, in order."""
     for match in _FENCE.finditer(text):
-        yield Fence(match.start(), match["mark"], match["info"].strip(), match.end("mark"))
+        begins_item = match["item"] is not None
+        start = match.start("mark") if begins_item else match.start()
+        yield Fence(start, match["mark"], match["info"].strip(), match.end("mark"), begins_item)
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
@@ -55,7 +63,11 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
     for fence in fences(text):
         if opening is None:
             opening = None if fence.info.startswith(("[", "]")) else fence
-        elif fence.mark.startswith(opening.mark) and _AFTER_CLOSING.fullmatch(fence.info):
+        elif (
+            fence.mark.startswith(opening.mark)
+            and not fence.begins_item
+            and _AFTER_CLOSING.fullmatch(fence.info)
+        ):
             yield CodeBlock(opening.start, fence.stop, closed=True)
             opening = None
     if opening:

@@ -108,6 +108,12 @@ def test_votes_move_what_is_found_and_lose_nothing(memory: ProcedureMemory) -> N
     assert sorted(found(memory, everyone)) == sorted(found(memory, everyone, feedback_weight=0))
 
 
+def test_votes_of_any_size_leave_searches_as_they_are(memory: ProcedureMemory) -> None:
+    best = memory.search(QUERY, 1)[0].procedure
+    memory.update(best.id, lambda kept: replace(kept, metadata={"votes": {"up": 10**400}}))
+    assert found(memory, 1) == [best.output]
+
+
 def test_a_weight_out_of_bounds() -> None:
     for weight in (-1, 2, float("nan")):
         with pytest.raises(ValueError, match="feedback_weight"):

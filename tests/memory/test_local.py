@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Entry, LocalIndex
 from stepcraft.memory.files import write_jsonl
 from stepcraft.memory.local import LocalMemory
@@ -92,6 +92,22 @@ def test_what_cannot_be_opened_is_named(url, reason):
 def test_a_namespace_that_a_store_refuses_is_named(url):
     with pytest.raises(BadInput, match="cannot be used"):
         open_memory(url, store=InMemoryStore())
+
+
+def test_what_was_made_with_wordllama_is_searched_by_words_where_that_is_missing(
+    tmp_path: Path, monkeypatch, caplog
+):
+    path = tmp_path / "m.db"
+    with open_memory(path, embeddings="wordllama") as memory:
+        memory.add([dish(1), dish(2)])
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    with open_memory(path) as memory:
+        assert memory.search("dish 2", 1)[0].procedure == dish(2)
+        with pytest.raises(MemoryFailure, match="made with embeddings 'wordllama'"):
+            memory.add([dish(3)])
+    assert "wordllama, which is not installed here" in caplog.text
+    with open_memory(tmp_path / "new.db") as memory:
+        assert memory.add([dish(3)]).added == 1
 
 
 WRITER = """

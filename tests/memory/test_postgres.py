@@ -132,6 +132,21 @@ def test_the_tables_of_the_store_stay_as_langgraph_made_them(
         assert connection.execute(columns).fetchall() == before
 
 
+def test_another_embedding_model_is_refused_with_the_command_that_embeds_anew(
+    new_database: Callable[[], str],
+) -> None:
+    class Other(DeterministicFakeEmbedding):
+        pass
+
+    url = f"store+{new_database()}/dishes"
+    with open_memory(url, embeddings=DeterministicFakeEmbedding(size=8)) as memory:
+        memory.add(PROCEDURES)
+    with pytest.raises(MemoryFailure, match=r"with embeddings 'Determ.*, not 'Other'.*memory copy"):
+        open_memory(url, embeddings=Other(size=8))
+    with open_memory(url.replace("dishes", "others"), embeddings=Other(size=8)) as memory:
+        memory.add(PROCEDURES)
+
+
 def test_words_follow_what_others_write_into_the_store(new_database: Callable[[], str]) -> None:
     url, fake = new_database(), DeterministicFakeEmbedding(size=8)
     with (

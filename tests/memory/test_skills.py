@@ -206,3 +206,22 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(MemoryFailure, match="file"):
         write_skills(SEVERAL, file / "skills")
+
+
+def test_two_procedures_whose_ids_begin_alike_are_two_skills(tmp_path: Path):
+    ids = [f"deadbeef-0000-4000-8000-{number:012}" for number in range(2)]
+    both = [replace(dish(number), id=id_) for number, id_ in enumerate(ids)]
+    for _ in range(2):
+        assert write_skills(both, tmp_path) == 2
+        assert {item.id for item in read_skills(tmp_path, [])} == {*ids}
+    assert write_skills([both[1]], tmp_path) == 1
+    assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_a_skill_that_is_no_export_is_left_alone_whatever_its_name(tmp_path: Path):
+    own = tmp_path / f"own-{dish(1).id[:8]}"
+    own.mkdir()
+    (own / "SKILL.md").write_text("---\nname: own\ndescription: Mine.\n---\n1. a\n2. b\n")
+    write_skills([dish(1)], tmp_path)
+    assert "Mine." in (own / "SKILL.md").read_text()
+    assert len([*tmp_path.iterdir()]) == 2

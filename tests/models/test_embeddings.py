@@ -79,6 +79,14 @@ def test_names_and_objects_of_the_same_model_go_by_one_name(monkeypatch):
     assert resolve_embeddings(OpenAIEmbeddings(model="text-embedding-3-small")).name == name
 
 
+def test_objects_of_one_class_are_named_by_what_they_ask():
+    class Deployed(DeterministicFakeEmbedding):
+        model_id: str
+
+    names = [resolve_embeddings(Deployed(size=4, model_id=name)).name for name in "ab"]
+    assert names == ["tests:a", "tests:b"]
+
+
 def test_an_object_is_taken_and_named():
     embedder = resolve_embeddings(DeterministicFakeEmbedding(size=5))
     assert embedder.name == "DeterministicFakeEmbedding"

@@ -332,3 +332,34 @@ def test_incremental_updates_equal_a_fresh_index(tmp_path_factory: pytest.TempPa
 
 def scores(corpus: CorpusRetriever) -> list[float]:
     return sorted(document.metadata["score"] for document in corpus.invoke("green tea", k=9))
+
+
+READER = """
+import os, sys, time
+from pathlib import Path
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from stepcraft.sources import open_corpus
+
+began = Path(sys.argv[3])
+
+class Counting(DeterministicFakeEmbedding):
+    def embed_documents(self, texts):
+        print("embedded", len(texts), flush=True)
+        while len([*began.iterdir()]) < 2:
+            time.sleep(0.01)
+        return super().embed_documents(texts)
+
+(began / str(os.getpid())).touch()
+corpus = open_corpus([sys.argv[1]], embeddings=Counting(size=4), index=sys.argv[2])
+print("passages", corpus.index.count())
+"""
+
+
+def test_processes_that_open_a_new_corpus_embed_it_once(folder: Path, tmp_path: Path):
+    (tmp_path / "began").mkdir()
+    paths = map(str, (folder, tmp_path / "index.db", tmp_path / "began"))
+    command = [sys.executable, "-c", READER, *paths]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate()[0] for process in processes]
+    assert sorted(output.count("embedded") for output in outputs) == [0, 1]
+    assert len({output.splitlines()[-1] for output in outputs}) == 1

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepcraft.text.citations import marks
 from stepcraft.text.markdown import code_blocks, lines, outside_code
 
 MARKDOWN = st.lists(
@@ -64,3 +65,22 @@ def test_lines_and_spans_cover_the_text(text: str) -> None:
     for block in code_blocks(text):
         assert text[: block.start].endswith("\n") or not block.start
         assert text[block.start : block.stop].lstrip(" \t").startswith(("```", "~~~"))
+
+
+@pytest.mark.parametrize("marker", ["1. ", "12) ", "- ", "  * ", "- 1. "])
+def test_a_list_item_may_begin_with_a_fence(marker):
+    text = f"{marker}```shell\n   run [1]\n   ```\n   It asks [2].\n\nBehind `it`.\n"
+    assert [row for row, is_code in lines(text) if is_code] == ["   run [1]\n", "   ```\n"]
+    assert [block.closed for block in code_blocks(text)] == [True]
+    assert marks(text) == [2]
+
+
+def test_a_fence_behind_the_marker_of_an_item_closes_no_block():
+    text = "```md\n1. ```sh\n   run\n```\nBehind.\n"
+    assert [row for row, is_code in lines(text) if not is_code] == ["Behind.\n"]
+
+
+def test_a_quotation_may_hold_a_block():
+    text = "> ```\n> a [1]\n> ```\nBehind [2].\n"
+    assert [row for row, is_code in lines(text) if not is_code] == ["Behind [2].\n"]
+    assert marks(text) == [2]

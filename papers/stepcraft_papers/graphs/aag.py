@@ -112,7 +112,7 @@ def aag_paper_builder(
     )
     begin: Any = Begin(resources, [node.name for node in MODEL_NODES], _initial)
     builder.add_node("begin", begin)
-    builder.add_node("retrieve", Retrieve(resources, minimum=1))
+    builder.add_node("retrieve", Retrieve(resources))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))
     builder.add_node("finish", partial(finish, resources=resources))

@@ -88,7 +88,7 @@ def rat_paper_builder(
         ("split", partial(split, resources=resources)),
         ("append", append),
         ("to_query", query_thought.bound(resources)),
-        ("retrieve", Retrieve(resources, minimum=1) | RunnableLambda(note_failure)),
+        ("retrieve", Retrieve(resources) | RunnableLambda(note_failure)),
         ("revise", revise_thought.bound(resources)),
     ]
     builder.add_sequence(nodes)

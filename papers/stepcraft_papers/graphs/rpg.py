@@ -103,7 +103,7 @@ def rpg_paper_builder(
     )
     begin: Any = Begin(resources, [node.name for node in MODEL_NODES], _initial)
     builder.add_node("begin", begin)
-    builder.add_node("retrieve", Retrieve(resources, minimum=1))
+    builder.add_node("retrieve", Retrieve(resources))
     builder.add_node("select", partial(select_sentences, resources=resources, reranker=reranker))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))

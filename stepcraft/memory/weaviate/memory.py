@@ -100,7 +100,8 @@ class WeaviateMemory(ServedMemory):
         if self._embedder and self._embeddings != name:
             raise MemoryFailure(
                 f"{url} was made with embeddings {self._embeddings!r}, not {name!r}: open it with "
-                "the former, or fill a new collection"
+                "the former, or fill a new collection with the latter, as `stepcraft memory copy "
+                "OLD NEW --embeddings NAME` does"
             )
 
     def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:

@@ -75,7 +75,10 @@ class CorpusRetriever(Source):
             if time.monotonic() - self._looked < after_s:
                 return
             roots_of(self.roots)
-            self._update()
+            # A search does not wait for another process that reads the same files.
+            with self.index.filling(wait=not after_s) as is_ours:
+                if is_ours:
+                    self._update()
             if not self.index.count():
                 names = ", ".join(self.roots.values())
                 raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
