@@ -120,4 +120,5 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         flagged=first.flagged + second.flagged,
         also=(*first.also, *second.also, other.id),
     )
-    return provenance.on(Procedure.from_dict({**content, "id": kept.id, "metadata": metadata}))
+    facts = {"id": kept.id, "key": kept.key, "tags": {**other.tags, **kept.tags}}
+    return provenance.on(Procedure.from_dict({**content, **facts, "metadata": metadata}))

@@ -113,13 +113,18 @@ def search(
     feedback_weight: Annotated[
         float, Option(help="By how much votes move a score at most, from 0 to 1.")
     ] = 0.1,
+    where: Annotated[
+        list[str] | None, Option(help="A tag that procedures must have, such as product=kitchen.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the procedures that fit a query best, best first."""
     from stepcraft.memory.feedback import fetched, reranked
 
+    pairs = [each.partition("=") for each in where or ()]
+    tags = {name.strip(): value.strip() for name, _, value in pairs}
     with opened(memory, embeddings) as source:
-        hits = source.search(query, fetched(k, feedback_weight), alpha=alpha)
+        hits = source.search(query, fetched(k, feedback_weight), alpha=alpha, where=tags)
     hits = reranked(hits, k, feedback_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])
@@ -149,6 +154,10 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
         print_json(procedure)
         return
     say(f"{procedure.output}\n\nid      {procedure.id}\nneeds   {procedure.input}")
+    if procedure.key:
+        say(f"key     {procedure.key}")
+    if procedure.tags:
+        say(f"tags    {', '.join(f'{name}={value}' for name, value in procedure.tags.items())}")
     if procedure.source:
         say(f"source  {procedure.source}")
     if any(votes := counts(procedure)):

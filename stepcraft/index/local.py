@@ -151,12 +151,20 @@ class LocalIndex:
             sql = "DELETE FROM entries WHERE id = ?"
             return connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
 
-    def search(self, query: str, k: int, *, alpha: float) -> list[Hit]:
+    def search(
+        self, query: str, k: int, *, alpha: float, tags: Mapping[str, str] | None = None
+    ) -> list[Hit]:
         """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
 
         Equal scores are in the order in which the entries were added. Without an embedder, and with
         alpha 0, only entries that share a word with the query are found. Cosines are exact; in a
         large index the words of an entry count if a rare word of the query is among them.
+
+        Args:
+            query: The query.
+            k: How many to return at most.
+            alpha: The weight of the cosines.
+            tags: Values that the payload of an entry must have below `tags`, by their names.
 
         Raises:
             BadInput: k is below 1 or alpha not between 0 and 1.
@@ -174,6 +182,9 @@ class LocalIndex:
                 numbers, cosines = self._vectors.cosines(connection, vector)
                 scores = alpha * cosines.astype(np.float64)
                 scores[np.searchsorted(numbers, matching)] += by_words
+            if tags:
+                is_tagged = np.isin(numbers, _tagged(connection, tags))
+                numbers, scores = numbers[is_tagged], scores[is_tagged]
             ranked = best(numbers, scores, k)
             best_rows = json.dumps([number for number, _ in ranked])
             entries = dict(entries_where(connection, f"seq {_AMONG}", best_rows))
@@ -323,6 +334,14 @@ class LocalIndex:
 def _stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Entry]:
     entries = entries_where(connection, f"id {_AMONG}", json.dumps(list(ids)))
     return {entry.id: entry for _, entry in entries}
+
+
+def _tagged(connection: sqlite3.Connection, tags: Mapping[str, str]) -> list[int]:
+    """Return the numbers of the rows whose payload has these tags."""
+    conditions = " AND ".join(["json_extract(payload, ?) = ?"] * len(tags))
+    values = [each for name, value in tags.items() for each in (f'$.tags."{name}"', value)]
+    query = f"SELECT seq FROM entries WHERE {conditions}"  # noqa: S608 - our own constants
+    return [number for (number,) in connection.execute(query, values)]
 
 
 def _vector_size(connection: sqlite3.Connection) -> int:

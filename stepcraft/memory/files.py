@@ -13,10 +13,10 @@ from stepcraft.memory.procedure import Procedure, is_uuid
 from stepcraft.records import Record, records
 from stepcraft.text.lists import read_steps
 
-FIELDS = ("output", "input", "steps", "source", "id", "metadata")
+FIELDS = ("output", "input", "steps", "source", "id", "metadata", "tags", "key")
 """The fields of a record; any others go into the metadata."""
 
-_MAY_BE_JSON = {"input", "steps", "metadata"}
+_MAY_BE_JSON = {"input", "steps", "metadata", "tags"}
 """The fields that may be texts of JSON, as in a CSV file."""
 
 _log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ def read_procedures(
 ) -> Iterator[Procedure]:
     """Yield the procedures of a file.
 
-    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID goes
-    into the metadata, as unknown fields do.
+    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID, and
+    tags that are no object of texts, go into the metadata, as unknown fields do.
 
     Args:
         path: A .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in
@@ -106,6 +106,11 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if "id" in fields and not is_uuid(str(fields["id"])):
         rest["id"] = fields.pop("id")
     fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON & fields.keys()}
+    tags = fields.get("tags", {})
+    if not (isinstance(tags, dict) and all(isinstance(each, str) for each in tags.values())):
+        rest["tags"] = fields.pop("tags")
+    if "key" in fields:
+        fields["key"] = str(fields["key"])
     if isinstance(needs := fields.get("input"), list):
         fields["input"] = ", ".join(map(str, needs))
     if isinstance(steps := fields.get("steps"), str):

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, LocalIndex, recorded_embeddings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.memory.procedure import Found, Procedure, checked_tags
 from stepcraft.memory.protocol import ALPHA, changed
 from stepcraft.memory.urls import is_text
 from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
@@ -81,9 +81,17 @@ class LocalMemory(BatchedMemory):
 
         return _procedure(self._index.update(id, changed_entry))
 
-    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+    def search(
+        self,
+        query: str,
+        k: int = 3,
+        *,
+        alpha: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> list[Found]:
         """Find the k procedures that fit best."""
-        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha)
+        tags = checked_tags(where or {})
+        hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha, tags=tags)
         return [Found(_procedure(hit.entry), hit.score) for hit in hits]
 
     def get(self, id: str) -> Procedure | None:

@@ -1,5 +1,6 @@
 """A memory in the LangGraph store of a Postgres database, opened by its URL."""
 
+import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,8 @@ WITH hits AS MATERIALIZED (
     FROM stepcraft_words, unnest(stepcraft_words.words)
     WHERE prefix = %(prefix)s AND stepcraft_words.words @@ %(query)s::tsquery
         AND lexeme = ANY (%(words)s)
+        AND (%(tags)s::jsonb = '{}' OR key IN (
+            SELECT key FROM store WHERE prefix = %(prefix)s AND value->'tags' @> %(tags)s::jsonb))
 ), rarity AS (
     SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
@@ -253,9 +256,9 @@ class PostgresMemory(StoreMemory):
             self._add_words(None)
         return deleted
 
-    def _best_words(self, query: str, count: int) -> dict[str, Found]:
+    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
         if not self._has_tables:
-            return super()._best_words(query, count)
+            return super()._best_words(query, count, tags)
         [state] = self._rows(_IS_CURRENT, {"prefix": self._prefix})
         try:
             if not state["is_current"]:
@@ -263,7 +266,7 @@ class PostgresMemory(StoreMemory):
         except MemoryFailure as failure:
             if not isinstance(failure.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise
-            return super()._best_words(query, count)
+            return super()._best_words(query, count, tags)
         [row] = self._rows(
             "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
             (" ".join(query_words(query)),),
@@ -272,7 +275,13 @@ class PostgresMemory(StoreMemory):
         any_word = " | ".join(f"'{word}'" for word in words)
         rows = self._rows(
             _BEST_WORDS,
-            {"query": any_word, "words": words, "prefix": self._prefix, "count": count},
+            {
+                "query": any_word,
+                "words": words,
+                "prefix": self._prefix,
+                "count": count,
+                "tags": json.dumps(tags),
+            },
         )
         return {
             procedure.id: Found(procedure, row["score"])

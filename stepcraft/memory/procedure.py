@@ -14,6 +14,8 @@ MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
+_LATER: dict[str, type] = {"tags": dict, "key": str}
+"""Fields that are left out where they are empty."""
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 
 
@@ -21,10 +23,12 @@ _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 class Procedure:
     """A procedure: input resources, an output, and the steps from one to the other (AAG §3.1).
 
-    Texts are cleaned. Procedures of equal content have equal ids, unless an id is passed.
+    Texts are cleaned. Procedures with equal keys have equal ids, else those of equal content,
+    unless an id is passed.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, or the id is no UUID.
+        BadInput: A field or a step is empty, the procedure is too long, the id is no UUID, or a tag
+            is no text.
     """
 
     input: str
@@ -34,11 +38,17 @@ class Procedure:
     steps: tuple[str, ...]
     """The steps in order."""
     id: str = ""
-    """A UUID, by default derived from the content; pass one to change a procedure in place."""
+    """A UUID, by default derived from the key or the content; pass one to change a procedure in
+    place."""
     source: str = ""
     """Where the procedure comes from."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Further JSON values."""
+    tags: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    """Names with values by which searches filter, such as a product and its version."""
+    key: str = ""
+    """The caller's own id, such as that of a page: a procedure that is added takes the place of the
+    one with the same key."""
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
@@ -54,6 +64,8 @@ class Procedure:
             steps=texts,
             source=_text("source", self.source),
             metadata=_json_object(self.metadata),
+            tags=checked_tags(self.tags),
+            key=_text("key", self.key),
         )
         size = len(self.input) + len(self.output) + sum(map(len, texts))
         if size > MAX_CHARACTERS:
@@ -62,7 +74,8 @@ class Procedure:
                 "so shorten it"
             )
         content = [normalised(text) for text in (self.input, self.output, *texts)]
-        id_ = str(self.id or uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+        derived = id_of_key(self.key) if self.key else _id_of(content)
+        id_ = str(self.id or derived)
         if not is_uuid(id_):
             raise BadInput(
                 f"id must be a UUID, not {excerpt(id_)}; leave it out to derive it from the content"
@@ -86,7 +99,8 @@ class Procedure:
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
         values = {name: fields[name] for name in _KINDS}
-        procedure.__dict__.update(values, steps=tuple(fields["steps"]))
+        later = {name: fields.get(name) or kind() for name, kind in _LATER.items()}
+        procedure.__dict__.update(values, steps=tuple(fields["steps"]), **later)
         return procedure
 
     def text(self) -> str:
@@ -96,7 +110,8 @@ class Procedure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
-        return {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
+        values = {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
+        return values | {name: vars(self)[name] for name in _LATER if vars(self)[name]}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -120,6 +135,32 @@ class Found:
 
     procedure: Procedure
     score: float
+
+
+def id_of_key(key: str) -> str:
+    """Return the id of the procedure with a key of the caller's."""
+    return _id_of(["key", clean(key).strip()])
+
+
+def _id_of(content: Sequence[str]) -> str:
+    return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+
+def checked_tags(tags: object) -> dict[str, str]:
+    """Return tags, or what a search filters by.
+
+    Raises:
+        BadInput: They are no mapping of texts, or a name has a sign that filters cannot hold.
+    """
+    pairs = dict(tags) if isinstance(tags, Mapping) else {"": ""}
+    for name, value in pairs.items():
+        if not (isinstance(name, str) and isinstance(value, str) and name.strip() and value):
+            raise BadInput(
+                f"tags must be names with texts, such as product=kitchen, not {excerpt(tags)}"
+            )
+        if set(name) & set('"\\=.$'):
+            raise BadInput(f'the tag {excerpt(name)} cannot be used: leave out " \\ = . and $')
+    return {clean(name).strip(): clean(value).strip() for name, value in pairs.items()}
 
 
 def is_uuid(text: str) -> bool:

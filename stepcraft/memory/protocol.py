@@ -2,13 +2,13 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import AddReport, BadInput
-from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.memory.procedure import Found, Procedure, id_of_key
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
@@ -40,7 +40,14 @@ class ProcedureMemory(ABC):
         return type(self).__name__
 
     @abstractmethod
-    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+    def search(
+        self,
+        query: str,
+        k: int = 3,
+        *,
+        alpha: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> list[Found]:
         """Return the k procedures that fit a query best, best first.
 
         Args:
@@ -48,9 +55,11 @@ class ProcedureMemory(ABC):
             k: How many to return at most.
             alpha: The weight of vectors, from 0 (words alone) to 1 (vectors alone); None for the
                 memory's default.
+            where: Tags that a procedure must have, with their values. A memory of your own needs
+                the parameter only if it is searched with it.
 
         Raises:
-            BadInput: k is below 1, or alpha not between 0 and 1.
+            BadInput: k is below 1, alpha not between 0 and 1, or `where` is no mapping of texts.
             MemoryFailure: The memory cannot be read.
         """
 
@@ -96,13 +105,13 @@ class ProcedureMemory(ABC):
         self.add([procedure])
         return procedure
 
-    async def asearch(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
-        """As `search`, without blocking the event loop.
+    async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401
+        """As `search`, with its options, without blocking the event loop.
 
         By default in a thread of its own: the event loop has few, which hung searches would take,
         and an async store embeds the query in one of them.
         """
-        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, alpha=alpha)))
+        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))
 
     def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - own memories may have it
         """Delete procedures, and return how many of the ids existed."""
@@ -124,11 +133,17 @@ class ProcedureMemory(ABC):
         """Tell whether there is no procedure; False where the memory cannot count."""
         return type(self).count is not ProcedureMemory.count and self.count() == 0
 
-    def as_retriever(self, k: int = 3, *, alpha: float | None = None) -> "BaseRetriever":
+    def as_retriever(
+        self,
+        k: int = 3,
+        *,
+        alpha: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> "BaseRetriever":
         """Return this memory as a LangChain retriever, whose searches are traced as such."""
         from stepcraft.memory.retriever import ProcedureRetriever  # noqa: PLC0415 - loads langchain
 
-        return ProcedureRetriever(memory=self, k=k, alpha=alpha)
+        return ProcedureRetriever(memory=self, k=k, alpha=alpha, where=dict(where or {}))
 
     def close(self) -> None:  # noqa: B027 - a memory need have nothing to close
         """Close files and connections, if there are any."""
@@ -179,14 +194,15 @@ def changed(
 
 
 def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
-    """Return the procedure with this id, or the only one whose id begins like this.
+    """Return the procedure with this id or key, or the only one whose id begins like this.
 
     Raises:
         BadInput: There is none, or more than one.
     """
     prefix = beginning.strip().lower()
-    if exact := memory.get(prefix):
-        return exact
+    for id_ in (prefix, id_of_key(beginning)):
+        if exact := memory.get(id_):
+            return exact
     fitting = [procedure for procedure in memory if prefix and procedure.id.startswith(prefix)]
     if len(fitting) != 1:
         raise BadInput(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from langchain_core.documents import Document
+from pydantic import Field
 
 from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
 from stepcraft.retriever import Source
@@ -22,6 +23,8 @@ class ProcedureRetriever(Source):
     """How many procedures to return."""
     alpha: float | None = None
     """The weight of vectors; None for the memory's default."""
+    where: dict[str, str] = Field(default_factory=dict)
+    """Tags that a procedure must have, with their values."""
     feedback_weight: float = FEEDBACK_WEIGHT
     """By how much votes and stale marks move a score at most; 0 switches them off."""
     least_score: float = float("-inf")
@@ -29,7 +32,8 @@ class ProcedureRetriever(Source):
 
     def _search(self, query: str, k: int) -> list[Document]:
         count = fetched(k, self.feedback_weight)
-        hits = self.memory.search(query, count, alpha=self.alpha)
+        options = {"where": self.where} if self.where else {}
+        hits = self.memory.search(query, count, alpha=self.alpha, **options)
         fits = [hit for hit in hits if hit.score >= self.least_score]
         return [
             Document(

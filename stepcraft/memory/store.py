@@ -14,7 +14,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
 from stepcraft.index import check_search, cjk_words
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Found, Procedure, is_uuid
+from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
 from stepcraft.memory.protocol import ALPHA
 from stepcraft.refusals import refusals
 from stepcraft.text.clean import clean
@@ -53,18 +53,26 @@ class StoreMemory(ServedMemory):
         self._versions: set[tuple[str, datetime]] = set()
         self._reading = Lock()
 
-    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+    def search(
+        self,
+        query: str,
+        k: int = 3,
+        *,
+        alpha: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> list[Found]:
         """Return the k best by the store's vectors and by words, weighted as in a local memory."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
-        count = max(k, CANDIDATES)
-        near = self._nearest(clean(query), count) if weight else None
+        count, tags = max(k, CANDIDATES), checked_tags(where or {})
+        near = self._nearest(clean(query), count, tags) if weight else None
         if near is None:
             near, weight = {}, 0
         elif len(near) < k:
             # An approximate index of all namespaces may miss those of a small one.
-            near = {item.id: Found(item, 0.0) for item in islice(self, k)} | near
-        words = self._best_words(query, count) if weight < 1 else {}
+            tagged = (item for item in self if tags.items() <= item.tags.items())
+            near = {item.id: Found(item, 0.0) for item in islice(tagged, k)} | near
+        words = self._best_words(query, count, tags) if weight < 1 else {}
         # What is not among the nearest is at most as near as the last of them.
         floor = min((hit.score for hit in near.values()), default=0.0)
         hits: list[Found] = []
@@ -97,9 +105,17 @@ class StoreMemory(ServedMemory):
         # Writers that lock rows in one order do not wait for each other in a circle.
         items = [(item, item.text()) for _, item in sorted(procedures.items())]
         # Postgres takes a run of Chinese or Japanese characters for one word.
-        values = [{"text": text, "cjk": cjk_words(text), **item.to_dict()} for item, text in items]
+        values = [
+            {
+                "text": text,
+                "cjk": cjk_words(text),
+                **item.to_dict(),
+                **{f"tag:{name}": value for name, value in item.tags.items()},
+            }
+            for item, text in items
+        ]
         puts = [PutOp(self._namespace, each["id"], each, index=["text"]) for each in values]
-        refused = refusals(puts, self._batch, lambda: self._nearest("a procedure", 1))
+        refused = refusals(puts, self._batch, lambda: self._nearest("a procedure", 1, {}))
         return [Failed(put.key, str(why)) for put, why in refused]
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
@@ -131,12 +147,14 @@ class StoreMemory(ServedMemory):
                 limit *= 8
         return items
 
-    def _nearest(self, query: str, count: int) -> dict[str, Found] | None:
+    def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found] | None:
         """Return the nearest procedures with their cosines; None without a vector index."""
         limit = count
+        # The stores compare values of the first level alike, and those below it otherwise.
+        wanted = {f"tag:{name}": value for name, value in tags.items()} or None
         while True:
             with self._plain_failures():
-                items = self._store.search(self._namespace, query=query, limit=limit)
+                items = self._store.search(self._namespace, query=query, filter=wanted, limit=limit)
             if any(item.score is None for item in items):
                 return None
             hits = {
@@ -150,7 +168,7 @@ class StoreMemory(ServedMemory):
                 return hits
             limit *= 4  # the others belong to namespaces below
 
-    def _best_words(self, query: str, count: int) -> dict[str, Found]:
+    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
         """Return the procedures that fit best by words.
 
         Others may have written to the store: what has changed since is indexed again.
@@ -162,7 +180,7 @@ class StoreMemory(ServedMemory):
                 self._words = LocalMemory(":memory:", embeddings="none")
                 self._words.add(filter(None, map(self._own, items)))
                 self._versions = versions
-            hits = self._words.search(query, count, alpha=0)
+            hits = self._words.search(query, count, alpha=0, where=tags)
         return {hit.procedure.id: hit for hit in hits}
 
     @contextmanager

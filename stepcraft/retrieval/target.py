@@ -139,7 +139,9 @@ class RetrievalTarget:
         ]
         if self.prefers_memory or not searched:
             memory = self.memory(settings, store)
-            retriever = memory.as_retriever(settings.k, alpha=getattr(settings, "alpha", None))
+            where = getattr(settings, "where", None)
+            alpha = getattr(settings, "alpha", None)
+            retriever = memory.as_retriever(settings.k, alpha=alpha, where=where)
             if self.prefers_memory and memory.name == BUNDLED:
                 retriever = retriever.model_copy(update={"least_score": LEAST_FIT})
             searched.insert(0, Searched(memory.name, retriever, memory))

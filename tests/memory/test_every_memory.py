@@ -17,7 +17,8 @@ from stepcraft import Procedure, open_memory
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import write_jsonl
-from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.memory.procedure import id_of_key
+from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.models.embeddings import resolve_embeddings
 from tests.kitchen import PROCEDURES, dish
 
@@ -359,6 +360,51 @@ def test_a_text_that_the_embedding_model_refuses_costs_itself_alone(made, kind):
         assert "is zero or no number" in reasons[dish(8).id]
         assert (report.added, memory.count()) == (38, 38)
         assert memory.add(known).present == 38
+
+
+@pytest.fixture
+def tagged(request, made, kind) -> Iterator[ProcedureMemory]:
+    """Dishes of two kitchens and two years."""
+    with made(kind).open() as memory:
+        memory.add(
+            dish(number, tags={"kitchen": "abc"[number % 3], "year": str(2020 + number % 2)})
+            for number in range(300)
+        )
+        memory.add([dish(300), *PROCEDURES])
+        yield memory
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_search_finds_only_what_has_the_tags(tagged, kind):
+    for alpha in (None, 0, 1):
+        found = tagged.search("dish 7", 400, alpha=alpha, where={"kitchen": "b"})
+        assert {hit.procedure.tags["kitchen"] for hit in found} == {"b"}
+        assert len(found) == 100
+    both = {"kitchen": "a", "year": "2021"}
+    [best, *_] = tagged.search("dish 9", 3, where=both)
+    assert best.procedure.tags == both
+    assert tagged.search("dish", 3, where={"kitchen": "z"}) == []
+    assert tagged.search("dish", 3, where={"town": "b"}) == []
+    retriever = tagged.as_retriever(2, where=both)
+    assert len(retriever.invoke("dish")) == 2
+    for wrong in ({"kitchen": 1}, "kitchen", {"": "a"}, {'a"b': "c"}):
+        with pytest.raises(BadInput, match="tag"):
+            tagged.search("dish", where=wrong)
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
+    with made(kind).open() as memory:
+        memory.add([dish(1, key="page/1", tags={"kitchen": "a"}), dish(2)])
+        [first] = [item for item in memory if item.key]
+        memory.update(first.id, lambda kept: with_vote(kept, 1))
+        assert memory.add([dish(3, key="page/1", tags={"kitchen": "b"})]).updated == 1
+        assert memory.count() == 2
+        stored = by_short_id(memory, "page/1")
+        assert (stored.output, stored.tags, stored.key) == ("dish 3", {"kitchen": "b"}, "page/1")
+        assert counts(stored) == (1, 0)
+        assert memory.search("dish", 5, where={"kitchen": "a"}) == []
+        assert memory.delete([id_of_key("page/1")]) == 1
 
 
 def test_a_file_is_read_only(made):

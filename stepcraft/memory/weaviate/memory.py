@@ -23,7 +23,7 @@ from stepcraft.index import (
 )
 from stepcraft.memory.batches import ServedMemory, same_text
 from stepcraft.memory.local import recorded_embedder
-from stepcraft.memory.procedure import Found, Procedure, is_uuid
+from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import (
     CONTENT,
@@ -104,7 +104,14 @@ class WeaviateMemory(ServedMemory):
                 "OLD NEW --embeddings NAME` does"
             )
 
-    def search(self, query: str, k: int = 3, *, alpha: float | None = None) -> list[Found]:
+    def search(
+        self,
+        query: str,
+        k: int = 3,
+        *,
+        alpha: float | None = None,
+        where: Mapping[str, str] | None = None,
+    ) -> list[Found]:
         """Return the k procedures that fit best, by Weaviate's vector index and BM25."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
@@ -114,7 +121,8 @@ class WeaviateMemory(ServedMemory):
         words = " ".join(query_words(query)) if weight < 1 else ""
         if vector is None and not words:
             return []
-        search = partial(_search, words=words, vector=vector, k=k, alpha=weight)
+        tags = _as_texts(checked_tags(where or {}))
+        search = partial(_search, words=words, vector=vector, k=k, alpha=weight, tags=tags)
         return self._connection.search(search)
 
     def delete(self, ids: Iterable[str]) -> int:
@@ -195,9 +203,15 @@ Item = DataObject[dict[str, Any], None]
 
 
 def _search(
-    objects: Objects, words: str, vector: Matrix | None, k: int, alpha: float
+    objects: Objects,
+    *,
+    words: str,
+    vector: Matrix | None,
+    k: int,
+    alpha: float,
+    tags: Sequence[str],
 ) -> list[Found]:
-    """Search by vector, by words (BM25), or by both, weighted by alpha.
+    """Search by vector, by words (BM25), or by both, weighted by alpha, among those with the tags.
 
     Scores are cosines by vector alone, and else relative to the best.
     """
@@ -205,6 +219,7 @@ def _search(
     shared: dict[str, Any] = {
         "return_properties": CONTENT,
         "return_metadata": MetadataQuery(distance=True, score=True),
+        "filters": Filter.by_property("tags").contains_all([*tags]) if tags else None,
     }
     if words:
         reply: Any = objects.query.hybrid(
@@ -319,9 +334,10 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
     """Return an object; without a vector if it is empty or zero, which has no angle."""
     fields = procedure.to_dict()
     return DataObject(
-        properties={name: fields[name] for name in CONTENT}
+        properties={name: fields.get(name) for name in CONTENT}
         | {
             "metadata": json.dumps(fields["metadata"], ensure_ascii=False),
+            "tags": _as_texts(procedure.tags),
             # Weaviate takes a run of Chinese or Japanese characters for one word.
             "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
         },
@@ -330,10 +346,16 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
     )
 
 
+def _as_texts(tags: Mapping[str, str]) -> list[str]:
+    """Return tags as Weaviate stores them."""
+    return [f"{name}={value}" for name, value in tags.items()]
+
+
 def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's class is generic
     values = {**item.properties, "id": str(item.uuid)}
     try:
         values["metadata"] = json.loads(values.get("metadata") or "{}")
+        values["tags"] = dict(each.split("=", 1) for each in values.get("tags") or ())
         return Procedure.of_kept(values)
     except (BadInput, ValueError):
         return None

@@ -2,12 +2,18 @@
 
 import json
 
-from weaviate.classes.config import Configure, DataType, Property, VectorDistances
+from weaviate.classes.config import (
+    Configure,
+    DataType,
+    Property,
+    Tokenization,
+    VectorDistances,
+)
 
 from stepcraft.errors import MemoryFailure
 from stepcraft.memory.weaviate.connection import Connection, Objects
 
-CONTENT = ["input", "output", "steps", "source", "metadata"]
+CONTENT = ["input", "output", "steps", "source", "metadata", "tags", "key"]
 """The properties that make a procedure."""
 
 SEARCHED = ("input", "output", "steps", "cjk")
@@ -24,12 +30,26 @@ def recorded(objects: Objects) -> str | None:
         return None
     config = objects.config.get()
     try:
-        return str(json.loads(config.description or "")["embeddings"])
+        embeddings = str(json.loads(config.description or "")["embeddings"])
     except (ValueError, TypeError, LookupError) as error:
         raise MemoryFailure(
             f"the collection {objects.name} does not say which embeddings it was made with, so "
             "that stepcraft did not make it; name another one"
         ) from error
+
+    for name in {"tags", "key"} - {each.name for each in config.properties}:
+        objects.config.add_property(_property(name))  # of a collection of an earlier version
+    return embeddings
+
+
+def _property(name: str) -> Property:
+    return Property(
+        name=name,
+        data_type=DataType.TEXT_ARRAY if name in ("steps", "tags") else DataType.TEXT,
+        index_searchable=name in SEARCHED,
+        index_filterable=name in ("source", "tags", "key"),
+        tokenization=Tokenization.FIELD if name in ("tags", "key") else Tokenization.WORD,
+    )
 
 
 def create_collection(connection: Connection, embeddings: str, objects: Objects) -> None:
@@ -38,15 +58,7 @@ def create_collection(connection: Connection, embeddings: str, objects: Objects)
     client.collections.create(
         objects.name,
         description=json.dumps({"embeddings": embeddings}, ensure_ascii=False),
-        properties=[
-            Property(
-                name=field,
-                data_type=DataType.TEXT_ARRAY if field == "steps" else DataType.TEXT,
-                index_searchable=field in SEARCHED,
-                index_filterable=field == "source",
-            )
-            for field in (*CONTENT, "cjk")
-        ],
+        properties=[_property(name) for name in (*CONTENT, "cjk")],
         vector_config=Configure.Vectors.self_provided(
             # Procedures of one domain lie close together, where Weaviate's own settings miss many
             # of the nearest: recall@10 of 0.86 among 100,000 procedures. These find 0.987 (with an
