@@ -5,6 +5,7 @@ from .building.settings import ExtractContext as ExtractContext
 from .errors import AddReport as AddReport
 from .errors import AddStopped as AddStopped
 from .errors import BadInput as BadInput
+from .errors import Conflict as Conflict
 from .errors import FetchFailed as FetchFailed
 from .errors import FetchRefused as FetchRefused
 from .errors import MemoryFailure as MemoryFailure

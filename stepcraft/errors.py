@@ -87,6 +87,10 @@ class AddReport:
         self.failed += other.failed
 
 
+class Conflict(BadInput):
+    """A procedure was changed meanwhile; the error has both texts."""
+
+
 class AddStopped(MemoryFailure):
     """A memory failed while procedures were added to it. Adding them again adds the rest.
 

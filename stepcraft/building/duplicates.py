@@ -24,6 +24,7 @@ from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
+from stepcraft.memory.history import reason
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel, model_name
@@ -176,7 +177,8 @@ class Placer:
         if is_written and (failed := memory.add([step.procedure]).failed):
             raise MemoryFailure(f"{memory.name} did not take {procedure.id}: {failed[0].reason}")
         if step.stored:
-            changed = changed_in(memory, step.stored.id, step.change)
+            with reason(f"{step.how}: {procedure.output}", by=procedure.source):
+                changed = changed_in(memory, step.stored.id, step.change)
             has_both = changed and procedure.id in Provenance.of(changed).also
             if not changed or (step.how == "merged" and not has_both):
                 return []

@@ -170,6 +170,37 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
 
 
 @memory_app.command()
+def history(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
+    """List the earlier versions of a procedure, the latest first."""
+    from stepcraft.memory.history import versions
+
+    earlier = versions(_read(memory, id_))
+    if as_json:
+        print_json(earlier)
+        return
+    for number, version in enumerate(earlier, 1):
+        facts = [version["at"], version["by"], one_line(version["why"])]
+        say(f"{number}. {'  '.join(filter(None, facts))}\n   {one_line(version['output'])}")
+        for place, step in enumerate(version["steps"], 1):
+            say(f"   {place}. {one_line(step)}")
+
+
+@memory_app.command()
+def undo(
+    id_: Id,
+    number: Annotated[int, Argument(help="The number of the version in the history.")] = 1,
+    memory: ChangedMemory = None,
+) -> None:
+    """Restore the text of an earlier version; what it replaces stays in the history."""
+    from stepcraft.memory.history import reason, undone
+    from stepcraft.memory.protocol import by_short_id
+
+    with opened(memory, None) as target, reason(f"version {number} was restored"):
+        procedure = by_short_id(target, id_)
+        say(headline(target.update(procedure.id, lambda stored: undone(stored, number))))
+
+
+@memory_app.command()
 def remove(
     ids: Annotated[list[str], Argument(help="Ids, or beginnings that no other id has.")],
     memory: ChangedMemory = None,

@@ -5,6 +5,7 @@ SQLite and NumPy do the work. Memories, corpora and the rerankers are built on i
 """
 
 from stepcraft.index._file import DamagedIndex, recorded_embeddings
+from stepcraft.index._refusals import refusals
 from stepcraft.index._rows import Entry
 from stepcraft.index._vectors import (
     Embedder,
@@ -34,5 +35,6 @@ __all__ = [
     "query_vector",
     "query_words",
     "recorded_embeddings",
+    "refusals",
     "unit_vectors",
 ]

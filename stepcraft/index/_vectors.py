@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepcraft.index._file import MEMORY
+from stepcraft.index._refusals import BrokenModel, refusals
 from stepcraft.index._rows import Entry
-from stepcraft.refusals import BrokenModel, refusals
 
 Matrix = NDArray[np.float32]
 

@@ -9,6 +9,7 @@ from itertools import islice
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.feedback import VOTES, Counts, counts
+from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory, changed
 
@@ -16,16 +17,11 @@ _OF_TEXT = ("approved", "provenance", "stale")
 """Metadata that speaks of one text: a procedure with another text does not have it."""
 
 
-def same_text(first: Procedure, second: Procedure) -> bool:
-    """Tell whether two procedures read the same, whatever source and metadata they have."""
-    return (first.output, first.input, first.steps) == (second.output, second.input, second.steps)
-
-
 def merged(stored: Procedure, added: Procedure) -> Procedure:
     """Return what a memory stores when a procedure is added under the id of another.
 
-    It is the added one with the votes of both and, where the text is the same, with what builds and
-    people said of that text.
+    It is the added one with the votes of both and its earlier versions and, where the text is the
+    same, with what builds and people said of that text.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
@@ -33,7 +29,8 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     if VOTES in stored.metadata:
         # The higher of each counter, so that an export imported again counts no vote twice.
         metadata[VOTES] = Counts(*map(max, counts(stored), counts(added)))._asdict()
-    return replace(added, metadata=metadata) if metadata != added.metadata else added
+    new = replace(added, metadata=metadata) if metadata != added.metadata else added
+    return with_versions(stored, new)
 
 
 class BatchedMemory(ProcedureMemory):
@@ -92,11 +89,17 @@ class ServedMemory(BatchedMemory):
         """Keep others from changing what is stored. New procedures are added without it."""
         return shared_lock(("changing", self.name))
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+    def update(
+        self,
+        id: str,
+        change: Callable[[Procedure], Procedure],
+        *,
+        made_from: Procedure | None = None,
+    ) -> Procedure:
         """Read a procedure, change it and write it."""
         with self._exclusively():
             stored = self._stored([id])
-            procedure = changed(self, stored.get(id), id, change)
+            procedure = changed(self, stored.get(id), id, change, made_from)
             for failure in self._write({id: procedure}, stored):
                 raise MemoryFailure(f"{id} was not changed: {failure.reason}")
         return procedure

@@ -69,7 +69,13 @@ class LocalMemory(BatchedMemory):
                 count,
             )
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+    def update(
+        self,
+        id: str,
+        change: Callable[[Procedure], Procedure],
+        *,
+        made_from: Procedure | None = None,
+    ) -> Procedure:
         """Read a procedure, change it and write it; no change of another process is lost.
 
         `change` is called again where another process changed the procedure meanwhile.
@@ -77,7 +83,8 @@ class LocalMemory(BatchedMemory):
         self._check_writable()
 
         def changed_entry(entry: Entry | None) -> Entry:
-            return _entry(changed(self, _procedure(entry) if entry else None, id, change))
+            stored = _procedure(entry) if entry else None
+            return _entry(changed(self, stored, id, change, made_from))
 
         return _procedure(self._index.update(id, changed_entry))
 

@@ -14,7 +14,7 @@ from psycopg_pool import ConnectionPool
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import embedded, query_words
-from stepcraft.memory.batches import same_text
+from stepcraft.memory.history import same_text
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of

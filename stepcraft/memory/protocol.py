@@ -7,7 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from stepcraft.concurrency import in_thread
-from stepcraft.errors import AddReport, BadInput
+from stepcraft.errors import AddReport, BadInput, Conflict
+from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Found, Procedure, id_of_key
 from stepcraft.secrets import excerpt
 
@@ -86,8 +87,16 @@ class ProcedureMemory(ABC):
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:
+    def update(
+        self,
+        id: str,
+        change: Callable[[Procedure], Procedure],
+        *,
+        made_from: Procedure | None = None,
+    ) -> Procedure:
         """Read a procedure, change it and write it; return it as it is now.
+
+        Its earlier versions are kept with it (see `stepcraft.memory.history`).
 
         The memories of this package lose no change of another thread, and those in a SQLite file
         and in Postgres none of another process; elsewhere the last of two writers wins.
@@ -96,12 +105,15 @@ class ProcedureMemory(ABC):
             id: The id.
             change: Makes the new procedure of the stored one, with the same id, as
                 `dataclasses.replace` does. It must be quick, and must not use the memory.
+            made_from: The version that a change was made from, such as one that a person has
+                edited for a while.
 
         Raises:
             BadInput: There is no procedure with this id, or `change` gave it another one.
+            Conflict: The stored text is not that of `made_from` any more; nothing was changed.
             ReadOnlyMemory, MemoryFailure: As `add`; nothing was changed.
         """
-        procedure = changed(self, self.get(id), id, change)
+        procedure = changed(self, self.get(id), id, change, made_from)
         self.add([procedure])
         return procedure
 
@@ -173,11 +185,13 @@ def changed(
     stored: Procedure | None,
     id: str,
     change: Callable[[Procedure], Procedure],
+    made_from: Procedure | None,
 ) -> Procedure:
     """Return what `update` writes in place of the stored procedure.
 
     Raises:
         BadInput: Nothing is stored under the id, or `change` gave the procedure another one.
+        Conflict: The stored text is not that of `made_from`.
     """
     if stored is None:
         raise BadInput(
@@ -185,12 +199,17 @@ def changed(
             "shows"
         )
     procedure = change(stored)
+    if made_from and not same_text(stored, made_from):
+        raise Conflict(
+            f"{stored.id} has changed meanwhile. It says now:\n{stored.text()}\n\nThe change that "
+            f"was not made says:\n{procedure.text()}"
+        )
     if procedure.id != stored.id:
         raise BadInput(
             f"an update of {stored.id} made a procedure with the id {procedure.id}; "
             "keep the id, as dataclasses.replace does"
         )
-    return procedure
+    return with_versions(stored, procedure)
 
 
 def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:

@@ -11,12 +11,11 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
-from stepcraft.index import check_search, cjk_words
+from stepcraft.index import check_search, cjk_words, refusals
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
 from stepcraft.memory.protocol import ALPHA
-from stepcraft.refusals import refusals
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"

@@ -5,7 +5,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,10 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import write_jsonl
+from stepcraft.memory.history import reason, undone, versions
 from stepcraft.memory.procedure import id_of_key
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.models.embeddings import resolve_embeddings
@@ -141,9 +142,10 @@ def test_votes_stay_when_a_procedure_is_added_again_or_changed(memory):
         "what a file does not know of is no difference"
     )
     assert memory.add([dish(9, id=first.id)]).updated == 1
+    assert memory.add([dish(9, id=first.id)]).present == 1
     stored = memory.get(first.id)
     assert (stored.output, stored.source, counts(stored)) == ("dish 9", "", (0, 1))
-    assert stored.metadata.keys() == {"votes"}, "an approval is of one text"
+    assert stored.metadata.keys() == {"votes", "versions"}, "an approval is of one text"
     assert outputs(memory.search("dish 9", 1)) == ["dish 9"]
     assert memory.add([rated]).updated == 1, "an export is imported again"
     assert counts(memory.get(first.id)) == (0, 1)
@@ -405,6 +407,46 @@ def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
         assert counts(stored) == (1, 0)
         assert memory.search("dish", 5, where={"kitchen": "a"}) == []
         assert memory.delete([id_of_key("page/1")]) == 1
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
+    with made(kind).open() as memory:
+        first = dish(1)
+        memory.add([first])
+        memory.update(first.id, lambda kept: with_vote(kept, 1))
+        assert versions(memory.get(first.id)) == []
+        with reason("the oven is new", by="ada"):
+            memory.update(first.id, lambda kept: replace(kept, steps=("Grill.",)))
+        memory.add([dish(1, id=first.id, steps=["Fry."])])
+        latest, oldest = versions(memory.get(first.id))
+        assert (latest["steps"], latest["why"]) == (["Grill."], "")
+        assert (oldest["steps"], oldest["why"], oldest["by"]) == (
+            ["Mix 1.", "Bake."],
+            "the oven is new",
+            "ada",
+        )
+        memory.update(first.id, lambda kept: undone(kept, 2))
+        restored = memory.get(first.id)
+        assert (restored.steps, counts(restored)) == (first.steps, (1, 0))
+        assert [each["steps"] for each in versions(restored)] == [
+            ["Fry."],
+            ["Grill."],
+            ["Mix 1.", "Bake."],
+        ]
+        with pytest.raises(BadInput, match="3 earlier versions, and no version 4"):
+            memory.update(first.id, lambda kept: undone(kept, 4))
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_change_of_a_version_that_is_no_more_is_a_conflict_with_both_texts(made, kind):
+    with made(kind).open() as memory:
+        memory.add([before := dish(1)])
+        memory.update(before.id, lambda kept: with_vote(kept, 1), made_from=before)
+        memory.update(before.id, lambda kept: replace(kept, steps=("Grill.",)), made_from=before)
+        with pytest.raises(Conflict, match=r"(?s)says now:.*Grill\..*not made says:.*Fry\."):
+            memory.update(before.id, lambda kept: replace(kept, steps=("Fry.",)), made_from=before)
+        assert memory.get(before.id).steps == ("Grill.",)
 
 
 def test_a_file_is_read_only(made):

@@ -21,7 +21,8 @@ from stepcraft.index import (
     query_vector,
     query_words,
 )
-from stepcraft.memory.batches import ServedMemory, same_text
+from stepcraft.memory.batches import ServedMemory
+from stepcraft.memory.history import same_text
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects

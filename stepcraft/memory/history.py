@@ -1,0 +1,101 @@
+"""Earlier versions of a procedure, kept with it: when it was changed, why, and by whom."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from stepcraft.errors import BadInput
+from stepcraft.memory.procedure import Procedure
+
+VERSIONS = "versions"
+"""The key of the earlier versions in a procedure's metadata, the latest first."""
+
+MOST_VERSIONS = 20
+"""Earlier versions that are kept of a procedure; older ones go."""
+
+
+class Version(TypedDict):
+    """An earlier version of a procedure, and the change that replaced it."""
+
+    at: str
+    """When it was replaced, in ISO 8601 and UTC."""
+    why: str
+    by: str
+    output: str
+    input: str
+    steps: list[str]
+
+
+_VERSIONS = TypeAdapter(list[Version])
+_reason: ContextVar[tuple[str, str]] = ContextVar("reason", default=("", ""))
+
+
+@contextmanager
+def reason(why: str, by: str = "") -> Generator[None]:
+    """Say why, and by whom, procedures are changed within the block."""
+    token = _reason.set((why, by))
+    try:
+        yield
+    finally:
+        _reason.reset(token)
+
+
+def same_text(first: Procedure, second: Procedure) -> bool:
+    """Tell whether two procedures read the same, whatever source and metadata they have."""
+    return (first.output, first.input, first.steps) == (second.output, second.input, second.steps)
+
+
+def versions(procedure: Procedure) -> list[Version]:
+    """Return the earlier versions of a procedure, the latest first."""
+    try:
+        return _VERSIONS.validate_python(procedure.metadata.get(VERSIONS, []))
+    except ValidationError:  # somebody keeps something else under this name
+        return []
+
+
+def with_versions(stored: Procedure, new: Procedure) -> Procedure:
+    """Return a procedure that takes the place of the stored one, with that among its versions."""
+    earlier = versions(new) or versions(stored)
+    if not same_text(stored, new):
+        why, by = _reason.get()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        latest = Version(
+            at=now,
+            why=why,
+            by=by,
+            output=stored.output,
+            input=stored.input,
+            steps=list(stored.steps),
+        )
+        earlier = [latest, *earlier][:MOST_VERSIONS]
+    if not earlier or earlier == new.metadata.get(VERSIONS):
+        return new
+    return replace(new, metadata={**new.metadata, VERSIONS: earlier})
+
+
+def undone(procedure: Procedure, number: int = 1) -> Procedure:
+    """Return a procedure with the text of an earlier version, for `ProcedureMemory.update`.
+
+    The text that it has now becomes the latest of its versions, so that this can be undone, too.
+
+    Args:
+        procedure: The procedure.
+        number: Which of its versions: 1 for the latest.
+
+    Raises:
+        BadInput: It has no such version.
+    """
+    earlier = versions(procedure)
+    if not 1 <= number <= len(earlier):
+        raise BadInput(
+            f"{procedure.id} has {len(earlier)} earlier versions, and no version {number}; "
+            "`stepcraft memory history ID` lists them"
+        )
+    version = earlier[number - 1]
+    steps = tuple(version["steps"])
+    return replace(procedure, output=version["output"], input=version["input"], steps=steps)
