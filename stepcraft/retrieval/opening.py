@@ -1,6 +1,7 @@
 """Memories and sources by name, each opened once for all runs of a process."""
 
 import os
+import re
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
@@ -17,6 +18,7 @@ from stepcraft.sources import CorpusRetriever, open_source
 # Nobody closes what is opened: it is closed when it has been displaced by later ones and no run
 # uses it any more.
 _MEMORIES: OncePerKey[object, tuple[ProcedureMemory, object, object]] = OncePerKey()
+_TENANT = re.compile(r"[?&]tenant=(\{\w+\})")
 _SOURCES: OncePerKey[str, BaseRetriever] = OncePerKey()
 
 
@@ -52,11 +54,14 @@ def opened_memory(
 
 
 def _with_fields(url: str) -> str:
-    """Return a store's URL with the fields of its namespace, such as {user}, filled for the run."""
-    if not scheme_of(url).startswith("store"):
+    """Return a URL with the fields of its namespace or tenant, such as {user}, filled in."""
+    if scheme_of(url).startswith("store"):
+        scheme, _, rest = url.partition(":")
+        return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
+    if not (field := _TENANT.search(url)):
         return url
-    scheme, _, rest = url.partition(":")
-    return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
+    [name] = fill_namespace((field[1],))
+    return url.replace(field[1], name.ljust(4, "_"))  # the least that Weaviate takes
 
 
 def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:

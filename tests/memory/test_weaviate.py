@@ -6,12 +6,14 @@ import time
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
@@ -118,6 +120,50 @@ def test_a_repeated_import_whose_embedding_fails_loses_nothing(url: str):
         assert memory.add([*known, dish(7)]).present == 6
 
 
+def test_tenants_see_nothing_of_each_other(new_collection):
+    url = new_collection()
+    ada, bob = (f"{url}&tenant={name}" for name in ("tenant-ada", "tenant-bob"))
+    with open_memory(ada, embeddings="none") as hers, open_memory(bob, embeddings="none") as his:
+        hers.add([dish(1)])
+        his.add([dish(2)])
+        assert (list(hers), list(his)) == ([dish(1)], [dish(2)])
+        assert his.search("dish 1", 3) == his.search("dish", 3)
+        assert his.get(dish(1).id) is None
+        assert his.delete([dish(1).id]) == 0
+    with pytest.raises(MemoryFailure, match=r"has tenants: name one as \?tenant=NAME"):
+        open_memory(url)
+    plain = new_collection()
+    open_memory(plain, embeddings="none").close()
+    with pytest.raises(MemoryFailure, match="has no tenants: leave tenant= out"):
+        open_memory(f"{plain}&tenant=tenant-ada")
+
+
+def test_the_tenant_of_a_url_is_the_user_of_the_run(new_collection):
+    url = f"{new_collection()}&tenant={{user}}"
+
+    def memory_of(user: str) -> ProcedureMemory:
+        config: RunnableConfig = {"configurable": {"user": user}}
+        return RunnableLambda(lambda _: opened_memory(url, embeddings="none", create=True)).invoke(
+            None, config
+        )
+
+    memory_of("ada").add([dish(1)])
+    for forged in ("bob", "Ada", " ada", "ada/", "{user}", "*", "ada\0", "a" * 200):
+        assert list(memory_of(forged)) == []
+    assert list(memory_of("ada")) == [dish(1)]
+
+
+def test_a_collection_is_made_with_the_replicas_and_quantization_of_the_url(
+    url: str, weaviate_client
+):
+    with open_memory(f"{url}&replicas=1&quantization=rq", embeddings="wordllama") as memory:
+        memory.add(PROCEDURES)
+        assert memory.search("yoghurt", 1)[0].procedure.output == "make yoghurt"
+    config = weaviate_client.collections.use(collection_of(url)).config.get()
+    assert "RQ" in type(config.vector_config["default"].vector_index_config.quantizer).__name__
+    assert config.replication_config.factor == 1
+
+
 def test_procedures_that_are_more_than_a_message_may_hold_are_sent_in_several(url: str):
     large = [dish(number, metadata={"scan": "x" * 60_000_000}) for number in (1, 2)]
     with open_memory(url, embeddings="none") as memory:
@@ -182,6 +228,9 @@ async def test_aag_runs_on_it(url: str):
         "weaviates://host/Dishes",
         "weaviate+embedded:///folder/Dishes",
         "weaviate://host/folder/Dishes",
+        "weaviate://host/Dishes?tenant=a/b",
+        "weaviate://host/Dishes?replicas=0",
+        "weaviate://host/Dishes?quantization=zip",
     ],
 )
 def test_a_url_that_is_not_understood_is_named(url):

@@ -100,7 +100,7 @@ class Connection:
     def _performed(self, action: Action[T], *, repeat: bool = True) -> T:
         client = self.client()
         try:
-            return action(client.collections.use(self._address.collection))
+            return action(self._objects(client))
         except StepcraftError:
             raise
         except Exception as error:  # of any kind, where something that is no Weaviate answers
@@ -110,6 +110,10 @@ class Connection:
             if not (lost and repeat) or self._closed:
                 raise self._failure(error) from error
         return self._performed(action, repeat=False)
+
+    def _objects(self, client: weaviate.WeaviateClient) -> Objects:
+        objects: Objects = client.collections.use(self._address.collection)
+        return objects.with_tenant(self._address.tenant) if self._address.tenant else objects
 
     def _connected(self) -> weaviate.WeaviateClient:
         self._check_ready()

@@ -29,6 +29,7 @@ from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import (
     CONTENT,
     SEARCHED,
+    add_tenant,
     create_collection,
     recorded,
 )
@@ -63,8 +64,10 @@ class WeaviateMemory(ServedMemory):
     succeeds.
 
     Args:
-        url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`;
-            or `weaviate+cloud://cluster/Collection`.
+        url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`; or
+            `weaviate+cloud://cluster/Collection`. With `tenant=` the procedures are those of one
+            tenant, which is made. `replicas=` and `quantization=` (rq, bq, pq or sq) hold for a
+            collection that is made.
         embeddings: As in `open_memory`.
         create: Whether a missing collection is created.
 
@@ -96,7 +99,9 @@ class WeaviateMemory(ServedMemory):
         self._embedder = recorded_embedder(url, embeddings, recorded_name)
         name = self._embedder.name if self._embedder else "none"
         if not recorded_name:
-            self._connection.call(partial(create_collection, self._connection, name))
+            making = partial(create_collection, self._connection, name, address)
+            self._connection.call(making)
+        self._connection.call(partial(add_tenant, tenant=address.tenant))
         self._embeddings = recorded_name or name
         if self._embedder and self._embeddings != name:
             raise MemoryFailure(

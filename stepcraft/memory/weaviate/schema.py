@@ -12,6 +12,7 @@ from weaviate.classes.config import (
 
 from stepcraft.errors import MemoryFailure
 from stepcraft.memory.weaviate.connection import Connection, Objects
+from stepcraft.memory.weaviate.url import Address
 
 CONTENT = ["input", "output", "steps", "source", "metadata", "tags", "key"]
 """The properties that make a procedure."""
@@ -52,9 +53,12 @@ def _property(name: str) -> Property:
     )
 
 
-def create_collection(connection: Connection, embeddings: str, objects: Objects) -> None:
+def create_collection(
+    connection: Connection, embeddings: str, address: Address, objects: Objects
+) -> None:
     """Make the collection for vectors of these embeddings; "none" for no vectors."""
     client = connection.client()
+    quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none")
     client.collections.create(
         objects.name,
         description=json.dumps({"embeddings": embeddings}, ensure_ascii=False),
@@ -68,6 +72,25 @@ def create_collection(connection: Connection, embeddings: str, objects: Objects)
                 ef=1024,
                 ef_construction=256,
                 max_connections=64,
+                quantizer=quantizer(),
             ),
         ),
+        multi_tenancy_config=Configure.multi_tenancy(enabled=bool(address.tenant)),
+        replication_config=Configure.replication(factor=address.replicas),
     )
+
+
+def add_tenant(objects: Objects, tenant: str) -> None:
+    """Make a tenant, unless it is there.
+
+    Raises:
+        MemoryFailure: The collection has no tenants, or has them and none is named.
+    """
+    has_tenants = objects.config.get().multi_tenancy_config.enabled
+    if has_tenants != bool(tenant):
+        problem = "has tenants: name one as ?tenant=NAME"
+        if tenant:
+            problem = "has no tenants: leave tenant= out, or name another collection"
+        raise MemoryFailure(f"the collection {objects.name} {problem}")
+    if tenant and not objects.tenants.exists(tenant):
+        objects.tenants.create(tenant)

@@ -19,6 +19,9 @@ KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
 Those are hosts to which the network is private, such as a container's neighbours.
 """
 
+QUANTIZATIONS = ("rq", "bq", "pq", "sq")
+"""How Weaviate can compress vectors: rotational, binary, product and scalar quantization."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = "weaviate://host:8080/Collection or weaviate+cloud://cluster/Collection"
 
@@ -35,6 +38,12 @@ class Address:
     grpc_host: str
     grpc_port: int
     tls: bool
+    tenant: str
+    """The tenant in a collection with several; "" for one without tenants."""
+    replicas: int
+    """The replication factor of a collection that is made."""
+    quantization: str
+    """How the vectors of a collection that is made are compressed: rq, bq, pq, sq, or ""."""
 
     @property
     def url(self) -> str:
@@ -76,18 +85,24 @@ def parse_url(url: str) -> Address:
     folder, _, collection = unquote(parts.path).rpartition("/")
     host, is_cloud = parts.hostname or "", parts.scheme == "weaviate+cloud"
     tls = options.pop("tls", str(is_cloud).lower())
+    tenant, replicas = options.pop("tenant", ""), options.pop("replicas", "1")
+    quantization = options.pop("quantization", "")
     is_understood = (
         parts.scheme in ("weaviate", "weaviate+cloud")
         and host
         and not folder.strip("/")
         and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
         and tls in ("true", "false")
+        and re.fullmatch(r"[\w-]{0,64}", tenant, re.ASCII)
+        and re.fullmatch(r"[1-9]\d?", replicas)
+        and quantization in ("", *QUANTIZATIONS)
         and not options
     )
     if not is_understood:
         raise BadInput(
             f"{url} is not understood; write {_EXAMPLES}, with a collection of "
-            "letters, digits and _, and no options but grpc=PORT and tls=true"
+            "letters, digits and _, and no options but grpc=PORT, tls=true, tenant=NAME (letters, "
+            f"digits, _ and -), replicas=NUMBER and quantization={'|'.join(QUANTIZATIONS)}"
         )
     return Address(
         name=url,
@@ -98,4 +113,7 @@ def parse_url(url: str) -> Address:
         grpc_host=f"grpc-{host}" if is_cloud else host,
         grpc_port=grpc_port or (443 if tls == "true" else 50051),
         tls=tls == "true",
+        tenant=tenant,
+        replicas=int(replicas),
+        quantization=quantization,
     )
