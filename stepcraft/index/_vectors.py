@@ -87,8 +87,8 @@ def embedded(embedder: Embedder, texts: Sequence[str], stored: int = 0) -> Embed
         if len(vector) != usual or not any(vector):
             wrong = f"of {len(vector) // 4} numbers" if any(vector) else "that is zero or no number"
             refused[text] = f"the embedding model {embedder.name} gave a vector {wrong}"
-    kept = {text: vector for text, vector in vectors.items() if text not in refused}
-    return Embedded(kept, refused)
+    usable = {text: vector for text, vector in vectors.items() if text not in refused}
+    return Embedded(usable, refused)
 
 
 def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:

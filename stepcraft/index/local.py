@@ -283,11 +283,11 @@ class LocalIndex:
                 if entry.id not in stored or stored[entry.id].text != entry.text
             ]
             if self._embedder:
-                known = vectors.keys() | refused.keys()
-                new = [text for text in texts if text not in known]
-                made = embedded(self._embedder, new, size)
-                vectors |= made.vectors
-                refused |= made.refused
+                tried = vectors.keys() | refused.keys()
+                new = [text for text in texts if text not in tried]
+                result = embedded(self._embedder, new, size)
+                vectors |= result.vectors
+                refused |= result.refused
             elif texts and self._embeddings != "none":
                 raise MemoryFailure(
                     f"{self.path} was made with embeddings {self._embeddings!r}: "

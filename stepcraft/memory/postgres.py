@@ -336,10 +336,10 @@ class PostgresMemory(StoreMemory):
             )
 
         def embed(texts: list[str]) -> list[list[float]]:
-            made = embedded(embedder, texts)
-            for reason in made.refused.values():
+            result = embedded(embedder, texts)
+            for reason in result.refused.values():
                 raise MemoryFailure(reason)
-            return [np.frombuffer(made.vectors[text], np.float32).tolist() for text in texts]
+            return [np.frombuffer(result.vectors[text], np.float32).tolist() for text in texts]
 
         flat = {"kind": "flat"}
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}

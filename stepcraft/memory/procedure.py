@@ -124,7 +124,7 @@ class Procedure:
         if missing:
             raise BadInput(
                 f"the procedure has no {' and no '.join(map(repr, missing))}; "
-                f"it has {', '.join(sorted(record))[:300] or 'none'}"
+                f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
             )
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 

@@ -19,6 +19,7 @@ from stepcraft.memory.files import json_line
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
 from stepcraft.text.lists import numbered, read_bullets, read_steps, without_number
+from stepcraft.text.markdown import lines
 from stepcraft.text.sentences import sentences
 
 FILE = "SKILL.md"
@@ -29,8 +30,10 @@ MAX_BYTES = 1_000_000
 
 _PROCEDURE = "stepcraft-procedure"
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(.+)$", re.MULTILINE)
 _TITLE = re.compile(r"\A\s*# (.+)")
-_HEADING = re.compile(r"^#{2,6}[ \t]+(.+)", re.MULTILINE)
+_HEADING = re.compile(r"(#{2,6})[ \t]+(.+)")
+_WORKFLOW = re.compile(r"\W*(?:workflow|steps|instructions|procedure|process)\b", re.IGNORECASE)
 _NEEDS = re.compile(
     r"^#{2,6}[ \t]+(?:needs|inputs?|requirements|prerequisites)\b.*\n((?:(?!##).*\n?)*)",
     re.IGNORECASE | re.MULTILINE,
@@ -48,7 +51,7 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
         BadInput: There is no SKILL.md.
     """
     root = named_path(path)
-    paths = [root] if root.name == FILE else [root / FILE, *sorted(root.glob(f"*/{FILE}"))]
+    paths = [root] if root.name == FILE else sorted(root.rglob(FILE))
     files = [file for file in paths if file.is_file()]
     if not files:
         raise BadInput(
@@ -108,8 +111,7 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         match = _FRONT.match(text)
-        # The base loader reads texts alone, so that a version 1.10 stays what it is.
-        front: dict[str, Any] = yaml.load(match[1], yaml.BaseLoader) if match else {}  # noqa: S506
+        front = _front(match[1]) if match else {}
         exported = dict(front.get("metadata") or {}).get(_PROCEDURE)
         stored = Procedure.from_dict(json.loads(exported)) if exported else None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -119,6 +121,18 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
     # A text alone: aliases of aliases (*name) can stand for gigabytes.
     shown = normalised(description) if isinstance(description, str) else ""
     return shown, text[match.end() :] if match else text, stored
+
+
+def _front(text: str) -> dict[str, Any]:
+    """Read front matter; one with a colon in a text, which is no YAML, line by line."""
+    try:
+        # The base loader reads texts alone, so that a version 1.10 stays what it is.
+        return yaml.load(text, yaml.BaseLoader) or {}  # noqa: S506
+    except yaml.YAMLError:
+        fields = dict(_FIELD.findall(text))
+        if "description" not in fields:
+            raise
+        return fields
 
 
 def _procedure(path: Path) -> Procedure:
@@ -142,18 +156,38 @@ def _procedure(path: Path) -> Procedure:
 
 
 def _steps(body: str) -> list[str]:
-    """Read the first numbered list; else headings with what is below; else bullets; else all."""
-    text, *parts = _HEADING.split(body)
-    for part in (text, *parts[1::2]):
-        rows = [row for row in part.splitlines() if not row[:1].isspace()]
+    """Read the first numbered list; else headings with what is below; else bullets; else all.
+
+    Where a section is called a workflow, or steps, only that one is read.
+    """
+    sections = _sections(body)
+    first = next((at for at, each in enumerate(sections) if _WORKFLOW.match(each[1])), 0)
+    level = sections[first][0]
+    after = (at for at in range(first + 1, len(sections)) if sections[at][0] <= level)
+    parts = sections[first : next(after, None)] if level else sections
+    for _, _, part in parts:
+        rows = [row for row, is_code in lines(part) if not (is_code or row[:1].isspace())]
         if sum(row != without_number(row) for row in rows) > 1:
             return read_steps(part)
     titled = [
         f"{without_number(title)}\n{below.strip()}"
-        for title, below in zip(parts[::2], parts[1::2], strict=True)
-        if below.strip()
+        for depth, title, below in parts
+        if depth > level and below.strip()
     ]
     return titled if len(titled) > 1 else read_bullets(body) or [body]
+
+
+def _sections(body: str) -> list[tuple[int, str, str]]:
+    """Return the level, the title and the text of each section; what precedes them has level 0."""
+    sections = [(0, "", "")]
+    for row, is_code in lines(body):
+        heading = None if is_code else _HEADING.match(row)
+        if heading:
+            sections.append((len(heading[1]), heading[2].strip(), ""))
+        else:
+            level, title, text = sections[-1]
+            sections[-1] = level, title, text + row
+    return sections
 
 
 def _body(procedure: Procedure) -> str:

@@ -147,9 +147,9 @@ def _evidence(state: Any, part: Part) -> list[int]:
 
     Those before the parts are not among them.
     """
-    found = [*sorted(marks(part["text"])), *passages_of(state, part["queries"])]
+    numbers = [*sorted(marks(part["text"])), *passages_of(state, part["queries"])]
     shared, last = _shared(state), len(state["evidence"])
-    return [each for each in dict.fromkeys(found) if shared < each <= last]
+    return [each for each in dict.fromkeys(numbers) if shared < each <= last]
 
 
 def _size(state: Any, numbers: Iterable[int]) -> int:

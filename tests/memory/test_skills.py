@@ -208,6 +208,40 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_skills(SEVERAL, file / "skills")
 
 
+def steps_of(folder: Path, text: str) -> tuple[str, ...]:
+    (folder / "SKILL.md").write_text(f"---\nname: x\ndescription: Does it.\n---\n{text}")
+    [procedure] = read_skills(folder / "SKILL.md", failed := [])
+    assert failed == []
+    return procedure.steps
+
+
+def test_headings_in_code_split_no_step(tmp_path: Path):
+    text = "1. Fill the template:\n\n```md\n## Summary\n1. first\n## Details\n```\n\n2. Send it.\n"
+    assert steps_of(tmp_path, f"# T\n\n## Steps\n\n{text}") == (
+        "Fill the template:\n```md\n## Summary\n1. first\n## Details\n```",
+        "Send it.",
+    )
+
+
+def test_the_workflow_counts_and_not_a_list_before_it(tmp_path: Path):
+    reference = "## Quick reference\n\n1. Fields: see a.md\n2. Others: see b.md\n\n"
+    workflow = "## Workflow\n\n### Step 1: Analyse\nRun `a`.\n\n### Step 2: Fill\nRun `b`.\n\n"
+    notes = "## Notes\n\nNothing else.\n"
+    assert steps_of(tmp_path, reference + workflow + notes) == (
+        "Analyse\nRun `a`.",
+        "Fill\nRun `b`.",
+    )
+
+
+def test_skills_of_any_depth_and_with_a_colon_in_their_description(tmp_path: Path):
+    deep = tmp_path / "plugin" / "skills" / "x"
+    deep.mkdir(parents=True)
+    front = "---\nname: x\ndescription: Use when: asked. Or not.\n---\n"
+    (deep / "SKILL.md").write_text(f"{front}1. a\n2. b\n")
+    [procedure] = read_skills(tmp_path, [])
+    assert (procedure.output, procedure.steps) == ("Use when: asked", ("a", "b"))
+
+
 def test_two_procedures_whose_ids_begin_alike_are_two_skills(tmp_path: Path):
     ids = [f"deadbeef-0000-4000-8000-{number:012}" for number in range(2)]
     both = [replace(dish(number), id=id_) for number, id_ in enumerate(ids)]

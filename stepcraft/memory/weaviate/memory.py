@@ -194,10 +194,10 @@ class WeaviateMemory(ServedMemory):
                 vectors[id_] = vectors[id_] * _LONGER
         refused: dict[str, str] = {}
         if self._embedder:
-            made, refused = embedded(self._embedder, list(texts.values()))
+            new, refused = embedded(self._embedder, list(texts.values()))
             for id_, text in texts.items():
-                if text in made:
-                    vectors[id_] = np.frombuffer(made[text], np.float32)
+                if text in new:
+                    vectors[id_] = np.frombuffer(new[text], np.float32)
         else:
             vectors |= dict.fromkeys(texts, np.empty(0, np.float32))
         failed = [Failed(id_, refused[text]) for id_, text in texts.items() if text in refused]
