@@ -137,11 +137,16 @@ def is_read_only(path: str) -> bool:
     return Path(path).exists() and not os.access(path, os.W_OK)
 
 
-def state_of(path: str) -> tuple[int, int, bool]:
-    """Return what changes when a file is written: its time, its size, and whether it has a log."""
-    file = Path(path)
+def frozen_state(path: str) -> tuple[int, int] | None:
+    """Return time and size of a file that has no log and can get none; None of any other.
+
+    Such a file is read as immutable, and has to be opened again when this changes.
+    """
+    file = Path(path).resolve()
+    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
+        return None
     status = file.stat()
-    return status.st_mtime_ns, status.st_size, file.with_name(f"{file.name}-wal").exists()
+    return status.st_mtime_ns, status.st_size
 
 
 @contextmanager
@@ -188,9 +193,8 @@ def _check_place(path: Path, *, create: bool) -> None:
 
 def _read_only_uri(path: str) -> str:
     """Return the URI to read a file; as immutable if no log can be put or stands beside it."""
-    file = Path(path).resolve()
-    logged = os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists()
-    return f"{file.as_uri()}?mode=ro{'' if logged else '&immutable=1'}"
+    immutable = "&immutable=1" if frozen_state(path) else ""
+    return f"{Path(path).resolve().as_uri()}?mode=ro{immutable}"
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:

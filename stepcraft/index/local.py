@@ -14,7 +14,7 @@ import numpy as np
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.index._file import MEMORY, connect, is_read_only, plain_failures, state_of
+from stepcraft.index._file import MEMORY, connect, frozen_state, is_read_only, plain_failures
 from stepcraft.index._rows import Entry, entries_where
 from stepcraft.index._vectors import (
     Embedder,
@@ -39,9 +39,9 @@ MOST_RESULTS = 10_000
 """Limit on the results of a search, which is that of Weaviate."""
 
 _PAGE = 1000
-_unused: list[sqlite3.Connection] = []
-"""Connections that a process has inherited, or replaced while others may use them: closing one
-would take the locks of the process that made it."""
+_inherited: list[sqlite3.Connection] = []
+"""Connections that the process was forked with. They are not closed: that could remove the log of
+the process that made them."""
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
@@ -222,7 +222,7 @@ class LocalIndex:
         self._reader, embeddings = connect(self.path, name, create=create)
         self._writer = self._reader if self.path == MEMORY else None
         self._generation = fork.generation
-        self._state = state_of(self.path) if self.read_only else None
+        self._state = frozen_state(self.path) if self.read_only else None
         self._vectors = vectors_of(self.path)
         self._connections.append(self._reader)
         return embeddings
@@ -230,24 +230,33 @@ class LocalIndex:
     @contextmanager
     def _read(self) -> Generator[sqlite3.Connection]:
         """One consistent view of the file. It waits for no writer."""
-        is_other = self._generation != fork.generation and self.path != MEMORY
-        # A connection that a process was forked with is of no use, nor is one to a file without
-        # a log that another user has written to since.
-        if is_other or (self.read_only and self._state != state_of(self.path)):
-            with plain_failures(self.path):
-                _unused.extend(self._connections)
-                self._connections.clear()
-                self._writing = Lock()
-                self._open()
+        self._renew()
         with self._vectors.lock, plain_failures(self.path), self._reader as connection:
             connection.execute("BEGIN DEFERRED")
             yield connection
 
+    def _renew(self) -> None:
+        """Open the file again where the connection is of no use.
+
+        That is one that the process was forked with, and one to a file without a log that another
+        user has written since.
+        """
+        with self._vectors.lock, plain_failures(self.path):
+            is_forked = self._generation != fork.generation and self.path != MEMORY
+            if is_forked:
+                _inherited.extend(self._connections)
+                self._writing = Lock()
+            elif self._state and self._state != frozen_state(self.path):
+                _close_all(self._connections)
+            else:
+                return
+            self._connections.clear()
+            self._open()
+
     @contextmanager
     def _written(self) -> Generator[sqlite3.Connection]:
         """A transaction to write in, while no other process does."""
-        if self._generation != fork.generation:
-            self.count()  # opens the file anew
+        self._renew()
         lock = self._vectors.lock if self._writer is self._reader else self._writing
         with lock, plain_failures(self.path):
             if not self._writer:
