@@ -55,9 +55,9 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            other = documents.setdefault(each.key, each)
-            if each.path != other.path:  # the same path in two folders
-                documents.setdefault(each.path, replace(each, key=each.path))
+            if documents.setdefault(each.key, each).path != each.path:
+                key = each.path or f"{spec}#{each.key}"  # the same path in two folders
+                documents.setdefault(key, replace(each, key=key))
     listing.documents = [*documents.values()]
     return listing
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document as LangChainDocument
 
 from stepcraft import BadInput, FetchFailed, SourceFailure
 from stepcraft.building import list_documents
@@ -129,3 +130,11 @@ def test_what_is_no_source_of_documents(source: str, problem: str) -> None:
 def test_a_folder_without_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no document; name other files"):
         list_documents([str(tmp_path)])
+
+
+def test_a_loader_may_name_its_documents_as_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# File\n\nOf a file.\n")
+    document = LangChainDocument("Of a loader.", metadata={"source": "a.md"})
+    listing = list_documents([str(tmp_path), [document]])
+    assert {each.read().text.split()[-2] for each in listing.documents} == {"a"}
+    assert len({each.key for each in listing.documents}) == 2
