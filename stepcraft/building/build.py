@@ -233,8 +233,7 @@ class _Build:
         change = partial(with_moved, before=record.source, now=source)
         for name in {*record.taught_so_far()} if record.source != source else ():
             changed_in(self.placer.memory, name, change)
-        record.source, record.path, record.root = source, path, root
-        self.ledger.put(key, record)
+        self.ledger.put(key, record.moved(source, path, root))
 
     def mark_gone(self, listing: Listing) -> None:
         """Mark what files taught that are gone; of what else does not come nothing is known.

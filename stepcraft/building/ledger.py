@@ -76,19 +76,29 @@ class Record:
     root: str = ""
     """The real path of the folder that it was listed from."""
 
-    def of(self, listed: Listed) -> "Record":
-        """Return the record of another document with the same content."""
-        procedures = [
-            {**draft, "source": listed.source + draft["source"].removeprefix(self.source)}
-            for draft in self.procedures
-        ]
+    def moved(self, source: str, path: str, root: str) -> "Record":
+        """Return the record under another source, with the places in the document."""
+
+        def renamed(place: str) -> str:
+            return source + place.removeprefix(self.source)
+
         return replace(
             self,
-            source=listed.source,
+            source=source,
+            path=path,
+            root=root,
+            procedures=[
+                cast("Drafted", {**draft, "source": renamed(draft["source"])})
+                for draft in self.procedures
+            ],
+            removed={id_: renamed(place) for id_, place in self.removed.items()},
+        )
+
+    def of(self, listed: Listed) -> "Record":
+        """Return the record of another document with the same content."""
+        return replace(
+            self.moved(listed.source, listed.path, listed.root),
             stamp=listed.stamp,
-            path=listed.path,
-            root=listed.root,
-            procedures=cast("list[Drafted]", procedures),
             usage=no_usage(),
             done=False,
             placed=[],

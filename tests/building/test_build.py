@@ -351,18 +351,22 @@ def test_two_folders_may_have_files_of_the_same_path(docs: Path, tmp_path: Path)
 
 @pytest.mark.usefixtures("docs")
 @pytest.mark.parametrize("words", ["task", "renamed task"])
+@pytest.mark.parametrize("moved", [False, True])
 def test_a_procedure_that_was_removed_stays_out_after_its_page_is_edited(
-    docs: Path, tmp_path: Path, words: str
+    docs: Path, tmp_path: Path, words: str, moved: bool
 ) -> None:
     write_pages(docs, "beta")
     build(tmp_path)
+    if moved:
+        docs.rename(tmp_path / "elsewhere")
+        docs = tmp_path / "elsewhere"
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         memory.delete([procedures(tmp_path)["alphaclose"].id])
     for edit in ("A typo less.", "Another one."):
         with (docs / "alpha.md").open("a") as file:
             file.write(f"\n{edit}\n")
         model = ScriptedModel(lambda node, prompt: read(node, prompt).replace("ware", f" {words}"))
-        assert build(tmp_path, model).placed == {"added": 1, "removed": 1}
+        assert build(tmp_path, model, [str(docs)]).placed == {"added": 1, "removed": 1}
         assert {*procedures(tmp_path)} == {"betaclose"}
 
 
