@@ -121,6 +121,11 @@ def test_a_change_that_does_not_fit_or_does_damage_is_refused(
     assert reason in reasons[0]
 
 
+def test_a_second_list_begins_with_one_again() -> None:
+    edited, reasons = changed(["1. a\n2. b\n\nThen:\n\nx\n"], block(1, "x", "1. c\n2. d"))
+    assert (edited.parts, reasons) == (["1. a\n2. b\n\nThen:\n\n1. c\n2. d\n"], [])
+
+
 FITS = block(1, "A.", "B.\n- c")
 
 
