@@ -46,18 +46,17 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     calls = [_call(each) for each in value.get("tool_calls") or ()]
     if value.get("function_call"):
         calls.append(_call(value["function_call"]))
-    match role:
-        case "reasoning":
-            return
-        case "function_call":
-            calls, role = [_call(value)], "assistant"
-        case "function_call_output":
-            yield _result(value["output"], value["call_id"])
-            return
-        case "tool":
-            is_error = value.get("status") == "error"
-            yield _result(content, value.get("tool_call_id"), value.get("name"), is_error=is_error)
-            return
+    if role == "reasoning":
+        return
+    if role == "function_call_output":
+        yield _result(value["output"], value["call_id"])
+        return
+    if role == "tool":
+        is_error = value.get("status") == "error"
+        yield _result(content, value.get("tool_call_id"), value.get("name"), is_error=is_error)
+        return
+    if role == "function_call":
+        calls, role = [_call(value)], "assistant"
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
     ids = {call["id"] for call in calls}  # LangChain's messages have their calls twice
