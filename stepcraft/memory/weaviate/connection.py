@@ -35,6 +35,8 @@ _WORK_S = 120.0
 """Time limit of any other call, such as the import of a batch."""
 
 _CONNECT_S = 2.0
+_OLDEST = (1, 27)
+"""Clients before 4.20 look at no version where their checks are left out."""
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
@@ -135,6 +137,7 @@ class Connection:
                 skip_init_checks=True,  # they ask the package index for the newest version
             )
             client.connect()
+            self._check_version(str(client.get_meta().get("version")))
             self._check_grpc()
         except Exception as error:
             self._drop(client)
@@ -164,6 +167,12 @@ class Connection:
             raise MemoryFailure(
                 f"{address.name}: what answers at {address.url} is no Weaviate, or one that is not "
                 f"ready ({reply.status_code}); check host and port, or try again in a moment"
+            )
+
+    def _check_version(self, version: str) -> None:
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            raise MemoryFailure(
+                f"{self._address.name}: Weaviate {version} is not supported; use 1.27 or newer"
             )
 
     def _check_grpc(self) -> None:

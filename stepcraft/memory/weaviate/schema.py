@@ -58,7 +58,11 @@ def create_collection(
 ) -> None:
     """Make the collection for vectors of these embeddings; "none" for no vectors."""
     client = connection.client()
-    quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none")
+    quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none", None)
+    if address.quantization and not quantizer:
+        raise MemoryFailure(
+            f"the installed weaviate-client has no quantization {address.quantization}; update it"
+        )
     client.collections.create(
         objects.name,
         description=json.dumps({"embeddings": embeddings}, ensure_ascii=False),
@@ -72,7 +76,7 @@ def create_collection(
                 ef=1024,
                 ef_construction=256,
                 max_connections=64,
-                quantizer=quantizer(),
+                quantizer=quantizer() if quantizer else None,
             ),
         ),
         multi_tenancy_config=Configure.multi_tenancy(enabled=bool(address.tenant)),
