@@ -36,7 +36,7 @@ _WORK_S = 120.0
 
 _CONNECT_S = 2.0
 _OLDEST = (1, 27)
-"""Clients before 4.20 look at no version where their checks are left out."""
+"""Older clients look at no version where their checks are left out."""
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
