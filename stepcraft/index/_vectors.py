@@ -213,16 +213,22 @@ class _Fork:
             )
 
     def _hold(self) -> None:
-        _sharing.acquire()
-        self._held = [*_all]
-        for vectors in self._held:
-            vectors.lock.acquire()
+        # In the order in which others take them: the locks of vectors, then that of all.
+        while True:
+            with _sharing:
+                self._held = [*_all]
+            for vectors in self._held:
+                vectors.lock.acquire()
+            _sharing.acquire()
+            if {*_all} <= {*self._held}:
+                return
+            self._release()
 
     def _release(self) -> None:
+        _sharing.release()
         for vectors in self._held:
             vectors.lock.release()
         self._held = []
-        _sharing.release()
 
     def _begin(self) -> None:
         self.generation += 1
