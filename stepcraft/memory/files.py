@@ -16,8 +16,8 @@ from stepcraft.text.lists import read_steps
 FIELDS = ("output", "input", "steps", "source", "id", "metadata", "tags", "key")
 """The fields of a record; any others go into the metadata."""
 
-_MAY_BE_JSON = {"input", "steps", "metadata", "tags"}
-"""The fields that may be texts of JSON, as in a CSV file."""
+_MAY_BE_JSON: dict[str, type] = {"input": list, "steps": list, "metadata": dict, "tags": dict}
+"""The fields that may be texts of JSON, as in a CSV file, and what they then hold."""
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,11 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
     if "id" in fields and not is_uuid(str(fields["id"])):
         rest["id"] = fields.pop("id")
-    fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON & fields.keys()}
+    fields |= {
+        field: _parsed(fields[field], kind)
+        for field, kind in _MAY_BE_JSON.items()
+        if field in fields
+    }
     tags = fields.get("tags", {})
     if not (isinstance(tags, dict) and all(isinstance(each, str) for each in tags.values())):
         rest["tags"] = fields.pop("tags")
@@ -117,12 +121,14 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
         fields["steps"] = read_steps(steps) or [steps]
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
-    return Procedure.from_dict({**rest, "id": "", **fields})
+    others = {name: value for name, value in rest.items() if name not in FIELDS}
+    return Procedure.from_dict({**others, "id": "", **fields})
 
 
-def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a text that holds a JSON list or object; any other value is returned as it is."""
+def _parsed(value: Any, kind: type) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse a text that holds JSON of a kind; any other value is returned as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError, RecursionError):
-            return json.loads(value)
+            parsed = json.loads(value)
+            return parsed if isinstance(parsed, kind) else value
     return value

@@ -115,3 +115,26 @@ def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     target = "c.db" if kind == "local" else request.getfixturevalue("new_collection")()
     assert "2 added" in run(f"memory copy m.db '{target}'").stdout
     assert "2 present" in run(f"memory copy m.db '{target}'").stdout
+
+
+def test_tags_filter_a_search_and_keys_name_a_procedure() -> None:
+    tagged = {**TEA, "output": "mint tea", "tags": {"garden": "herbs"}, "key": "page 7"}
+    write("t.jsonl", tagged, {**SOUP, "output": "leek soup", "tags": ["easy"]})
+    run("memory import t.jsonl -m m.db")
+    found = data("memory search tea -m m.db --where garden=herbs -k 5")
+    assert [each["output"] for each in found] == ["mint tea"]
+    shown = run("memory show 'page 7' -m m.db").stdout
+    assert "key     page 7\ntags    garden=herbs\n" in shown
+    [soup] = [each for each in data("memory list -m m.db") if each["output"] == "leek soup"]
+    assert soup["metadata"] == {"tags": ["easy"]}, "what is no tag of ours stays"
+    write("t.jsonl", {**tagged, "steps": ["Steep mint.", "Pour."]})
+    assert data("memory import t.jsonl -m m.db")["updated"] == 1
+    assert "1. Boil." in run("memory history 'page 7' -m m.db").stdout
+    run("memory undo 'page 7' -m m.db")
+    assert "1. Boil." in run("memory show 'page 7' -m m.db").stdout
+    wrong = run("memory undo 'page 7' 9 -m m.db", status=2).stderr
+    assert "has 2 earlier versions, and no version 9" in wrong
+    assert (
+        "tags must be names with texts"
+        in run("memory search tea -m m.db --where garden", status=2).stderr
+    )

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
@@ -42,6 +42,7 @@ def test_a_round_trip_through_jsonl_loses_nothing(kept):
 
 
 @given(st.lists(procedures(), min_size=1, max_size=4))
+@example([Procedure("{}", "a", ("c",)), Procedure("b", "[]", ("{}",))])
 def test_a_csv_file_has_lists_as_json(kept):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p.csv"
