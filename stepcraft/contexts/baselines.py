@@ -46,7 +46,7 @@ class ReactContext(SearchSettings):
 
     max_searches: int = in_nodes(30, "agent", ge=1, le=200)
     """Limit on the searches of a run, which the agent is told. Behind the round of searches that
-    reaches it, the answer is written from what was found."""
+    reaches it, the agent is told to answer."""
     agent_instructions: str = instructions("agent", AGENT)
     """{most} stands for `max_searches`."""
     answer_instructions: str = instructions("answer", f"{WRITE_INSTRUCTIONS}\n{LENGTHS['full']}")

@@ -27,13 +27,14 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
 
 NAME = "agent"
+ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
 
 
 class Agent(Node):
     """Runs the agent.
 
-    It ends before a call of its model that a limit forbids. What it did not answer, a call without
-    tools answers.
+    Behind its last search it is told to answer, and it ends before a call of its model that a
+    limit forbids. What it did not answer, a call without tools answers.
 
     Args:
         resources: What the graph is built with.
@@ -108,7 +109,10 @@ class _Counter(BaseCallbackHandler):
 
 
 class _Limits(AgentMiddleware[Any, Any, Any]):
-    """Ends the agent where it has made its searches or its calls, none of which it is refused."""
+    """Has the agent answer where it has made its searches, and ends it where it has made its calls.
+
+    None of them is refused.
+    """
 
     def __init__(
         self, searches: "_Searches", most: int, counter: _Counter, most_calls: int | None
@@ -116,13 +120,20 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.searches, self.most = searches, most
         self.counter, self.most_calls = counter, most_calls
+        self.must_answer = False
 
     @hook_config(can_jump_to=["end"])
     @override
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        is_last_call = self.most_calls is not None and self.counter.calls >= self.most_calls
-        is_over = is_last_call or self.searches.count >= self.most
-        return {"jump_to": "end"} if is_over else None
+        if self.most_calls is not None and self.counter.calls >= self.most_calls:
+            return {"jump_to": "end"}
+        self.must_answer = self.searches.count >= self.most
+        return {"messages": [HumanMessage(ANSWER_NOW)]} if self.must_answer else None
+
+    @hook_config(can_jump_to=["end"])
+    @override
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return {"jump_to": "end"} if self.must_answer else None
 
 
 class _Searches:

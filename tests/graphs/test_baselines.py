@@ -40,12 +40,23 @@ def test_the_agent_searches_and_answers() -> None:
     assert ids(result) == ["Oster", "mayor"]
 
 
-def test_at_the_limit_of_searches_the_answer_is_written_from_what_was_found() -> None:
+def test_at_the_limit_of_searches_the_agent_is_told_to_answer() -> None:
     calls = [searching("Oster"), searching("mayor"), "Haldruvin."]
     result, model, shelf = agent(*calls, max_searches=2)
     assert (shelf.queries, result["answer"]) == (["Oster", "mayor"], "Haldruvin.")
-    assert model.nodes == ["model", "model", "answer"]
+    assert model.nodes == ["model"] * 3
     assert "up to 2 in all" in model.calls[0].prompt
+    told = [each.text for each in model.calls[-1].messages if each.type == "human"]
+    assert "Answer now" in told[-1] and "Answer now" not in model.calls[1].prompt
+    # The call continues the conversation, which a provider's cache serves.
+    assert model.calls[-1].messages[: len(model.calls[1].messages)] == model.calls[1].messages
+
+
+def test_an_agent_that_searches_on_makes_no_more_searches_and_still_answers() -> None:
+    calls = [searching("Oster"), searching("mayor"), searching("the bridge"), "Haldruvin."]
+    result, model, shelf = agent(*calls, max_searches=2)
+    assert (shelf.queries, result["answer"]) == (["Oster", "mayor"], "Haldruvin.")
+    assert model.nodes == [*["model"] * 3, "answer"]
     assert len(shown(model.calls[-1].prompt, "passage")) == 2
     assert "tools" not in model.calls[-1].kwargs
 
