@@ -51,6 +51,8 @@ class CodeBlock(NamedTuple):
 
 def fences(text: str) -> Iterator[Fence]:
     """Yield every line that is written like a fence, in order."""
+    if "```" not in text and "~~~" not in text:
+        return
     for match in _FENCE.finditer(text):
         begins_item = match["item"] is not None
         start = match.start("mark") if begins_item else match.start()

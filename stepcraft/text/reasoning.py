@@ -32,6 +32,7 @@ _TAG = re.compile(
     rf"|(?<!^ {{4}})(?<!^\t)(?P<closing>{_CLOSING})(?!{_GOES_ON})",
     re.IGNORECASE | re.MULTILINE,
 )
+_MAY_BE_TAGGED = re.compile(r"[<\u25c1]|\[/?THINK\]|assistantfinal", re.IGNORECASE)
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"\s*+(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"
@@ -48,6 +49,8 @@ _CONTROLS = re.compile(
 def without_reasoning(text: str) -> tuple[str, bool]:
     """Return a reply without its reasoning, and whether it ends within the reasoning."""
     text = text.strip()
+    if not _MAY_BE_TAGGED.search(text):
+        return text, False
     answer, end, is_open = "", 0, False
     opening: re.Match[str] | None = None
     spans = outside_code(text, unclosed=False)
