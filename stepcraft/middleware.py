@@ -26,11 +26,11 @@ from stepcraft.building.threads import transcript
 from stepcraft.concurrency import in_thread
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import StepcraftError
-from stepcraft.graphs.memory_tools import WEIGHT, opened, save_procedure, shown_procedures
+from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
-from stepcraft.memory.feedback import fetched, reranked
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.message import blocks, text_of
@@ -119,9 +119,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         shown = ""
         with _logged("the agent works without procedures"):
             memory = opened(self.memory, self.embeddings)
-            hits = memory.search(asked_question(state), fetched(self.k, WEIGHT), alpha=1)
+            hits = memory.search(asked_question(state), fetched(self.k, OUTCOME_WEIGHT), alpha=1)
             fits = [hit for hit in hits if hit.score >= self.least_score]
-            shown = shown_procedures(reranked(fits, self.k, WEIGHT))
+            shown = shown_procedures(reranked(fits, self.k, OUTCOME_WEIGHT))
         return {"procedures": shown, "learned": {}}
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:

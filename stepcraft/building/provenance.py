@@ -1,12 +1,12 @@
 """Where a procedure comes from: the documents that teach it, how it was built, if it is stale."""
 
+import operator
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
 from stepcraft.building.drafted import Content
-from stepcraft.memory.feedback import counts
 from stepcraft.memory.procedure import Procedure
 
 
@@ -107,18 +107,22 @@ def linked(procedure: Procedure, other: Procedure) -> Procedure:
 def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """Return the procedure in place of two, under the id of the one that is kept.
 
-    It has the documents, the metadata and the votes of both.
+    It has the documents, the metadata and the outcomes of both.
     """
     first, second = Provenance.of(kept), Provenance.of(other)
-    votes = [sum(pair) for pair in zip(counts(kept), counts(other), strict=True)]
-    metadata = {**other.metadata, **kept.metadata}
-    if any(votes):
-        metadata["votes"] = {"up": votes[0], "down": votes[1]}
     provenance = replace(
         first,
         teachers=first.teachers + second.teachers,
         flagged=first.flagged + second.flagged,
         also=(*first.also, *second.also, other.id),
     )
-    facts = {"id": kept.id, "key": kept.key, "tags": {**other.tags, **kept.tags}}
-    return provenance.on(Procedure.from_dict({**content, **facts, "metadata": metadata}))
+    facts = {
+        "id": kept.id,
+        "key": kept.key,
+        "tags": {**other.tags, **kept.tags},
+        "metadata": {**other.metadata, **kept.metadata},
+        "expires": max(kept.expires, other.expires) if kept.expires and other.expires else "",
+        "outcomes": kept.outcomes.together(other.outcomes, operator.add),
+        "versions": kept.versions,
+    }
+    return provenance.on(Procedure.from_dict({**content, **facts}))

@@ -110,8 +110,8 @@ def search(
     alpha: Annotated[
         float | None, Option(help="Weight of the vectors, from 0 (words alone) to 1.")
     ] = None,
-    feedback_weight: Annotated[
-        float, Option(help="By how much votes move a score at most, from 0 to 1.")
+    outcome_weight: Annotated[
+        float, Option(help="By how much outcomes move a score at most, from 0 to 1.")
     ] = 0.1,
     where: Annotated[
         list[str] | None, Option(help="A tag that procedures must have, such as product=kitchen.")
@@ -119,13 +119,13 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find the procedures that fit a query best, best first."""
-    from stepcraft.memory.feedback import fetched, reranked
+    from stepcraft.memory.outcomes import fetched, reranked
 
     pairs = [each.partition("=") for each in where or ()]
     tags = {name.strip(): value.strip() for name, _, value in pairs}
     with opened(memory, embeddings) as source:
-        hits = source.search(query, fetched(k, feedback_weight), alpha=alpha, where=tags)
-    hits = reranked(hits, k, feedback_weight)
+        hits = source.search(query, fetched(k, outcome_weight), alpha=alpha, where=tags)
+    hits = reranked(hits, k, outcome_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])
     else:
@@ -147,7 +147,7 @@ def list_(memory: Memory = None, as_json: AsJson = False) -> None:
 @memory_app.command()
 def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     """Show one procedure."""
-    from stepcraft.memory.feedback import counts
+    from stepcraft.memory.outcomes import marks
 
     procedure = _read(memory, id_)
     if as_json:
@@ -160,10 +160,10 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
         say(f"tags    {', '.join(f'{name}={value}' for name, value in procedure.tags.items())}")
     if procedure.source:
         say(f"source  {procedure.source}")
-    if any(votes := counts(procedure)):
-        say(f"votes   {votes}")
-    if stale := procedure.metadata.get("stale"):
-        say(f"stale   {one_line(str(stale))}")
+    if procedure.expires:
+        say(f"expires {procedure.expires}")
+    for mark in marks(procedure):
+        say(f"note    {one_line(mark)}")
     say("")
     for number, text in enumerate(procedure.steps, 1):
         say(f"{number}. {text}")
@@ -172,11 +172,9 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
 @memory_app.command()
 def history(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     """List the earlier versions of a procedure, the latest first."""
-    from stepcraft.memory.history import versions
-
-    earlier = versions(_read(memory, id_))
+    earlier = _read(memory, id_).versions
     if as_json:
-        print_json(earlier)
+        print_json([*earlier])
         return
     for number, version in enumerate(earlier, 1):
         facts = [version["at"], version["by"], one_line(version["why"])]
@@ -271,20 +269,23 @@ def copy(
     _show_report(report, as_json=as_json)
 
 
-@memory_app.command(context_settings={"ignore_unknown_options": True})  # so that -1 is a vote
+@memory_app.command(context_settings={"ignore_unknown_options": True})  # so that -1 is a value
 def rate(
     id_: Id,
-    vote: Annotated[Literal["+1", "1", "-1"], Argument(help="+1 or -1.")],
+    outcome: Annotated[
+        Literal["+1", "1", "-1"], Argument(help="+1 if following it worked, -1 if it did not.")
+    ],
     memory: ChangedMemory = None,
 ) -> None:
-    """Vote for a procedure or against it; searches rank it higher or lower."""
-    from stepcraft.memory.feedback import with_vote
+    """Say whether following a procedure worked; searches rank it higher or lower."""
+    from stepcraft.memory.outcomes import with_outcome
     from stepcraft.memory.protocol import by_short_id
 
-    number: Literal[1, -1] = -1 if vote == "-1" else 1
+    worked = outcome != "-1"
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
-        say(headline(target.update(procedure.id, lambda stored: with_vote(stored, number))))
+        rated = target.update(procedure.id, lambda stored: with_outcome(stored, succeeded=worked))
+        say(headline(rated))
 
 
 def opened(
@@ -318,14 +319,17 @@ def field_names(text: str) -> dict[str, str]:
 
 
 def headline(procedure: "Procedure") -> str:
-    """Return a procedure on one line: the beginning of its id, its output, and its votes."""
-    from stepcraft.memory.feedback import counts
+    """Return a procedure on one line: the beginning of its id, its output, and its outcomes."""
+    from stepcraft.memory.outcomes import has_expired, keeps_failing
 
-    votes = counts(procedure)
-    marks = [str(votes)] if any(votes) else []
-    if procedure.metadata.get("stale"):
-        marks.append("stale")
-    shown = f"  ({', '.join(marks)})" if marks else ""
+    notes = {
+        str(procedure.outcomes): any(procedure.outcomes[:2]),
+        "keeps failing": keeps_failing(procedure),
+        "expired": has_expired(procedure),
+        "stale": bool(procedure.metadata.get("stale")),
+    }
+    marked = [note for note, holds in notes.items() if holds]
+    shown = f"  ({', '.join(marked)})" if marked else ""
     return f"{procedure.id[:8]}  {one_line(procedure.output)}{shown}"
 
 

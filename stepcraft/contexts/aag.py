@@ -25,7 +25,8 @@ it complete and runnable with its imports and one check at the end, and nothing 
 Prefer one complete program to fragments.
 Where the passages are silent, write what you know of how such a thing is done. A name that is
 probably right is given with "(unconfirmed)" after it; one that cannot be guessed is described, with
-where to find it. The person knows of no passages or other procedures."""
+where to find it. Where passages contradict each other, name both. The person knows of no passages
+or other procedures."""
 
 CRITIC_INSTRUCTIONS = """\
 You are the last to check the steps before somebody follows them to the letter. Each part is a step.

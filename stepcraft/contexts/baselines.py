@@ -26,7 +26,7 @@ Answer the question from what you find with the search tool. Search before you a
 again as often as what you found is not enough: for each thing that the answer needs, one short and
 specific query that names it in full. You can make several searches at once, up to {most} in all, in
 as many rounds as you like. Where a search finds nothing of use, try other words. When you know
-enough, answer."""
+enough, write the answer, and write it by the instructions below."""
 
 
 class DirectContext(Settings):

@@ -5,7 +5,7 @@ Whoever builds the agent names the memory; the model names neither it nor any fi
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from stepcraft.access import caller
 from stepcraft.errors import BadInput
 from stepcraft.graphs.embed import argument_sentence, tool_errors
-from stepcraft.memory.feedback import counts, fetched, reranked, with_vote
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, marks, reranked, with_outcome
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.nodes.decision import Decision, ask_person
@@ -26,9 +26,6 @@ from stepcraft.text.sections import Section, written
 
 Reply = tuple[str, dict[str, Any]]
 """The content of a tool's reply for the model, and its artifact for the program."""
-
-WEIGHT = 0.1
-"""By how much votes move the score of a procedure at most."""
 
 _HEAD = (
     "Procedures from the memory, the best first; some may be for another goal. They are "
@@ -57,9 +54,7 @@ class _Save(BaseModel):
 
 class _Rate(BaseModel):
     id: str = Field(description="The id of the procedure, as search_procedures shows it.")
-    vote: Literal["up", "down"] = Field(
-        description="up if following it worked, down if it did not."
-    )
+    worked: bool = Field(description="Whether following it worked.")
 
 
 def memory_tools(
@@ -85,7 +80,7 @@ def memory_tools(
 
     def search(query: str, k: int = 3) -> Reply:
         place = opened(memory, embeddings)
-        hits = reranked(place.search(query, fetched(k, WEIGHT)), k, WEIGHT)
+        hits = reranked(place.search(query, fetched(k, OUTCOME_WEIGHT)), k, OUTCOME_WEIGHT)
         artifact = {"found": [{"score": hit.score, **hit.procedure.to_dict()} for hit in hits]}
         nothing = "The memory has no procedure that fits; work without one."
         return shown_procedures(hits) or nothing, artifact
@@ -94,15 +89,11 @@ def memory_tools(
         args = {"goal": goal, "needs": needs, "steps": steps}
         return save_procedure(opened(memory, embeddings), args, config, approve=approve)
 
-    def rate(id: str, vote: str, config: RunnableConfig) -> Reply:
+    def rate(id: str, *, worked: bool, config: RunnableConfig) -> Reply:
         place = opened(memory, embeddings)
-        voted = partial(
-            with_vote,
-            vote=1 if vote == "up" else -1,
-            call=_call(config, id),
-        )
-        procedure = place.update(by_short_id(place, id).id, voted)
-        content = f"The vote counts; the procedure {procedure.id} has {counts(procedure)} now."
+        with_one = partial(with_outcome, succeeded=worked, run=_call(config, id))
+        procedure = place.update(by_short_id(place, id).id, with_one)
+        content = f"It is recorded: {procedure.id} has {', '.join(marks(procedure))}."
         return content, {"procedure": procedure.to_dict()}
 
     return [
@@ -200,9 +191,7 @@ def _tool(
 
 
 def _shown(procedure: Procedure) -> str:
-    votes, stale = counts(procedure), procedure.metadata.get("stale")
-    notes = [f"votes: {votes}"] if any(votes) else []
-    return "\n".join([procedure.text(), *notes, *([f"out of date: {stale}"] if stale else [])])
+    return "\n".join([procedure.text(), *marks(procedure)])
 
 
 def _read(

@@ -8,7 +8,6 @@ from itertools import islice
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
-from stepcraft.memory.feedback import VOTES, Counts, counts
 from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory, changed
@@ -20,17 +19,17 @@ _OF_TEXT = ("approved", "provenance", "stale")
 def merged(stored: Procedure, added: Procedure) -> Procedure:
     """Return what a memory stores when a procedure is added under the id of another.
 
-    It is the added one with the votes of both and its earlier versions and, where the text is the
-    same, with what builds and people said of that text.
+    It is the added one with the outcomes of both and its earlier versions and, where the text is
+    the same, with what builds and people said of that text.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
     metadata |= added.metadata
-    if VOTES in stored.metadata:
-        # The higher of each counter, so that an export imported again counts no vote twice.
-        metadata[VOTES] = Counts(*map(max, counts(stored), counts(added)))._asdict()
-    new = replace(added, metadata=metadata) if metadata != added.metadata else added
-    return with_versions(stored, new)
+    # The higher of each counter, so that an export imported again counts nothing twice.
+    outcomes = stored.outcomes.together(added.outcomes, max)
+    if metadata != added.metadata or outcomes != added.outcomes:
+        added = replace(added, metadata=metadata, outcomes=outcomes)
+    return with_versions(stored, added)
 
 
 class BatchedMemory(ProcedureMemory):

@@ -9,14 +9,24 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.procedure import Procedure, is_uuid
+from stepcraft.memory.procedure import Procedure, has_our_form, is_uuid
 from stepcraft.records import Record, records
 from stepcraft.text.lists import read_steps
 
-FIELDS = ("output", "input", "steps", "source", "id", "metadata", "tags", "key")
+FIELDS = (
+    *("output", "input", "steps", "source", "id", "metadata", "tags", "key"),
+    *("expires", "outcomes", "versions"),
+)
 """The fields of a record; any others go into the metadata."""
 
-_MAY_BE_JSON: dict[str, type] = {"input": list, "steps": list, "metadata": dict, "tags": dict}
+_MAY_BE_JSON: dict[str, type] = {
+    "input": list,
+    "steps": list,
+    "metadata": dict,
+    "tags": dict,
+    "outcomes": dict,
+    "versions": list,
+}
 """The fields that may be texts of JSON, as in a CSV file, and what they then hold."""
 
 _log = logging.getLogger(__name__)
@@ -28,7 +38,8 @@ def read_procedures(
     """Yield the procedures of a file.
 
     Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID, and
-    tags that are no object of texts, go into the metadata, as unknown fields do.
+    fields such as tags that hold something else than ours, go into the metadata, as unknown fields
+    do.
 
     Args:
         path: A .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in
@@ -110,9 +121,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
         for field, kind in _MAY_BE_JSON.items()
         if field in fields
     }
-    tags = fields.get("tags", {})
-    if not (isinstance(tags, dict) and all(isinstance(each, str) for each in tags.values())):
-        rest["tags"] = fields.pop("tags")
+    rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if "key" in fields:
         fields["key"] = str(fields["key"])
     if isinstance(needs := fields.get("input"), list):

@@ -6,32 +6,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
-
 from stepcraft.errors import BadInput
-from stepcraft.memory.procedure import Procedure
-
-VERSIONS = "versions"
-"""The key of the earlier versions in a procedure's metadata, the latest first."""
+from stepcraft.memory.procedure import Procedure, Version
 
 MOST_VERSIONS = 20
 """Earlier versions that are kept of a procedure; older ones go."""
 
-
-class Version(TypedDict):
-    """An earlier version of a procedure, and the change that replaced it."""
-
-    at: str
-    """When it was replaced, in ISO 8601 and UTC."""
-    why: str
-    by: str
-    output: str
-    input: str
-    steps: list[str]
-
-
-_VERSIONS = TypeAdapter(list[Version])
 _reason: ContextVar[tuple[str, str]] = ContextVar("reason", default=("", ""))
 
 
@@ -50,17 +30,9 @@ def same_text(first: Procedure, second: Procedure) -> bool:
     return (first.output, first.input, first.steps) == (second.output, second.input, second.steps)
 
 
-def versions(procedure: Procedure) -> list[Version]:
-    """Return the earlier versions of a procedure, the latest first."""
-    try:
-        return _VERSIONS.validate_python(procedure.metadata.get(VERSIONS, []))
-    except ValidationError:  # somebody keeps something else under this name
-        return []
-
-
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     """Return a procedure that takes the place of the stored one, with that among its versions."""
-    earlier = versions(new) or versions(stored)
+    earlier = tuple(new.versions or stored.versions)
     if not same_text(stored, new):
         why, by = _reason.get()
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -72,10 +44,8 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
             input=stored.input,
             steps=list(stored.steps),
         )
-        earlier = [latest, *earlier][:MOST_VERSIONS]
-    if not earlier or earlier == new.metadata.get(VERSIONS):
-        return new
-    return replace(new, metadata={**new.metadata, VERSIONS: earlier})
+        earlier = (latest, *earlier)[:MOST_VERSIONS]
+    return new if earlier == new.versions else replace(new, versions=earlier)
 
 
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
@@ -90,12 +60,11 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
     Raises:
         BadInput: It has no such version.
     """
-    earlier = versions(procedure)
-    if not 1 <= number <= len(earlier):
+    if not 1 <= number <= (count := len(procedure.versions)):
         raise BadInput(
-            f"{procedure.id} has {len(earlier)} earlier versions, and no version {number}; "
+            f"{procedure.id} has {count} earlier versions, and no version {number}; "
             "`stepcraft memory history ID` lists them"
         )
-    version = earlier[number - 1]
+    version = procedure.versions[number - 1]
     steps = tuple(version["steps"])
     return replace(procedure, output=version["output"], input=version["input"], steps=steps)

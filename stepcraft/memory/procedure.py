@@ -2,9 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
@@ -14,9 +19,91 @@ MAX_CHARACTERS = 100_000
 """The length of the longest procedure that is accepted, all fields together."""
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
-_LATER: dict[str, type] = {"tags": dict, "key": str}
-"""Fields that are left out where they are empty."""
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
+_MOST = 10**9
+_RUNS = 20
+"""Runs that are remembered, so that each counts once."""
+
+
+class Outcomes(NamedTuple):
+    """How often following a procedure succeeded and failed."""
+
+    successes: int = 0
+    failures: int = 0
+    last_used: str = ""
+    """When the last of them was recorded, in ISO 8601 and UTC; "" if there is none."""
+    runs: tuple[str, ...] = ()
+    """The ids of the latest runs that they come from, the last one first."""
+
+    def __str__(self) -> str:
+        return f"+{self.successes} -{self.failures}"
+
+    @classmethod
+    def of(cls, value: object) -> "Outcomes":
+        """Return outcomes as they were stored; what somebody else stored counts for nothing."""
+        if isinstance(value, cls):
+            return value
+        fields: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
+        counts = [fields.get(name) for name in cls._fields[:2]]
+        successes, failures = (
+            min(max(0, count), _MOST) if isinstance(count, int) else 0 for count in counts
+        )
+        runs = fields.get("runs")
+        last_used = fields.get("last_used")
+        return cls(
+            successes,
+            failures,
+            last_used if isinstance(last_used, str) else "",
+            tuple(map(str, runs[:_RUNS])) if isinstance(runs, list) else (),
+        )
+
+    def with_one(self, *, succeeded: bool, at: str, run: str = "") -> "Outcomes":
+        """Return the outcomes with one more; those of a run that is remembered as they are."""
+        if run and run in self.runs:
+            return self
+        runs = (run, *self.runs)[:_RUNS] if run else self.runs
+        return Outcomes(self.successes + succeeded, self.failures + (not succeeded), at, runs)
+
+    def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
+        """Return the outcomes of two procedures, or of two copies, whose numbers `count` joins."""
+        return Outcomes(
+            count(self.successes, other.successes),
+            count(self.failures, other.failures),
+            max(self.last_used, other.last_used),
+            tuple(dict.fromkeys(self.runs + other.runs))[:_RUNS],
+        )
+
+
+class Version(TypedDict):
+    """An earlier version of a procedure, and the change that replaced it."""
+
+    at: str
+    """When it was replaced, in ISO 8601 and UTC."""
+    why: str
+    by: str
+    output: str
+    input: str
+    steps: list[str]
+
+
+_VERSIONS = TypeAdapter(list[Version])
+
+
+def _versions_of(value: object) -> tuple[Version, ...]:
+    try:
+        return tuple(_VERSIONS.validate_python(value or []))
+    except ValidationError:
+        return ()
+
+
+_LATER: dict[str, Callable[[Any], Any]] = {
+    "tags": lambda value: value or {},
+    "key": lambda value: value or "",
+    "expires": lambda value: value or "",
+    "outcomes": Outcomes.of,
+    "versions": _versions_of,
+}
+"""Fields that are left out where they are empty, and how they are read."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +114,8 @@ class Procedure:
     unless an id is passed.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, the id is no UUID, or a tag
-            is no text.
+        BadInput: A field or a step is empty, the procedure is too long, the id is no UUID, a tag
+            is no text, or `expires` no day.
     """
 
     input: str
@@ -49,6 +136,12 @@ class Procedure:
     key: str = ""
     """The caller's own id, such as that of a page: a procedure that is added takes the place of the
     one with the same key."""
+    expires: str = ""
+    """The last day on which it is found, such as 2027-01-31; "" for no end."""
+    outcomes: Outcomes = field(default=Outcomes(), hash=False)
+    """What came of following it."""
+    versions: Sequence[Version] = field(default=(), hash=False)
+    """What it said before it was changed, the latest first."""
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
@@ -66,6 +159,9 @@ class Procedure:
             metadata=_json_object(self.metadata),
             tags=checked_tags(self.tags),
             key=_text("key", self.key),
+            expires=_day(self.expires),
+            outcomes=Outcomes.of(self.outcomes),
+            versions=_versions_of(self.versions),
         )
         size = len(self.input) + len(self.output) + sum(map(len, texts))
         if size > MAX_CHARACTERS:
@@ -99,7 +195,7 @@ class Procedure:
             return cls.from_dict(fields)
         procedure = object.__new__(cls)
         values = {name: fields[name] for name in _KINDS}
-        later = {name: fields.get(name) or kind() for name, kind in _LATER.items()}
+        later = {name: read(fields.get(name)) for name, read in _LATER.items()}
         procedure.__dict__.update(values, steps=tuple(fields["steps"]), **later)
         return procedure
 
@@ -111,7 +207,15 @@ class Procedure:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
         values = {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
-        return values | {name: vars(self)[name] for name in _LATER if vars(self)[name]}
+        outcomes = self.outcomes._asdict() | {"runs": list(self.outcomes.runs)}
+        later = {
+            "tags": self.tags,
+            "key": self.key,
+            "expires": self.expires,
+            "outcomes": outcomes if self.outcomes != Outcomes() else {},
+            "versions": list(self.versions),
+        }
+        return values | {name: value for name, value in later.items() if value}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -161,6 +265,31 @@ def checked_tags(tags: object) -> dict[str, str]:
         if set(name) & set('"\\=.$'):
             raise BadInput(f'the tag {excerpt(name)} cannot be used: leave out " \\ = . and $')
     return {clean(name).strip(): clean(value).strip() for name, value in pairs.items()}
+
+
+def has_our_form(name: str, value: object) -> bool:
+    """Tell whether a value from a file can be that field; any of those that every record has."""
+    match name:
+        case "tags":
+            return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+        case "expires":
+            with suppress(BadInput):
+                return bool(_day(value))
+            return False
+        case "outcomes":
+            return Outcomes.of(value) != Outcomes()
+        case "versions":
+            return bool(_versions_of(value))
+        case _:
+            return True
+
+
+def _day(value: object) -> str:
+    text = _text("expires", value)
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError as error:
+        raise BadInput(f"expires must be a day such as 2027-01-31, not {excerpt(text)}") from error
 
 
 def is_uuid(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from stepcraft.memory.feedback import FEEDBACK_WEIGHT, fetched, reranked
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.retriever import Source
 
 
@@ -25,13 +25,13 @@ class ProcedureRetriever(Source):
     """The weight of vectors; None for the memory's default."""
     where: dict[str, str] = Field(default_factory=dict)
     """Tags that a procedure must have, with their values."""
-    feedback_weight: float = FEEDBACK_WEIGHT
-    """By how much votes and stale marks move a score at most; 0 switches them off."""
+    outcome_weight: float = OUTCOME_WEIGHT
+    """By how much outcomes and stale marks move a score at most; 0 switches them off."""
     least_score: float = float("-inf")
-    """What scores less, before votes count, is left out."""
+    """What scores less, before outcomes count, is left out."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        count = fetched(k, self.feedback_weight)
+        count = fetched(k, self.outcome_weight)
         options = {"where": self.where} if self.where else {}
         hits = self.memory.search(query, count, alpha=self.alpha, **options)
         fits = [hit for hit in hits if hit.score >= self.least_score]
@@ -46,5 +46,5 @@ class ProcedureRetriever(Source):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(fits, k, self.feedback_weight)
+            for hit in reranked(fits, k, self.outcome_weight)
         ]

@@ -181,5 +181,5 @@ class _Searches:
         head = (
             f"Found for {quoted(query)}:" if numbers else f"Nothing was found for {quoted(query)}."
         )
-        tail = f"Also {', '.join(again)}, shown above." if again else ""
+        tail = f"Also {', '.join(again)}, shown with another search." if again else ""
         return "\n\n".join(filter(None, [head, shown, tail]))

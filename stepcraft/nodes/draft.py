@@ -19,7 +19,8 @@ STEPS_FORMAT = """\
 A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no
 headings.
 Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line
-stands under its step, between ``` fences. No lists within a step."""
+stands under its step, between ``` fences. What a step has several of, such as settings or choices,
+can stand under it as indented bullets."""
 
 
 def shown_passages(state: Any) -> list[int]:

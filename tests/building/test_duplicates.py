@@ -15,8 +15,8 @@ from stepcraft.building.dedupe import dedupe
 from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.provenance import Provenance, Teacher, merged
-from stepcraft.memory.feedback import counts
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.procedure import Outcomes
 from stepcraft.memory.protocol import ProcedureMemory
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
@@ -152,16 +152,17 @@ async def test_what_is_stale_is_not_compared_but_renewed_by_what_teaches_it_now(
 
 def test_a_merged_procedure_has_what_both_have():
     kept, other = (
-        replace(procedure, metadata={**procedure.metadata, **more})
-        for procedure, more in (
-            (built(GREEN, "tea.md", flagged=("95",)), {"a": 1, "votes": {"up": 2, "down": 1}}),
-            (built(BREWED, "kitchen.md"), {"a": 2, "b": 3, "votes": {"up": 3, "down": 1}}),
+        replace(procedure, metadata={**procedure.metadata, **more}, outcomes=outcomes)
+        for procedure, more, outcomes in (
+            (built(GREEN, "tea.md", flagged=("95",)), {"a": 1}, Outcomes(2, 1, "2026-01-02")),
+            (built(BREWED, "kitchen.md"), {"a": 2, "b": 3}, Outcomes(3, 1, "2026-01-01")),
         )
     )
     result = merged(kept, other, Content(output="tea", input="leaves", steps=["Heat it."]))
     provenance = Provenance.of(result)
     assert (result.id, result.output, result.source) == (GREEN.id, "tea", "tea.md")
-    assert (result.metadata["a"], result.metadata["b"], counts(result)) == (1, 3, (5, 2))
+    assert (result.metadata["a"], result.metadata["b"]) == (1, 3)
+    assert result.outcomes == Outcomes(5, 2, "2026-01-02")
     assert provenance.flagged == ("95",)
     assert [teacher.document for teacher in provenance.teachers] == ["tea.md", "kitchen.md"]
 

@@ -81,13 +81,14 @@ def test_remove_takes_all_or_none() -> None:
     assert run(f"memory remove {tea} {soup} -m m.db").stdout == "2 removed\n"
 
 
-def test_votes_are_counted_and_move_a_search() -> None:
+def test_outcomes_are_counted_and_move_a_search() -> None:
     best = data("memory search boil -m m.db")[0]["id"]
     assert run(f"memory rate {best} +1 -m m.db").stdout.endswith("(+1 -0)\n")
     for _ in range(10):
         run(f"memory rate {best} -1 -m m.db")
-    assert "votes   +1 -10\n" in run(f"memory show {best} -m m.db").stdout
-    search = "memory search boil -m m.db --feedback-weight"
+    shown = run(f"memory show {best} -m m.db").stdout
+    assert "note    worked in 1 of 11 runs\nnote    keeps failing\n" in shown
+    search = "memory search boil -m m.db --outcome-weight"
     assert data(f"{search} 1")[0]["id"] != best
     assert data(f"{search} 0")[0]["id"] == best
 

@@ -165,11 +165,11 @@ def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
 def test_an_agent_searches_and_rates(memory: LocalMemory) -> None:
     id_ = next(iter(memory)).id
     search = call("search_procedures", query="bake a bread")
-    rate = call("rate_procedure", id=id_, vote="up")
+    rate = call("rate_procedure", id=id_, worked=True)
     first, rated, second = replies(memory_tools(memory), search, rate, search)
     assert "bake a white bread" in first.text
-    assert "+1 -0" in rated.text
-    assert "+1" in second.text
+    assert "worked in 1 of 1 runs" in rated.text
+    assert "worked in 1 of 1 runs" in second.text
 
 
 SAVE = call("save_procedure", goal="bake a cake", needs="flour", steps=["Mix.", "Bake."])

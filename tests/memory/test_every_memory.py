@@ -15,9 +15,9 @@ from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
-from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.files import write_jsonl
-from stepcraft.memory.history import reason, undone, versions
+from stepcraft.memory.history import reason, undone
+from stepcraft.memory.outcomes import with_outcome
 from stepcraft.memory.procedure import id_of_key
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.models.embeddings import resolve_embeddings
@@ -136,19 +136,20 @@ def test_votes_stay_when_a_procedure_is_added_again_or_changed(memory):
     """All else is that of the procedure that was added last."""
     first = dish(1, source="a book", metadata={"page": 7, "approved": {"by": "ana"}})
     memory.add([first, dish(2)])
-    rated = memory.update(first.id, lambda stored: with_vote(stored, -1))
-    assert (memory.get(first.id), counts(rated)) == (rated, (0, 1))
+    rated = memory.update(first.id, lambda stored: with_outcome(stored, succeeded=False))
+    assert (memory.get(first.id), rated.outcomes[:2]) == (rated, (0, 1))
     assert memory.add([first, dish(2)]).present == 2, (
         "what a file does not know of is no difference"
     )
     assert memory.add([dish(9, id=first.id)]).updated == 1
     assert memory.add([dish(9, id=first.id)]).present == 1
     stored = memory.get(first.id)
-    assert (stored.output, stored.source, counts(stored)) == ("dish 9", "", (0, 1))
-    assert stored.metadata.keys() == {"votes", "versions"}, "an approval is of one text"
+    assert (stored.output, stored.source, stored.outcomes[:2]) == ("dish 9", "", (0, 1))
+    assert not stored.metadata, "an approval is of one text"
+    assert stored.versions
     assert outputs(memory.search("dish 9", 1)) == ["dish 9"]
     assert memory.add([rated]).updated == 1, "an export is imported again"
-    assert counts(memory.get(first.id)) == (0, 1)
+    assert memory.get(first.id).outcomes[:2] == (0, 1)
     assert memory.count() == 2
 
 
@@ -169,14 +170,14 @@ def test_no_vote_of_another_thread_is_lost(place):
 
     def vote_and_change() -> None:
         with place.open() as memory:
-            memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+            memory.update(dish(1).id, lambda kept: with_outcome(kept, succeeded=True))
             memory.add([dish(next(numbers), id=dish(1).id)])
-            memory.update(dish(1).id, lambda kept: with_vote(kept, -1))
+            memory.update(dish(1).id, lambda kept: with_outcome(kept, succeeded=False))
 
     together(vote_and_change, 4)
     with place.open() as memory:
         kept = memory.get(dish(1).id)
-    assert counts(kept) == (4, 4)
+    assert kept.outcomes[:2] == (4, 4)
     assert kept.output in {"dish 10", "dish 11", "dish 12", "dish 13"}
 
 
@@ -399,12 +400,12 @@ def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
     with made(kind).open() as memory:
         memory.add([dish(1, key="page/1", tags={"kitchen": "a"}), dish(2)])
         [first] = [item for item in memory if item.key]
-        memory.update(first.id, lambda kept: with_vote(kept, 1))
+        memory.update(first.id, lambda kept: with_outcome(kept, succeeded=True))
         assert memory.add([dish(3, key="page/1", tags={"kitchen": "b"})]).updated == 1
         assert memory.count() == 2
         stored = by_short_id(memory, "page/1")
         assert (stored.output, stored.tags, stored.key) == ("dish 3", {"kitchen": "b"}, "page/1")
-        assert counts(stored) == (1, 0)
+        assert stored.outcomes[:2] == (1, 0)
         assert memory.search("dish", 5, where={"kitchen": "a"}) == []
         assert memory.delete([id_of_key("page/1")]) == 1
 
@@ -414,12 +415,12 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
     with made(kind).open() as memory:
         first = dish(1)
         memory.add([first])
-        memory.update(first.id, lambda kept: with_vote(kept, 1))
-        assert versions(memory.get(first.id)) == []
+        memory.update(first.id, lambda kept: with_outcome(kept, succeeded=True))
+        assert memory.get(first.id).versions == ()
         with reason("the oven is new", by="ada"):
             memory.update(first.id, lambda kept: replace(kept, steps=("Grill.",)))
         memory.add([dish(1, id=first.id, steps=["Fry."])])
-        latest, oldest = versions(memory.get(first.id))
+        latest, oldest = memory.get(first.id).versions
         assert (latest["steps"], latest["why"]) == (["Grill."], "")
         assert (oldest["steps"], oldest["why"], oldest["by"]) == (
             ["Mix 1.", "Bake."],
@@ -428,8 +429,8 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
         )
         memory.update(first.id, lambda kept: undone(kept, 2))
         restored = memory.get(first.id)
-        assert (restored.steps, counts(restored)) == (first.steps, (1, 0))
-        assert [each["steps"] for each in versions(restored)] == [
+        assert (restored.steps, restored.outcomes[:2]) == (first.steps, (1, 0))
+        assert [each["steps"] for each in restored.versions] == [
             ["Fry."],
             ["Grill."],
             ["Mix 1.", "Bake."],
@@ -442,7 +443,7 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
 def test_a_change_of_a_version_that_is_no_more_is_a_conflict_with_both_texts(made, kind):
     with made(kind).open() as memory:
         memory.add([before := dish(1)])
-        memory.update(before.id, lambda kept: with_vote(kept, 1), made_from=before)
+        memory.update(before.id, lambda kept: with_outcome(kept, succeeded=True), made_from=before)
         memory.update(before.id, lambda kept: replace(kept, steps=("Grill.",)), made_from=before)
         with pytest.raises(Conflict, match=r"(?s)says now:.*Grill\..*not made says:.*Fry\."):
             memory.update(before.id, lambda kept: replace(kept, steps=("Fry.",)), made_from=before)
@@ -455,7 +456,9 @@ def test_a_file_is_read_only(made):
         for change in (
             lambda: memory.add([dish(1)]),
             lambda: memory.delete([PROCEDURES[0].id]),
-            lambda: memory.update(PROCEDURES[0].id, lambda kept: with_vote(kept, 1)),
+            lambda: memory.update(
+                PROCEDURES[0].id, lambda kept: with_outcome(kept, succeeded=True)
+            ),
         ):
             with pytest.raises(ReadOnlyMemory, match=r"import procedures into a .db"):
                 change()

@@ -16,7 +16,7 @@ from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 
 from stepcraft import open_memory
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.memory.feedback import counts, with_vote
+from stepcraft.memory.outcomes import with_outcome
 from tests.kitchen import PROCEDURES, dish
 
 
@@ -234,13 +234,13 @@ def test_no_vote_of_another_process_is_lost(new_database: Callable[[], str]) -> 
 
         def vote(number: int) -> None:
             memory = other if number % 2 else one
-            memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+            memory.update(dish(1).id, lambda kept: with_outcome(kept, succeeded=True))
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(vote, range(40)))
         kept = other.get(dish(1).id)
         assert kept
-        assert counts(kept) == (40, 0)
+        assert kept.outcomes[:2] == (40, 0)
 
 
 def test_a_vote_needs_no_embeddings_and_another_text_does(new_database: Callable[[], str]) -> None:
@@ -248,14 +248,14 @@ def test_a_vote_needs_no_embeddings_and_another_text_does(new_database: Callable
     with open_memory(url, embeddings="wordllama") as memory:
         memory.add([dish(1), dish(2)])
     with open_memory(url, embeddings="none") as memory:
-        memory.update(dish(1).id, lambda kept: with_vote(kept, 1))
+        memory.update(dish(1).id, lambda kept: with_outcome(kept, succeeded=True))
         with pytest.raises(
             MemoryFailure, match="open it with the embeddings that it was made with"
         ):
             memory.update(dish(1).id, lambda kept: dish(3, id=kept.id))
     with open_memory(url, embeddings="wordllama") as memory:
         assert outputs(memory.search("dish 1", 1, alpha=1)) == ["dish 1"]
-        assert counts(memory.search("dish 1", 1)[0].procedure) == (1, 0)
+        assert memory.search("dish 1", 1)[0].procedure.outcomes[:2] == (1, 0)
 
 
 def test_a_database_out_of_reach_is_named_at_once(postgres_url: str) -> None:

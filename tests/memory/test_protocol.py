@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from stepcraft import AddReport, BadInput, Found, Procedure, ProcedureMemory, build_aag
-from stepcraft.memory.feedback import counts, with_vote
+from stepcraft.memory.outcomes import with_outcome
 from tests.kitchen import GOAL, PROCEDURES, cook
 from tests.scripted import ScriptedModel
 
@@ -35,8 +35,10 @@ def test_three_methods_are_enough() -> None:
     with Shelf() as memory:
         result = build_aag(model=ScriptedModel(cook()), memory=memory).invoke(GOAL)
         assert PROCEDURES[0].output in [passage["title"] for passage in result["evidence"]]
-        changed = memory.update(PROCEDURES[0].id, lambda stored: with_vote(stored, 1))
-        assert counts(changed) == counts(memory.items[changed.id]) == (1, 0)
+        changed = memory.update(
+            PROCEDURES[0].id, lambda stored: with_outcome(stored, succeeded=True)
+        )
+        assert changed.outcomes[:2] == memory.items[changed.id].outcomes[:2] == (1, 0)
         assert memory.name == "Shelf"
         assert not memory.is_empty()
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Outcomes, Procedure
 from stepcraft.memory.skills import read_skills, write_skills
 from tests.kitchen import dish
 
@@ -27,7 +27,13 @@ SEVERAL = [
     ),
     Procedure("a\nb", "one line\nand another", ("1. nested\n2. list\n- and bullets",)),
     Procedure("x", "y " * 3_000, ("# no heading", "---", "  indented?", "* * *")),
-    dish(1, id=str(UUID(int=1)), metadata={"votes": {"up": 1}, "n": 1.5, "é": "---\n"}),
+    dish(
+        1,
+        id=str(UUID(int=1)),
+        metadata={"n": 1.5, "é": "---\n"},
+        outcomes=Outcomes(1),
+        expires="2999-01-01",
+    ),
 ]
 
 FOREIGN = """\

@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
 from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
-from stepcraft.memory.feedback import counts, with_vote
 from stepcraft.memory.local import LocalMemory
+from stepcraft.memory.outcomes import with_outcome
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
@@ -109,14 +109,14 @@ def test_a_repeated_import_whose_embedding_fails_loses_nothing(url: str):
     known = [dish(number) for number in range(6)]
     with open_memory(url, embeddings=embedding) as memory:
         memory.add(known)
-        memory.update(known[3].id, lambda stored: with_vote(stored, 1))
+        memory.update(known[3].id, lambda stored: with_outcome(stored, succeeded=True))
         embedding.is_refused = True
         assert memory.add(known).present == 6
         with pytest.raises(MemoryFailure, match="429"):
             memory.add([dish(3, id=known[3].id, steps=("Wait.",)), dish(7)])
         embedding.is_refused = False
         assert {item.id for item in memory} == {item.id for item in known}
-        assert counts(memory.get(known[3].id)) == (1, 0)
+        assert memory.get(known[3].id).outcomes[:2] == (1, 0)
         assert memory.add([*known, dish(7)]).present == 6
 
 
@@ -175,13 +175,13 @@ def test_a_vote_needs_no_embeddings_and_keeps_the_vector(url: str):
         memory.add(PROCEDURES)
         before = memory.search("yoghurt", 1, alpha=1)[0]
     with open_memory(url, embeddings="none") as memory:
-        memory.update(before.procedure.id, lambda kept: with_vote(kept, 1))
+        memory.update(before.procedure.id, lambda kept: with_outcome(kept, succeeded=True))
         with pytest.raises(MemoryFailure, match="open it with them to add"):
             memory.update(before.procedure.id, lambda kept: dish(3, id=kept.id))
     with open_memory(url, embeddings="wordllama") as memory:
         after = memory.search("yoghurt", 1, alpha=1)[0]
     assert (after.procedure.id, after.score) == (before.procedure.id, before.score)
-    assert counts(after.procedure) == (1, 0)
+    assert after.procedure.outcomes[:2] == (1, 0)
 
 
 def test_the_best_by_words_are_the_same_however_few_are_wanted(url: str):

@@ -51,6 +51,9 @@ _BATCH = 1000
 _AT_ONCE = 2
 """How many messages of so many objects are sent at once, as by the client's own batch."""
 
+_JSON = ("metadata", "outcomes", "versions")
+"""The properties that hold JSON."""
+
 _LONGER = np.float32(1.001)
 
 _LEAST_BY_WORDS = 100
@@ -342,7 +345,7 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
     return DataObject(
         properties={name: fields.get(name) for name in CONTENT}
         | {
-            "metadata": json.dumps(fields["metadata"], ensure_ascii=False),
+            **{name: json.dumps(fields.get(name) or {}, ensure_ascii=False) for name in _JSON},
             "tags": _as_texts(procedure.tags),
             # Weaviate takes a run of Chinese or Japanese characters for one word.
             "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
@@ -360,7 +363,7 @@ def _as_texts(tags: Mapping[str, str]) -> list[str]:
 def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's class is generic
     values = {**item.properties, "id": str(item.uuid)}
     try:
-        values["metadata"] = json.loads(values.get("metadata") or "{}")
+        values |= {name: json.loads(values.get(name) or "{}") for name in _JSON}
         values["tags"] = dict(each.split("=", 1) for each in values.get("tags") or ())
         return Procedure.of_kept(values)
     except (BadInput, ValueError):

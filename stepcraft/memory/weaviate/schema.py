@@ -14,7 +14,10 @@ from stepcraft.errors import MemoryFailure
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.url import Address
 
-CONTENT = ["input", "output", "steps", "source", "metadata", "tags", "key"]
+CONTENT = [
+    *["input", "output", "steps", "source", "metadata"],
+    *["tags", "key", "expires", "outcomes", "versions"],
+]
 """The properties that make a procedure."""
 
 SEARCHED = ("input", "output", "steps", "cjk")
@@ -38,7 +41,7 @@ def recorded(objects: Objects) -> str | None:
             "that stepcraft did not make it; name another one"
         ) from error
 
-    for name in {"tags", "key"} - {each.name for each in config.properties}:
+    for name in set(CONTENT) - {each.name for each in config.properties}:
         objects.config.add_property(_property(name))  # of a collection of an earlier version
     return embeddings
 
