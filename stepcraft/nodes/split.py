@@ -34,9 +34,9 @@ def split_blocks(text: str) -> list[str]:
 def as_parts(
     texts: Sequence[str],
     *,
+    by_claim: bool,
     model_queries: bool = False,
     question: str = "",
-    by_claim: bool = True,
     cites: bool = False,
 ) -> list[Part]:
     """Return texts as parts with their queries.
@@ -46,9 +46,9 @@ def as_parts(
 
     Args:
         texts: The texts of the parts.
+        by_claim: Whether a part is looked up by its statements, or as a whole.
         model_queries: Whether the model writes the queries.
         question: The question that the text answers.
-        by_claim: Whether a part is looked up by its statements, or as a whole.
         cites: Whether the text cites passages that the check sees; a statement that cites one is
             then not looked up again.
     """
@@ -76,12 +76,12 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Return the thoughts of the draft as its parts."""
-    return _parts(state, split_thoughts(state["first_draft"]))
+    return _parts(state, split_thoughts(state["first_draft"]), by_claim=True)
 
 
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Return the blocks of the draft as its parts."""
-    return _parts(state, split_blocks(state["first_draft"]))
+    return _parts(state, split_blocks(state["first_draft"]), by_claim=True)
 
 
 def split_into_steps(state: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def split_into_steps(state: Any) -> dict[str, Any]:
     return {"steps": steps, **_parts(state, steps, by_claim=False)}
 
 
-def _parts(state: Any, texts: Sequence[str], *, by_claim: bool = True) -> dict[str, Any]:
+def _parts(state: Any, texts: Sequence[str], *, by_claim: bool) -> dict[str, Any]:
     parts = as_parts(
         texts,
         model_queries=state["model_queries"],

@@ -16,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from stepcraft import (
+    BadInput,
     ChatContext,
     MemoryFailure,
     NoAnswer,
@@ -390,3 +391,10 @@ def test_an_unknown_option_names_the_builder_and_the_closest_one(option: str, me
     options: Any = {option: None}
     with pytest.raises(TypeError, match=rf"^build_rat\(\) has no option '{option}'.*{meant}"):
         build_rat(**options)
+
+
+def test_the_longest_question_is_taken_and_a_longer_one_refused() -> None:
+    graph = get_graph("direct", model=ScriptedModel(["Yes."]))
+    assert graph.invoke({"question": "a" * 50_000})["answer"] == "Yes."
+    with pytest.raises(BadInput, match="question has 50,001 characters"):
+        graph.invoke({"question": "a" * 50_001})

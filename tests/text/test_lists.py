@@ -85,6 +85,8 @@ REPLIES = {
         "## Phase 1: Prepare\n1. Peel.\n2. Cut.\n\n## Phase 2: Cook\n\nNow it gets hot.\n\n3. Fry.\n\n## Serve\n\n4. Plate.",
         ["Peel.", "Cut.", "Fry.", "Plate."],
     ),
+    "two steps with letters": ("a) Wash them.\nb) Peel them.", ["Wash them.", "Peel them."]),
+    "two steps with dashes behind their numbers": ("1 - Wash.\n2 - Peel.", ["Wash.", "Peel."]),
     "indented sub-bullets": (
         "1. Prepare:\n   - wash\n   - peel\n     * thinly\n2. Boil.",
         ["Prepare:\n- wash\n- peel\n  * thinly", "Boil."],
