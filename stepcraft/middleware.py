@@ -13,24 +13,24 @@ from langchain.agents.middleware import (
     ModelRequest,
     ModelResponse,
 )
-from langchain.agents.middleware.types import PrivateStateAttr
+from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.building.extract import build_extract
-from stepcraft.building.settings import ExtractContext
+from stepcraft.building.learn import LearnState, build_learn, proposed
 from stepcraft.building.threads import transcript
 from stepcraft.concurrency import in_thread
 from stepcraft.contexts.rat import RatContext
-from stepcraft.errors import StepcraftError
+from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
-from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, record_outcome, reranked
+from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.message import blocks, text_of
@@ -61,8 +61,11 @@ class MemoryState(AgentState[Any]):
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
     """Those that fit the task, as the model sees them; "" if none does."""
+    shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
+    """Their ids, to which `record_outcome` credits what came of the run."""
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """The goal, the needs and the steps of a procedure that the run shows; {} if it shows none."""
+    """What `save_procedure` takes of a procedure that the run shows, or of a repaired one; {} for
+    none."""
 
 
 class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
@@ -70,23 +73,31 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     A run begins with one search of the memory for the last human message. What fits stands below
     the system prompt of every model call of the run, and never among the messages. Where nothing
-    fits, the agent works as without it.
+    fits, the agent works as without it. The ids are in the result's `shown_procedures`.
 
-    With `learn`, a run that called tools ends with a call of that model, which writes the procedure
-    that the run shows. A person is asked by `interrupt`, with LangChain's HITLRequest for the
-    action `save_procedure`, before it is stored; so the agent needs a checkpointer.
+    With `learn`, a run that called tools ends with that model writing the procedure that the run
+    shows, merged with the one that the memory has for the same task. With `repair`, it also writes
+    the procedure anew that made a run fail. A person is asked by `interrupt`, with LangChain's
+    HITLRequest for the action `save_procedure`, before it is stored; so the agent needs a
+    checkpointer.
 
     Args:
         memory: The memory, or a URL for `open_memory`, opened when a run begins; `store:` is the
             store of the agent, and its namespace may hold {user}.
         k: The most procedures that are shown.
         least_score: The least cosine of their goal and the message, from 0 to 1.
+        outcome: Says of the state of an answered run whether it reached its goal, None if it cannot
+            tell. What it says is credited to the procedures that were shown; where it says nothing,
+            `learn` judges by the messages, and nothing is credited.
         learn: The model that writes what was learned, or its name; None offers nothing.
+        repair: Whether that model writes a procedure anew that made a run fail.
+        approve: Whether a person is asked. Else a repaired procedure is stored beside the one that
+            failed, as is one in place of what a person approved.
         max_calls: The most calls of that model in a run.
         embeddings: The embeddings of a memory that is named by a URL.
 
     Raises:
-        BadInput: The memory is neither a memory nor a URL.
+        BadInput: The memory is neither a memory nor a URL, or `repair` lacks a model to learn with.
     """
 
     state_schema = MemoryState
@@ -97,32 +108,38 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         *,
         k: int = 3,
         least_score: float = LEAST_SCORE,
+        outcome: Callable[[Mapping[str, Any]], bool | None] = lambda _state: None,
         learn: BaseChatModel | str | None = None,
-        max_calls: int = 2,
+        repair: bool = False,
+        approve: bool = True,
+        max_calls: int = 4,
         embeddings: Embeddings | str | None = None,
     ) -> None:
         super().__init__()
         check_memory(memory)
+        if repair and not learn:
+            raise BadInput("repair=True needs the model that repairs: name it as learn=")
         self.memory = memory
         self.k = k
         self.least_score = least_score
+        self.outcome = outcome
+        self.approve = approve
         self.embeddings = embeddings
-        self._extract: Any = (
-            build_extract(model=learn, settings=ExtractContext(max_calls=max_calls))
-            if learn
-            else None
+        self._learn: Any = (
+            build_learn(self._opened, learn, repairs=repair, max_calls=max_calls) if learn else None
         )
 
     def before_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Find the procedures for the task."""
         del runtime
-        shown = ""
+        best: list[Found] = []
         with _logged("the agent works without procedures"):
-            memory = opened(self.memory, self.embeddings)
-            hits = memory.search(asked_question(state), fetched(self.k, OUTCOME_WEIGHT), alpha=1)
+            count = fetched(self.k, OUTCOME_WEIGHT)
+            hits = self._opened().search(asked_question(state), count, alpha=1)
             fits = [hit for hit in hits if hit.score >= self.least_score]
-            shown = shown_procedures(reranked(fits, self.k, OUTCOME_WEIGHT))
-        return {"procedures": shown, "learned": {}}
+            best = reranked(fits, self.k, OUTCOME_WEIGHT)
+        ids = [hit.procedure.id for hit in best]
+        return {"procedures": shown_procedures(best), "shown_procedures": ids, "learned": {}}
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """As `before_agent`; the memory is searched in a thread."""
@@ -145,29 +162,49 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """
         del runtime
         with _logged(_NOT_LEARNED):
-            if self._extract and (document := _shown_run(state)):
-                return _learned(self._extract.invoke(document))
+            if self._learn and (run := self._finished(state)):
+                return _learned(self._learn.invoke(run))
         return None
 
     async def aafter_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """As `after_model`, on the running event loop."""
         del runtime
         with _logged(_NOT_LEARNED):
-            if self._extract and (document := await _in_thread(_shown_run, state)):
-                return _learned(await self._extract.ainvoke(document))
+            if self._learn and (run := await _in_thread(self._finished, state)):
+                return _learned(await self._learn.ainvoke(run))
         return None
 
     def after_agent(self, state: MemoryState, runtime: object) -> None:
-        """Ask a person whether what was learned is to be stored."""
+        """Credit the outcome, and ask a person whether what was learned is to be stored."""
         del runtime
+        with _logged("the outcome is not recorded"):
+            if (shown := state.get("shown_procedures")) and (succeeded := self.outcome(state)) in (
+                True,
+                False,
+            ):
+                run = str(state["messages"][-1].id)
+                record_outcome(self._opened(), shown, succeeded=succeeded, run=run)
         with _logged("what was learned is not saved"):
             if learned := state.get("learned"):
-                place = opened(self.memory, self.embeddings)
-                save_procedure(place, learned, get_config(), approve=True)
+                save_procedure(self._opened(), learned, get_config(), approve=self.approve)
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> None:
         """As `after_agent`, in a thread."""
         await _in_thread(self.after_agent, state, runtime)
+
+    def _opened(self) -> ProcedureMemory:
+        return opened(self.memory, self.embeddings)
+
+    def _finished(self, state: MemoryState) -> dict[str, Any] | None:
+        """Return the transcript of an answered turn that called tools, with its outcome."""
+        messages = state["messages"]
+        requests = [place for place, each in enumerate(messages) if each.type == "human"]
+        turn = messages[max(requests, default=0) :]
+        if not (any(each.type == "tool" for each in turn) and _answer(state)):
+            return None
+        run = {**vars(transcript(turn, "an agent")), "shown": state.get("shown_procedures", [])}
+        succeeded = self.outcome(state)
+        return run if succeeded is None else {**run, "succeeded": succeeded}
 
 
 class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -246,22 +283,13 @@ def _answer(state: AgentState[Any]) -> AIMessage | None:
     return last if isinstance(last, AIMessage) and last.text and not last.tool_calls else None
 
 
-def _shown_run(state: MemoryState) -> dict[str, Any] | None:
-    """Return the transcript of an answered turn that called tools, as a document."""
-    messages = state["messages"]
-    requests = [place for place, each in enumerate(messages) if each.type == "human"]
-    turn = messages[max(requests, default=0) :]
-    used_tools = any(each.type == "tool" for each in turn)
-    return vars(transcript(turn, "an agent")) if used_tools and _answer(state) else None
-
-
-def _learned(result: Mapping[str, Any]) -> dict[str, Any]:
+def _learned(result: LearnState) -> dict[str, Any]:
     _log_warnings(_NOT_LEARNED, result)
-    drafts = [
-        {"goal": each["output"], "needs": each["input"], "steps": each["steps"]}
-        for each in result["procedures"]
-    ]
-    return {"learned": drafts[0] if drafts else {}}
+    proposal = proposed(result)
+    if not proposal:
+        return {"learned": {}}
+    names = {"output": "goal", "input": "needs"}
+    return {"learned": {names.get(name, name): value for name, value in proposal.items()}}
 
 
 def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from stepcraft import (
     open_memory,
 )
 from stepcraft.memory.local import LocalMemory
+from stepcraft.text.lists import numbered
 from tests.kitchen import small_memory
 from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import Shelf
@@ -65,7 +66,7 @@ def test_the_model_sees_the_procedures_that_fit_below_its_prompt(memory: LocalMe
         assert "bake a white bread" in prompt
     agent.invoke({"messages": [("human", "zzz qqq xyzzy")]}, THREAD)
     assert model.calls[-1].messages[0].text == "Be kind."
-    assert set(result) == {"messages"}
+    assert set(result) == {"messages", "shown_procedures"}
 
 
 def test_a_procedure_is_shown_from_the_least_score_on(memory: LocalMemory) -> None:
@@ -176,6 +177,121 @@ def test_nothing_is_offered_where_nothing_was_learned(
     middleware = [ProceduralMemoryMiddleware(memory, learn=writer)]
     result = create_agent(ToolModel(turn), [search], middleware=middleware).invoke(TASK)
     assert "__interrupt__" not in result
+
+
+MERGED_BREAD = """\
+DIFFERENCE: NONE
+VERDICT: SAME
+OUTPUT: bake a white bread
+INPUT: {input}
+STEPS:
+{steps}
+{number}. Call `search(query=<bread>)`."""
+REPAIRED = """\
+CAUSE: The oven was cold.
+PROCEDURE: 1
+OUTPUT: bake a white bread
+INPUT: {input}
+STEPS:
+1. Heat the oven, since `search` found nothing.
+{later}"""
+
+
+def bread_of(memory: LocalMemory) -> Procedure:
+    return memory.search(TASK["messages"][0][1], 1, alpha=0)[0].procedure
+
+
+def learning(memory: LocalMemory, writer: ScriptedModel, **options: Any) -> Any:
+    middleware = [ProceduralMemoryMiddleware(memory, learn=writer, **options)]
+    return create_agent(
+        ToolModel([searching("bread"), "Baked."]),
+        [search],
+        middleware=middleware,
+        checkpointer=InMemorySaver(),
+    )
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_what_a_run_shows_of_a_known_task_is_merged_with_it(
+    memory: LocalMemory, approve: bool
+) -> None:
+    bread = bread_of(memory)
+    shown = LEARNED.replace("bake a rye bread", bread.output).replace(
+        "1. Call `search(query=<bread>)`.\n2. Bake for `50` minutes.\n",
+        numbered([*bread.steps, "Call `search(query=<bread>)`."]),
+    )
+    merged = MERGED_BREAD.format(
+        input=bread.input, steps=numbered(bread.steps), number=len(bread.steps) + 1
+    )
+    writer = ScriptedModel({"extract": [shown], "compare": [merged]})
+    agent = learning(memory, writer, outcome=lambda _state: True, approve=approve)
+    result, before = agent.invoke(TASK, THREAD), memory.count()
+    if approve:
+        (request,) = result["__interrupt__"][0].value["action_requests"]
+        assert f"In place of {bread.id}" in request["description"]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert writer.nodes == ["extract", "compare"]
+    kept = memory.get(bread.id)
+    assert kept
+    assert kept.steps == (*bread.steps, "Call `search(query=<bread>)`.")
+    assert [each["steps"] for each in kept.versions] == [[*bread.steps]]
+    assert (memory.count(), kept.outcomes[:2]) == (before, (1, 0))
+    assert ("approved" in kept.metadata) == approve
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("approve", [True, False])
+def test_a_procedure_that_made_a_run_fail_is_repaired(
+    memory: LocalMemory, approve: bool, is_async: bool
+) -> None:
+    bread = bread_of(memory)
+    later = "\n".join(f"{number}. {step}" for number, step in enumerate(bread.steps, 2))
+    writer = ScriptedModel({"repair": [REPAIRED.format(input=bread.input, later=later)]})
+    options: Any = {"outcome": lambda _state: False, "repair": True, "approve": approve, "k": 1}
+    agent = learning(memory, writer, **options)
+    result = asyncio.run(agent.ainvoke(TASK, THREAD)) if is_async else agent.invoke(TASK, THREAD)
+    assert result["shown_procedures"] == [bread.id]
+    if approve:
+        (request,) = result["__interrupt__"][0].value["action_requests"]
+        assert "The oven was cold" in request["description"]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert writer.nodes == ["repair"]
+    assert "bake a white bread" in writer.calls[0].prompt
+    kept = memory.get(bread.id)
+    assert kept
+    assert kept.outcomes[:2] == (0, 1), "a run that is resumed counts once"
+    repaired = ("Heat the oven, since `search` found nothing.", *bread.steps)
+    if approve:
+        assert (kept.steps, kept.versions[0]["why"]) == (repaired, "The oven was cold")
+    else:
+        (candidate,) = [each for each in memory if each.metadata.get("instead_of") == bread.id]
+        assert (kept.steps, candidate.steps) == (bread.steps, repaired)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("CAUSE: The tool was out of order.\nPROCEDURE: NONE", ""),
+        ("CAUSE: It is wrong.\nPROCEDURE: 4", "no line PROCEDURE"),
+        ("CAUSE: It is wrong.\nPROCEDURE: 1", "is not there"),
+        (REPAIRED.format(input="flour", later="2. Call `bake(heat=99)`."), "has heat, 99"),
+    ],
+)
+def test_a_repair_that_cannot_be_used_changes_nothing(
+    memory: LocalMemory, caplog: pytest.LogCaptureFixture, reply: str, reason: str
+) -> None:
+    before = [*memory]
+    writer = ScriptedModel({"success": ["NOT REACHED\nIt gave up."], "repair": [reply] * 2})
+    agent = learning(memory, writer, repair=True, approve=False)
+    assert agent.invoke(TASK, THREAD)["messages"][-1].text == "Baked."
+    assert [*memory] == before, "what the model says of success is credited to nothing"
+    assert reason in caplog.text
+    assert writer.nodes == ["success", *["repair"] * (1 + bool(reason))]
+
+
+def test_a_repair_needs_a_model(memory: LocalMemory) -> None:
+    with pytest.raises(BadInput, match="learn="):
+        ProceduralMemoryMiddleware(memory, repair=True)
 
 
 WRONG = "Haldruvin built the Oster bridge in 1884."

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 
 from stepcraft.building.documents import Document, Listed, Listing, key_of
 from stepcraft.building.drafted import Drafted
-from stepcraft.building.duplicates import Placer, changed_in
+from stepcraft.building.duplicates import Placer, changed_in, nearest_alike
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
 from stepcraft.building.plan import is_read
 from stepcraft.building.provenance import Provenance, Teacher, with_moved, without_document
@@ -284,7 +284,7 @@ class _Build:
         removed: dict[str, str] = {}
         for draft, placed in zip(record.procedures, record.placed, strict=False):
             if record.done and placed.how != "removed" and not self.placer.memory.get(placed.id):
-                rivals = self.placer.rivals(_procedure(record, draft))
+                rivals = nearest_alike(self.placer.memory, _procedure(record, draft))
                 if not any(placed.id in Provenance.of(each).also for each in rivals):
                     removed[placed.id] = draft["source"]
         return removed

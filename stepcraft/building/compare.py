@@ -18,16 +18,17 @@ from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
 
-_FORMAT = """\
+PROCEDURE_FORMAT = """\
+there follow a line OUTPUT:, a line INPUT: with its resources separated by commas, and a line
+STEPS:, under which each step begins on a new line with its number and a full stop: "1. ...". Code
+of more than one line stands under its step, between ``` fences. Nothing after that."""
+_FORMAT = f"""\
 A line DIFFERENCE: with what somebody who has the one would still lack for the task of the other, in
 at most twenty words, or the word NONE. Then a line VERDICT: with one word, SAME or DIFFERENT.
-With SAME, and where one procedure can take the place of both, there follow a line OUTPUT:, a line
-INPUT: with its resources separated by commas, and a line STEPS:, under which each step begins on a
-new line with its number and a full stop: "1. ...". Code of more than one line stands under its
-step, between ``` fences. Nothing after that."""
+With SAME, and where one procedure can take the place of both, {PROCEDURE_FORMAT}"""
 
 _LABEL = re.compile(
-    r"^[ \t>*_#`-]{0,8}(difference|verdict|output|input)[ \t*_`]{0,4}[:\uff1a](.*)",
+    r"^[ \t>*_#`-]{0,8}(difference|verdict|cause|procedure|output|input)[ \t*_`]{0,4}[:\uff1a](.*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _STEPS = re.compile(
@@ -51,7 +52,7 @@ def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMe
     """Show both procedures."""
     instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
     sections = [
-        Section("procedure", str(number), _text(procedure))
+        Section("procedure", str(number), shown(procedure))
         for number, procedure in enumerate((state["first"], state["second"]), 1)
     ]
     return prompt(instructions, _FORMAT, "comparison", sections)
@@ -64,8 +65,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
         UnreadableReply: There is no verdict in it, or the merged procedure is not complete,
             names what neither procedure has, or lacks a name that both have.
     """
-    head, *steps = _STEPS.split(unfenced(reply), maxsplit=1)
-    texts = {name.lower(): text.strip(" *_") for name, text in _LABEL.findall(head)}
+    texts, merged = labelled(reply)
     verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
@@ -74,28 +74,40 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     difference = texts.get("difference", "")[:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
-    if not update["same"] or not (steps or "output" in texts):
+    if not update["same"] or not merged:
         return update
-    merged = Content(
-        output=normalised(texts.get("output", "")),
-        input=normalised(texts.get("input", "")),
-        steps=read_steps("".join(steps)) or [*filter(None, map(str.strip, steps))],
-    )
     invented = _missing(merged, state["first"], state["second"])
     first, second = _missing(state["first"], merged), _missing(state["second"], merged)
-    problem = ""
-    if empty := [name.upper() for name, value in merged.items() if not value]:
-        problem = f"has nothing under {empty[0]}:."
-    elif invented:
+    problem = lacking(merged)
+    if not problem and invented:
         problem = (
             f"has {', '.join(invented)}, which stands in neither of the two. Write it with the "
             "names, options and numbers that they have."
         )
-    elif lost := [name for name in first if name in second]:
+    elif not problem and (lost := [name for name in first if name in second]):
         problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
     if problem:
         raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
     return {**update, "merged": merged}
+
+
+def labelled(reply: str) -> tuple[dict[str, str], Content | None]:
+    """Return what stands behind the labels of a reply, and the procedure in it, if there is one."""
+    head, *steps = _STEPS.split(unfenced(reply), maxsplit=1)
+    texts = {name.lower(): text.strip(" *_") for name, text in _LABEL.findall(head)}
+    if not (steps or "output" in texts):
+        return texts, None
+    return texts, Content(
+        output=normalised(texts.get("output", "")),
+        input=normalised(texts.get("input", "")),
+        steps=read_steps("".join(steps)) or [*filter(None, map(str.strip, steps))],
+    )
+
+
+def lacking(procedure: Content) -> str:
+    """Say what a procedure in a reply has nothing of; "" if it is whole."""
+    empty = [name.upper() for name, value in procedure.items() if not value]
+    return f"has nothing under {empty[0]}:." if empty else ""
 
 
 def no_verdict(_state: State, why: str) -> Update:
@@ -114,7 +126,8 @@ def _texts(procedure: Content) -> list[str]:
     return [procedure["output"], procedure["input"], *procedure["steps"]]
 
 
-def _text(procedure: Content) -> str:
+def shown(procedure: Content) -> str:
+    """Return a procedure as a model sees it, in the form in which it writes one."""
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stepcraft.building.duplicates import Placer
+from stepcraft.building.duplicates import Placer, nearest_alike
 from stepcraft.building.plan import Step, Verdicts
 from stepcraft.building.provenance import Provenance
 from stepcraft.concurrency import side_by_side
@@ -65,7 +65,7 @@ async def dedupe(
     async def compare(procedure: Procedure) -> None:
         rivals = [
             rival
-            for rival in await asyncio.to_thread(placer.rivals, procedure)
+            for rival in await asyncio.to_thread(nearest_alike, placer.memory, procedure)
             if places.get(rival.id, len(places)) < places[procedure.id]
             and procedure.id not in Provenance.of(rival).also
         ]

@@ -29,6 +29,10 @@ class Document:
     """Of a transcript: whether the agent reached its goal; None where a model is to say it."""
     outcome: str = ""
     """What `succeeded` rests on, a clause; "" where it is None."""
+    judged: bool | None = None
+    """What feedback says of the run: that it succeeded, that it did not, or None."""
+    shown: tuple[str, ...] = ()
+    """The ids of the procedures that the agent was shown, as far as the record has them."""
 
     @cached_property
     def digest(self) -> str:

@@ -80,19 +80,6 @@ class Placer:
         self._graph = comparison(self._resources)
         self._turn = asyncio.Lock()
 
-    def rivals(self, procedure: Procedure) -> list[Procedure]:
-        """Return the procedures of the memory that are like one, nearest first, without itself.
-
-        A stale one is of an earlier version, and is not merged with what replaces it.
-        """
-        hits = self.memory.search(procedure.text(), NEAREST + 1, alpha=1)
-        others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
-        return [
-            other
-            for other in others[:NEAREST]
-            if shared(procedure, other) >= _ALIKE and not Provenance.of(other).stale
-        ]
-
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
         """Return what the model says of two procedures; of equal ones it is not asked.
 
@@ -166,7 +153,7 @@ class Placer:
         memory, is_new = self.memory, rivals is None
         stored = memory.get(procedure.id) if is_new else None
         if is_new and not stored:
-            rivals = self.rivals(procedure)
+            rivals = nearest_alike(memory, procedure)
         elif rivals:
             rivals = [each for rival in rivals if (each := memory.get(rival.id))]
         step = plan_procedure(procedure, stored, rivals or [], verdicts)
@@ -193,6 +180,20 @@ def _can_be_kept(verdict: Verdict) -> bool:
         return bool(verdict.merged and Procedure.from_dict(verdict.merged))
     except BadInput:
         return False
+
+
+def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:
+    """Return the procedures of a memory that may be for the same task as one, nearest first.
+
+    A stale one is of an earlier version, and is not merged with what replaces it.
+    """
+    hits = memory.search(procedure.text(), NEAREST + 1, alpha=1)
+    others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
+    return [
+        other
+        for other in others[:NEAREST]
+        if shared(procedure, other) >= _ALIKE and not Provenance.of(other).stale
+    ]
 
 
 def shared(procedure: Procedure, other: Procedure) -> float:

@@ -64,6 +64,8 @@ class ExtractOutput(TypedDict):
     """The procedures, in the order of the document."""
     rejected: list[Rejected]
     """What is no procedure, or was not kept, and why."""
+    succeeded: NotRequired[bool | None]
+    """Of a transcript: whether the agent reached its goal; None where nobody could say."""
     unread: Annotated[int, operator.add]
     """Parts of the document that no model has read; the warnings say why."""
     warnings: Annotated[list[str], add_warnings]

@@ -1,4 +1,4 @@
-"""The settings of extraction and of comparison, with the instructions of their nodes."""
+"""The settings of extraction, comparison and repair, with the instructions of their nodes."""
 
 from stepcraft.contexts.base import Settings, in_nodes, instructions
 
@@ -90,6 +90,18 @@ Where they contradict each other, or cannot be followed as one procedure, do not
 are kept then."""
 
 
+REPAIR_INSTRUCTIONS = """\
+An agent was shown the procedures, and did not reach its goal in the run that the text records. Say
+what made it fail, and which procedure is to blame, if one is: the run did what it says and that
+failed, or it leaves out what the run lacked and the record shows. None is to blame where the agent
+did something else, where a tool was out of order, or where all of them are for other goals.
+Write the procedure that is to blame anew, so that the next run does not fail like this. Keep all
+that the record does not refute, in its words. What you change or add stands in the record, with its
+exact names, arguments and values. Where the record shows that something does not work and not what
+does, say in the step that it does not work, and what else was not tried yet. Write a value that
+belongs to this one case as a name between < and >."""
+
+
 class ExtractContext(Settings):
     """The settings of one extraction of procedures from a document."""
 
@@ -103,6 +115,14 @@ class ExtractContext(Settings):
     transcript_instructions: str = instructions("extract", TRANSCRIPT_INSTRUCTIONS)
     part_instructions: str = instructions("extract", PART_INSTRUCTIONS)
     success_instructions: str = instructions("success", SUCCESS_INSTRUCTIONS)
+
+
+class RepairContext(Settings):
+    """The settings of one repair of a procedure."""
+
+    max_characters: int = in_nodes(60_000, "repair", ge=1_000, le=1_000_000)
+    """Length limit of the record that is read; of a longer one the middle is left out."""
+    repair_instructions: str = instructions("repair", REPAIR_INSTRUCTIONS)
 
 
 class DuplicatesContext(Settings):

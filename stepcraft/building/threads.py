@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from stepcraft.building.documents import Document, Listed, digest_of, listed
 from stepcraft.building.messages import messages_of
 from stepcraft.errors import Failed, SourceFailure
+from stepcraft.memory.outcomes import shown_ids
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
@@ -62,7 +64,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         thread = record.values or {}
         state = thread.get("values") or thread
         try:
-            messages: object = state.get("messages")
+            messages = _messages(state)
             id_ = thread.get("thread_id")
             name = digest_of(messages) if id_ in (None, "") else id_
             source = f"threads:{path}?thread={name}"
@@ -97,7 +99,7 @@ def thread_of(
     """Return the thread of a state as a document; see `transcript`.
 
     Args:
-        state: It has `messages` in a form of `messages_of`.
+        state: It has `messages` in a form of `messages_of`, or a `question` with its `answer`.
         source: Where it comes from.
         feedback: The scores by their keys.
         error: Why the run ended with an error.
@@ -108,12 +110,12 @@ def thread_of(
         SourceFailure: It has no messages.
     """
     try:
-        thread = messages_of(state["messages"])
+        thread = messages_of(_messages(state))
         if last:
             requests = [place for place, each in enumerate(thread) if each.type == "human"]
             start = max(requests, default=0)
             thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
-        return transcript(thread, source, feedback, error)
+        return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
     except Exception as problem:  # what others write has any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
         raise SourceFailure(f"it is no thread with messages: {reason}") from problem
@@ -153,12 +155,28 @@ def transcript(
     for key in FEEDBACK:
         if (score := (feedback or {}).get(key)) in (0, 1):
             succeeded, outcome = score == 1, f"its feedback {key} is {score:g}"
+    judged = succeeded
     if error:
         succeeded, outcome = False, f"it ended with an error: {masked(error)[:300]}"
     elif "\n# Call 1:" not in text:
         succeeded, outcome = False, "it called no tool"
     title = " ".join(entries[0][1].split())[:100]
-    return Document(source, title, text, "transcript", succeeded=succeeded, outcome=outcome)
+    return Document(
+        source,
+        title,
+        text,
+        "transcript",
+        succeeded=succeeded,
+        outcome=outcome,
+        judged=judged,
+    )
+
+
+def _messages(state: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the messages of a state, or the question and the answer of a run without them."""
+    if "messages" in state or not {"question", "answer"} <= state.keys():
+        return state.get("messages") or []
+    return [("human", str(state["question"])), ("ai", str(state["answer"]))]
 
 
 def _calls(message: BaseMessage) -> list[ToolCall]:

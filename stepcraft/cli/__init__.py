@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Exit, Option, Typer
 from typing_extensions import Unpack
 
-from stepcraft.cli.building import build, dedupe
+from stepcraft.cli.building import build, credit, dedupe, repair
 from stepcraft.cli.doctor import doctor
 from stepcraft.cli.evals import eval_app
 from stepcraft.cli.memory import memory_app
@@ -35,6 +35,8 @@ app = Typer(
 )
 memory_app.command()(build)
 memory_app.command()(dedupe)
+memory_app.command()(credit)
+memory_app.command()(repair)
 app.add_typer(memory_app, name="memory")
 app.add_typer(source_app, name="source")
 app.add_typer(eval_app, name="eval")

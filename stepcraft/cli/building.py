@@ -1,4 +1,4 @@
-"""`stepcraft memory build` and `dedupe`: memories made of documents."""
+"""`stepcraft memory build`, `dedupe`, `credit` and `repair`: memories from documents and runs."""
 
 import asyncio
 import os
@@ -7,9 +7,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import typer
 from typer import Argument, Exit, Option
 
-from stepcraft.cli.memory import headline, opened
+from stepcraft.cli.memory import Id, headline, opened
 from stepcraft.cli.options import (
     AsJson,
     ChangedMemory,
@@ -23,6 +24,7 @@ from stepcraft.cli.output import note, one_line, progress_lines, say, show_count
 from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
+    from stepcraft.building.documents import Document, Listing
     from stepcraft.building.read import Reader
     from stepcraft.llm.usage import Usage
 
@@ -188,3 +190,89 @@ def dedupe(
         note(f"warning: {warning}")
     if result.undecided:
         raise Exit(1)
+
+
+Runs = Annotated[
+    list[str], Argument(metavar="RUNS…", help="threads:FILE.jsonl or langsmith:PROJECT.")
+]
+
+
+def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) -> None:
+    """Credit the outcomes of runs to the procedures that they were shown.
+
+    Feedback says which runs succeeded, under the key success or thumbs_up. A run counts once,
+    however often it is read.
+    """
+    from stepcraft.building.sources import list_documents
+    from stepcraft.memory.outcomes import record_outcome
+
+    listing = list_documents(runs)
+    judged = credited = 0
+    with opened(memory) as target:
+        for run in _read(listing):
+            if run.judged is not None and run.shown:
+                judged += 1
+                credited += len(
+                    record_outcome(target, run.shown, succeeded=run.judged, run=run.source)
+                )
+    show_failed(listing.failed)
+    counts = {"runs": len(listing.documents), "judged": judged, "credited": credited}
+    show_counts(counts, as_json=as_json)
+
+
+def repair(
+    id_: Id,
+    run: Annotated[str, Argument(help="The run that failed: threads:FILE.jsonl, of one run.")],
+    memory: ChangedMemory = None,
+    model: Model = None,
+    candidate: Annotated[
+        bool, Option("--candidate", help="Add it beside the old one, to see which works.")
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Store it without asking.")] = False,
+) -> None:
+    """Have a model write a procedure anew after a run that followed it and failed.
+
+    It is shown and stored once you approve it; the old version stays in the history.
+    """
+    from dataclasses import replace
+
+    from stepcraft.building.repair import repaired_version
+    from stepcraft.building.sources import list_documents
+    from stepcraft.memory.history import reason, with_text
+    from stepcraft.memory.protocol import by_short_id
+
+    listing = list_documents([run])
+    documents = _read(listing)
+    show_failed(listing.failed)
+    if len(documents) != 1:
+        raise BadInput(f"{run} has {len(documents)} runs; name a file with the one that failed")
+    with opened(memory) as target:
+        procedure = by_short_id(target, id_)
+        new, cause = repaired_version(procedure, documents[0], model=model)
+        say(f"cause: {cause or 'unknown'}")
+        if not new:
+            say("the procedure is not to blame, or the model could not say; nothing is changed")
+            return
+        say(new.text())
+        if not (yes or typer.confirm("Store it?")):
+            say("nothing is changed")
+            return
+        if candidate:
+            target.add([replace(new, id="", key="", metadata={"instead_of": procedure.id})])
+        else:
+            with reason(cause):
+                target.update(procedure.id, lambda kept: with_text(kept, new), made_from=procedure)
+        say("added beside it" if candidate else "changed; `stepcraft memory undo` restores it")
+
+
+def _read(listing: "Listing") -> list["Document"]:
+    """Read the runs of a listing; those that cannot be read are added to its failures."""
+    from stepcraft.errors import Failed, SourceFailure
+
+    documents: list[Document] = []
+    for each in listing.documents:
+        try:
+            documents.append(each.read())
+        except SourceFailure as error:
+            listing.failed.append(Failed(each.source, str(error)))
+    return documents

@@ -103,8 +103,8 @@ searches found. {NEEDS}
 Go through the question part by part as the person who will write the answer. What of this do you
 still miss? Which passage is cut off before its point, or points to another page, role, tool or file
 that matters and has not been looked up? List searches for exactly these things: short queries, in
-the words that such documents use. List none that only repeats an earlier search, and none for what
-the passages already answer."""
+the words that such documents use. List none for what the passages already answer, and none that
+only repeats an earlier search; where that found nothing of use, ask in other words."""
 
 WRITE_INSTRUCTIONS = """\
 Answer the question for the person who asked, as the most experienced colleague would who has the

@@ -4,6 +4,7 @@ Whoever builds the agent names the memory; the model names neither it nor any fi
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, Field
 from stepcraft.access import caller
 from stepcraft.errors import BadInput
 from stepcraft.graphs.embed import argument_sentence, tool_errors
+from stepcraft.memory.history import reason, with_text
 from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, marks, reranked, with_outcome
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
@@ -141,27 +143,50 @@ def save_procedure(
 ) -> Reply:
     """Store a procedure after a person has approved it, as it is or edited.
 
+    What a person approved, and what is repaired, is replaced only where a person approves it: else
+    the new one stands beside it, and outcomes decide which one is found first.
+
     Args:
         memory: The memory.
-        args: The goal, the needs and the steps.
+        args: The goal, the needs and the steps; for one in place of another a `Proposal`'s fields.
         config: That of the run.
         approve: Whether a person is asked.
 
     Raises:
         GraphInterrupt: The person has not answered yet.
         ToolException: The memory refuses it.
+        Conflict: The one that it replaces has changed.
     """
     goal, needs, steps = args["goal"], args["needs"], args["steps"]
     procedure = Procedure(output=goal, input=needs, steps=tuple(steps))
+    replaced = memory.get(args["replaces"]) if args.get("replaces") else None
     if approve:
         text = f"Save in {memory.name}: {goal}\nNeeded: {needs}\n\n{numbered(steps)}"
+        if replaced:
+            text += f"\n\nIn place of {replaced.id} ({args['why']}):\n{replaced.text()}"
+        asked = {"goal": goal, "needs": needs, "steps": steps}
         decision, procedure = ask_person(
-            "save_procedure", dict(args), text, partial(_read, args, config)
+            "save_procedure", asked, text, partial(_read, asked, config)
         )
         if decision["type"] == "reject":
-            reason = decision.get("message", "")
-            because = ": ".join(filter(None, ["because a person rejected it", reason]))
-            return f"It was not saved, {because}", {"saved": False, "reason": reason}
+            reason_ = decision.get("message", "")
+            because = ": ".join(filter(None, ["because a person rejected it", reason_]))
+            return f"It was not saved, {because}", {"saved": False, "reason": reason_}
+    elif replaced and (args["is_repair"] or replaced.metadata.get("approved")):
+        procedure = replace(procedure, metadata={"instead_of": replaced.id})
+        replaced = None
+    if replaced:
+        before = Procedure.from_dict({**args["before"], "id": replaced.id})
+        with reason(args["why"], by=caller() or ""):
+            procedure = memory.update(
+                replaced.id,
+                lambda kept: replace(
+                    with_text(kept, procedure), metadata={**kept.metadata, **procedure.metadata}
+                ),
+                made_from=before,
+            )
+        content = f"The procedure {procedure.id} is changed: {procedure.output}"
+        return content, {"saved": True, "procedure": procedure.to_dict()}
     report = memory.add([procedure])
     for failure in report.failed:
         raise ToolException(f"it was not saved: {failure.reason}")

@@ -48,6 +48,11 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     return new if earlier == new.versions else replace(new, versions=earlier)
 
 
+def with_text(kept: Procedure, new: Procedure) -> Procedure:
+    """Return the kept procedure with the output, the input and the steps of a new one."""
+    return replace(kept, output=new.output, input=new.input, steps=new.steps)
+
+
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
     """Return a procedure with the text of an earlier version, for `ProcedureMemory.update`.
 

@@ -1,5 +1,6 @@
 """Procedures: the unit that memories store (AAG §3.1)."""
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ MAX_CHARACTERS = 100_000
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 _MOST = 10**9
-_RUNS = 20
+_RUNS = 200
 """Runs that are remembered, so that each counts once."""
 
 
@@ -33,7 +34,7 @@ class Outcomes(NamedTuple):
     last_used: str = ""
     """When the last of them was recorded, in ISO 8601 and UTC; "" if there is none."""
     runs: tuple[str, ...] = ()
-    """The ids of the latest runs that they come from, the last one first."""
+    """What identifies the latest runs that they come from, the last one first."""
 
     def __str__(self) -> str:
         return f"+{self.successes} -{self.failures}"
@@ -59,9 +60,10 @@ class Outcomes(NamedTuple):
 
     def with_one(self, *, succeeded: bool, at: str, run: str = "") -> "Outcomes":
         """Return the outcomes with one more; those of a run that is remembered as they are."""
-        if run and run in self.runs:
+        mark = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=6).hexdigest()
+        if run and mark in self.runs:
             return self
-        runs = (run, *self.runs)[:_RUNS] if run else self.runs
+        runs = (mark, *self.runs)[:_RUNS] if run else self.runs
         return Outcomes(self.successes + succeeded, self.failures + (not succeeded), at, runs)
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepcraft import Procedure, open_memory
-from stepcraft.building.duplicates import NEAREST, Placer
+from stepcraft.building.duplicates import NEAREST, nearest_alike
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import records
 
@@ -31,17 +31,15 @@ def procedure(memory: ProcedureMemory, given: Any) -> Procedure:
 
 
 def test_those_for_the_same_task_are_compared(memory: ProcedureMemory):
-    placer = Placer(memory, "extractive", dry_run=True)
     missed: list[str] = []
     for pair in PAIRS:
         first, second = (procedure(memory, pair[name]) for name in ("first", "second"))
-        if pair["same"] and first not in placer.rivals(second):
+        if pair["same"] and first not in nearest_alike(memory, second):
             missed.append(second.output)
     assert (len(PAIRS), missed) == (57, [])
 
 
 def test_few_others_are_compared(memory: ProcedureMemory):
-    placer = Placer(memory, "extractive", dry_run=True)
-    found = [len(placer.rivals(one)) for one in memory]
+    found = [len(nearest_alike(memory, one)) for one in memory]
     assert max(found) <= NEAREST
     assert sum(found) / len(found) < 1.5

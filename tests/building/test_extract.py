@@ -79,7 +79,7 @@ def test_one_call_makes_the_procedures_of_a_page() -> None:
         }
     ]
     assert (result["warnings"], result["unread"], result["usage"]["calls"]) == ([], 0, 1)
-    assert set(result) == {"procedures", "rejected", "warnings", "unread", "usage"}
+    assert set(result) == {*("procedures", "rejected", "warnings", "unread", "usage", "succeeded")}
     assert TEXT.strip() in model.calls[0].prompt
 
 

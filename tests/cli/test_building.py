@@ -1,12 +1,15 @@
-"""`stepcraft memory build` and `dedupe`: output and exit codes."""
+"""`stepcraft memory build`, `dedupe`, `credit` and `repair`: output and exit codes."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.shell import data, run
+from tests.servers.openai_server import OpenAIServer
 
 TEA = "# Make tea\n\n1. Boil the water in the `kettle`.\n2. Pour it.\n3. Wait for 4 minutes.\n"
 SOUP = "# Cook soup\n\n1. Peel every potato with the `peeler`.\n2. Simmer them.\n"
@@ -67,3 +70,91 @@ def test_procedures_for_the_same_task_are_merged_or_linked() -> None:
     assert (merged["compared"], merged["linked"], merged["merged"]) == (1, 0, 1)
     assert merged["changes"][0]["how"] == "merged"
     assert run("memory count -m m.db").stdout == "1\n"
+
+
+REPAIRED = """\
+CAUSE: The kettle was empty.
+PROCEDURE: 1
+OUTPUT: make tea
+INPUT: tea, a kettle
+STEPS:
+1. Fill the `kettle`.
+2. Boil the water in the `kettle`.
+"""
+
+
+def threads(*runs: dict[str, Any]) -> None:
+    lines = [
+        {
+            "thread_id": str(number),
+            "messages": [
+                {"role": "user", "content": "make tea"},
+                {"role": "assistant", "content": "The kettle is empty."},
+            ],
+            **run,
+        }
+        for number, run in enumerate(runs)
+    ]
+    Path("runs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_the_outcomes_of_runs_are_credited_once() -> None:
+    run(BUILD)
+    tea = data("memory search kettle -m m.db")[0]["id"]
+    threads(
+        {"shown_procedures": [tea], "feedback": {"success": 1}},
+        {"shown_procedures": [tea], "feedback": {"success": 0}},
+        {"shown_procedures": [tea]},
+        {"feedback": {"success": 1}},
+        {
+            "values": {"question": "tea?", "answer": "So.", "evidence": [{"id": tea}]},
+            "feedback": {"thumbs_up": 1},
+        },
+    )
+    for _ in range(2):
+        credited = data("memory credit threads:runs.jsonl -m m.db")
+        assert credited == {"runs": 5, "judged": 3, "credited": 3}
+    assert "note    worked in 2 of 3 runs\n" in run(f"memory show {tea} -m m.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "said", "versions", "count"),
+    [
+        ("", "y\n", "changed", 1, 2),
+        ("", "n\n", "nothing is changed", 0, 2),
+        ("--yes", "", "changed", 1, 2),
+        ("--yes --candidate", "", "added beside it", 0, 3),
+    ],
+)
+def test_a_procedure_is_repaired_once_it_is_approved(
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    answer: str,
+    said: str,
+    versions: int,
+    count: int,
+) -> None:
+    run(BUILD)
+    tea = data("memory search kettle -m m.db")[0]["id"]
+    threads({})
+    repair = f"memory repair {tea} threads:runs.jsonl -m m.db --model openai:m {options}"
+    with OpenAIServer([REPAIRED]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        result = run(repair, stdin=answer)
+    assert "cause: The kettle was empty" in result.stdout
+    assert "1. Fill the `kettle`." in result.stdout
+    assert said in result.stdout
+    assert len(data(f"memory history {tea} -m m.db")) == versions
+    assert run("memory count -m m.db").stdout == f"{count}\n"
+
+
+def test_a_repair_takes_one_run_and_one_procedure() -> None:
+    run(BUILD)
+    tea = data("memory search kettle -m m.db")[0]["id"]
+    threads({}, {})
+    assert "has 2 runs" in run(f"memory repair {tea} threads:runs.jsonl -m m.db", status=2).stderr
+    threads({})
+    assert "no procedures" in run("memory repair zzz threads:runs.jsonl -m m.db", status=2).stderr
+    kept = run(f"memory repair {tea} threads:runs.jsonl -m m.db").stdout
+    assert "nothing is changed" in kept, "the model without a key repairs nothing"

@@ -1,0 +1,152 @@
+"""Learning from a run of an agent: what it shows, merged with what the memory has, or a repair.
+
+    extract → find_like → compare        of a run that reached its goal
+    extract → find_followed → repair     of one that did not, having been shown procedures
+
+The result is a proposal, which a person approves or the caller stores (Mem^p, arXiv 2508.06433).
+"""
+
+from collections.abc import Callable
+from typing import Any, NotRequired
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from stepcraft.building.compare import ComparisonState, compare
+from stepcraft.building.drafted import Content
+from stepcraft.building.duplicates import nearest_alike
+from stepcraft.building.extract import ExtractInput, ExtractOutput, build_extract
+from stepcraft.building.provenance import content_of
+from stepcraft.building.repair import RepairState, repair
+from stepcraft.building.settings import DuplicatesContext, ExtractContext, RepairContext
+from stepcraft.llm.resources import BuilderOptions, Resources
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.models.resolve import ChatModel
+
+
+class Proposal(Content):
+    """A procedure that a memory may take."""
+
+    replaces: str
+    """The id of the procedure in whose place it is; "" for a new one."""
+    before: NotRequired[Content]
+    """What that procedure said."""
+    is_repair: bool
+    """Whether the run failed with what that procedure said."""
+    why: str
+    """What the run shows of that procedure."""
+
+
+class LearnInput(ExtractInput):
+    """A run, and the procedures that it was shown."""
+
+    shown: list[str]
+    """Their ids."""
+
+
+class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):
+    """The state of learning."""
+
+    like: str
+    """The id of the procedure that what was learned is compared with; "" for none."""
+
+
+def build_learn(
+    memory: Callable[[], ProcedureMemory],
+    model: ChatModel | str,
+    *,
+    repairs: bool,
+    max_calls: int,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build the graph of learning, whose result `proposed` reads.
+
+    Args:
+        memory: Returns the memory, which is searched and not changed.
+        model: The model that reads the run.
+        repairs: Whether a procedure that made a run fail is repaired.
+        max_calls: Limit on the calls of the model.
+
+    Raises:
+        BadInput: The model cannot be used.
+    """
+
+    def find_like(state: LearnState) -> dict[str, Any]:
+        """Find the procedure of the memory that what was learned may be merged with."""
+        draft = state["procedures"][0]
+        content = Content(output=draft["output"], input=draft["input"], steps=draft["steps"])
+        alike = nearest_alike(memory(), Procedure.from_dict(content))
+        if not alike:
+            return {"like": ""}
+        return {"like": alike[0].id, "first": content_of(alike[0]), "second": content}
+
+    def find_followed(state: LearnState) -> dict[str, Any]:
+        """Read the procedures that the run was shown."""
+        place = memory()
+        procedures = [found for id_ in state["shown"] if (found := place.get(id_))]
+        ids = [procedure.id for procedure in procedures]
+        return {"shown": ids, "followed": [*map(content_of, procedures)]}
+
+    def after_extract(state: LearnState) -> str:
+        if state["procedures"]:
+            return "succeeded"
+        return "failed" if repairs and state["shown"] and state["succeeded"] is False else "no use"
+
+    comparing: BuilderOptions = {"model": model, "settings": DuplicatesContext(max_calls=max_calls)}
+    duplicates = Resources.of("duplicates", DuplicatesContext, comparing)
+    mending: BuilderOptions = {"model": model, "settings": RepairContext(max_calls=max_calls)}
+    repairing = Resources.of("repair", RepairContext, mending)
+    extract = build_extract(model=model, settings=ExtractContext(max_calls=max_calls))
+    builder = StateGraph(LearnState, input_schema=LearnInput)
+    builder.add_node("extract", extract)
+    builder.add_node("find_like", find_like)
+    builder.add_node("compare", compare.bound(duplicates))
+    builder.add_node("find_followed", find_followed)
+    builder.add_node("repair", repair.bound(repairing))
+    builder.add_edge(START, "extract")
+    builder.add_conditional_edges(
+        "extract",
+        after_extract,
+        {"succeeded": "find_like", "failed": "find_followed", "no use": END},
+    )
+    builder.add_conditional_edges(
+        "find_like", lambda state: bool(state["like"]), {True: "compare", False: END}
+    )
+    builder.add_conditional_edges(
+        "find_followed", lambda state: bool(state["followed"]), {True: "repair", False: END}
+    )
+    builder.add_edge("compare", END)
+    builder.add_edge("repair", END)
+    return builder.compile(name="learn")
+
+
+def proposed(result: LearnState) -> Proposal | None:
+    """Return what a run teaches: a new procedure, a merged one, a repaired one, or nothing."""
+    if repaired := result.get("repaired"):
+        place = result["blamed"] - 1
+        return Proposal(
+            **repaired,
+            replaces=result["shown"][place],
+            before=result["followed"][place],
+            is_repair=True,
+            why=result["cause"],
+        )
+    if not result["procedures"]:
+        return None
+    if merged := result.get("merged"):
+        return Proposal(
+            **merged,
+            replaces=result["like"],
+            before=result["first"],
+            is_repair=False,
+            why="another run shows more",
+        )
+    draft = result["procedures"][0]
+    return Proposal(
+        output=draft["output"],
+        input=draft["input"],
+        steps=draft["steps"],
+        replaces="",
+        is_repair=False,
+        why="",
+    )
