@@ -41,6 +41,7 @@ from .graphs.rpg import rpg_builder as rpg_builder
 from .llm.usage import Usage as Usage
 from .llm.usage import add_usage as add_usage
 from .llm.usage import add_warnings as add_warnings
+from .memory.credit import record_outcome as record_outcome
 from .memory.open import open_memory as open_memory
 from .memory.procedure import Found as Found
 from .memory.procedure import Procedure as Procedure

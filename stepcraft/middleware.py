@@ -29,7 +29,8 @@ from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedur
 from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
-from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, record_outcome, reranked
+from stepcraft.memory.credit import record_outcome
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question

@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from stepcraft.building.documents import Document, Listed, digest_of, listed
 from stepcraft.building.messages import messages_of
 from stepcraft.errors import Failed, SourceFailure
-from stepcraft.memory.outcomes import shown_ids
+from stepcraft.memory.credit import shown_ids
 from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean

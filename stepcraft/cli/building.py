@@ -204,7 +204,7 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
     however often it is read.
     """
     from stepcraft.building.sources import list_documents
-    from stepcraft.memory.outcomes import record_outcome
+    from stepcraft.memory.credit import record_outcome
 
     listing = list_documents(runs)
     judged = credited = 0

@@ -75,6 +75,7 @@ supported: a passage says the same, in whatever words. Leaving something out is 
 passages disagree, agreeing with one of them is enough.
 contradicted: a passage says otherwise about a number, name, condition, exception or anything else.
 not found: no passage says the same or otherwise, about all of it or about a detail.
+What only leads over to the next sentence, or sums others up, has their verdict.
 The reader sees the text alone: it does not mention evidence, passages or parts. That it says what
 the documents do not say, or marks a name as "(unconfirmed)", is right where no passage says it."""
 

@@ -13,15 +13,12 @@ nothing that does not fit.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Found, Procedure
-from stepcraft.memory.protocol import ProcedureMemory
 
 OUTCOME_WEIGHT = 0.1
 """By how much outcomes move the score of a procedure at most; 0 switches them off."""
@@ -48,40 +45,6 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
     at = datetime.now(UTC).isoformat(timespec="seconds")
     outcomes = procedure.outcomes.with_one(succeeded=succeeded, at=at, run=run)
     return procedure if outcomes == procedure.outcomes else replace(procedure, outcomes=outcomes)
-
-
-def record_outcome(
-    memory: ProcedureMemory,
-    used: Mapping[str, Any] | Iterable[str],
-    *,
-    succeeded: bool,
-    run: str = "",
-) -> list[Procedure]:
-    """Credit the outcome of a run to the procedures that it was shown, and return these.
-
-    Args:
-        memory: The memory.
-        used: The result of AAG, or of an agent with `ProceduralMemoryMiddleware`; or the ids of the
-            procedures. Ids that the memory does not have are left out.
-        succeeded: Whether the run reached its goal.
-        run: The id of the run, which counts once however often it is recorded.
-
-    Raises:
-        ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
-    """
-    credited: list[Procedure] = []
-    for id_ in dict.fromkeys(shown_ids(used) if isinstance(used, Mapping) else used):
-        with suppress(BadInput):  # it is not in this memory
-            credited.append(
-                memory.update(id_, lambda kept: with_outcome(kept, succeeded=succeeded, run=run))
-            )
-    return credited
-
-
-def shown_ids(result: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the procedures that a run was shown, and of passages, if it saw some."""
-    evidence = [str(each["id"]) for each in result.get("evidence", ())]
-    return [*result.get("shown_procedures", ()), *evidence]
 
 
 def adjustment(procedure: Procedure, weight: float) -> float:

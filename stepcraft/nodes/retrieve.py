@@ -33,9 +33,9 @@ class Retrieve(Node):
 
     What several sources find for a query is interleaved by rank, because scores of different
     sources do not compare. A search that fails or exceeds the deadline becomes a warning. A part
-    that is looked up statement by statement gets one passage for each query, and the one beside
-    them, on the same page, that shares most words with it: an exception is often in the next
-    section.
+    that is looked up statement by statement, or whose writer saw passages, gets one passage for
+    each query. The former also gets the one beside them, on the same page, that shares most words
+    with it: an exception is often in the next section.
 
     Args:
         resources: What the graph is built with.
@@ -90,7 +90,7 @@ class Retrieve(Node):
         """Return the queries that were not searched for, each with the passages to find."""
         parts = pending_parts(state)
         wanted = {
-            query: 1 if _is_by_statement(state, part) else k
+            query: 1 if state["seen"] or _is_by_statement(state, part) else k
             for part in parts
             for query in part["queries"]
         }

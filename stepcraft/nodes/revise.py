@@ -72,11 +72,11 @@ Correct only what is contradicted: change the words that are wrong, and those th
 once they are changed. Add nothing and complete nothing. Leave everything that is supported, or was
 not found, exactly as it is."""
 COMPLETE = """\
-Change what is contradicted. What the text leaves open, guesses or says not to know counts as
-contradicted if a passage says it: fill it in. Add what the question asks for, or what code needs to
-run, if the text lacks it and a passage has it. Mend what is doubled, or no longer right after
-another change. The parts join up as they are: one may begin or end within a list. Leave everything
-else as it is, and add nothing that the question does not ask for."""
+Change what is contradicted. Where the text leaves open, guesses or says not to know what a passage
+says, fill it in. Add what the question asks for, or what code needs to run, if the text has it
+nowhere and a passage does; a part of any verdict can get an addition. Mend what is doubled, or no
+longer right after another change. The parts join up as they are: one may begin or end within a
+list. Leave everything else as it is, and add nothing that the question does not ask for."""
 
 _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""

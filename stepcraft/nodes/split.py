@@ -41,8 +41,9 @@ def as_parts(
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    A part is looked up by each of its statements, alone and with the question in front. It has no
-    query yet where the model writes the queries.
+    A part is looked up by each of its statements, alone and with the question in front; alone where
+    the check sees what was found for the question. It has no query yet where the model writes the
+    queries.
 
     Args:
         texts: The texts of the parts.
@@ -70,7 +71,9 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
     for start, stop in claims(text):
         if not (cites and marks(text[start:stop], plain=False)):
             statement = part_query(text[start:stop])
-            queries += [statement, f"{question} {statement}"[:LONGEST_QUERY]]
+            queries.append(statement)
+            if not cites:
+                queries.append(f"{question} {statement}"[:LONGEST_QUERY])
     return list(dict.fromkeys(queries)) or ([] if cites else [part_query(text)])
 
 

@@ -227,14 +227,10 @@ def test_an_unknown_kind_is_refused_before_any_call() -> None:
         run(given={**QUESTION, "kind": "haiku"})
 
 
-def test_a_statement_that_cites_is_not_looked_up_again_and_another_twice() -> None:
+def test_a_statement_that_cites_is_not_looked_up_again_and_another_once() -> None:
     draft = "Haldruvin built it [p3]. It is a fine bridge."
     _, _, shelf = run(PLAN, GAPS, draft, "NO CHANGE")
-    question = QUESTION["question"]
-    assert shelf.queries[3:] == [
-        "It is a fine bridge.",
-        f"{question} It is a fine bridge.",
-    ]
+    assert shelf.queries[3:] == ["It is a fine bridge."]
 
 
 def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None:

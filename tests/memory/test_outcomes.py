@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput, Procedure, open_memory
+from stepcraft.memory.credit import record_outcome
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.outcomes import (
     OUTCOME_WEIGHT,
     adjustment,
     keeps_failing,
-    record_outcome,
     with_outcome,
 )
 from stepcraft.memory.procedure import Outcomes

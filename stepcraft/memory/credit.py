@@ -1,0 +1,44 @@
+"""Crediting the outcome of a run to the procedures that it was shown."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.memory.outcomes import with_outcome
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+
+
+def record_outcome(
+    memory: ProcedureMemory,
+    used: Mapping[str, Any] | Iterable[str],
+    *,
+    succeeded: bool,
+    run: str = "",
+) -> list[Procedure]:
+    """Credit the outcome of a run to the procedures that it was shown, and return these.
+
+    Args:
+        memory: The memory.
+        used: The result of AAG, or of an agent with `ProceduralMemoryMiddleware`; or the ids of the
+            procedures. Ids that the memory does not have are left out.
+        succeeded: Whether the run reached its goal.
+        run: The id of the run, which counts once however often it is recorded.
+
+    Raises:
+        ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
+    """
+    credited: list[Procedure] = []
+    for id_ in dict.fromkeys(shown_ids(used) if isinstance(used, Mapping) else used):
+        with suppress(BadInput):  # it is not in this memory
+            credited.append(
+                memory.update(id_, lambda kept: with_outcome(kept, succeeded=succeeded, run=run))
+            )
+    return credited
+
+
+def shown_ids(result: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the procedures that a run was shown, and of passages, if it saw some."""
+    evidence = [str(each["id"]) for each in result.get("evidence", ())]
+    return [*result.get("shown_procedures", ()), *evidence]
