@@ -23,7 +23,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
-from stepcraft.nodes.verdicts import read_verdicts
+from stepcraft.nodes.verdicts import Verdicts, read_verdicts
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
 from stepcraft.text.citations import marks, without_marks
@@ -200,15 +200,18 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     parts = [part["text"] for part in state["parts"]]
     changes, refused, outside = read_changes(reply, parts)
     group = _group(state)
-    checks, unjudged = ([], 0) if of_steps else read_verdicts(outside, state, group)
+    checks, unjudged, unknown = (
+        Verdicts([], 0, []) if of_steps else read_verdicts(outside, state, group)
+    )
     if not (changes or refused or checks or any(map(is_unchanged, outside.splitlines()))):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     for change in changes if not cites else ():
         if not _CITATION.search(change["old"]):
             change["new"] = _CITATION.sub("", change["new"])
     warnings: list[str] = []
-    if unjudged and state["by_claim"]:
-        warnings = [f"revise: the check gave no verdict on {counted(unjudged, 'statement')}"]
+    if unjudged:
+        what = counted(unjudged, "statement" if state["by_claim"] else "part")
+        warnings = [f"revise: the check gave no verdict on {what}"]
     if first_update := state.get("first_update"):
         changes, checks, warnings = _with_first(first_update, state, changes, checks)
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
@@ -231,6 +234,8 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
         for check in checks
         if check["verdict"] == "contradicted" and check["text"] in text
     ]
+    if unknown:
+        problems.append(f"there is no {' and no '.join(unknown)} to give a verdict on")
     if problems:
         raise UnreadableReply("; ".join(problems[:8]) + ".", update=update)
     return update

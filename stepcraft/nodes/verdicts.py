@@ -3,25 +3,52 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from stepcraft.nodes.state import Check, Verdict
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
 
+_NUMBER = r"\d{1,4}(?:\.\d{1,4})?"
+_RANGE = (
+    r"[^\w\n]{0,2}(?:[-\u2010-\u2015~\u301c\uff5e]|\.\.\.?|\u2026|\b(?:to|through)\b)[^\w\n]{0,2}"
+)
+_AND = r"[^\w\n]{1,4}(?:and[^\w\n]{1,4})?"
+_WORD = (
+    r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
+    r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b"
+)
 _VERDICT = re.compile(
-    r"^[^\w\n]{0,8}(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?(?P<numbers>\d{1,4}(?:\.\d{1,4})?"
-    r"(?:[^\w\n]{1,4}(?:(?:and|to)[^\w\n]{1,4})?\d{1,4}(?:\.\d{1,4})?)*+)"
-    r"(?:[^\w\n]|_){1,8}(?:(?:is|are)[ \t]+)?"
-    r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b(?P<rest>[^\n]*)$",
+    r"(?:^[^\w\n]{0,8}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{1,2})"
+    r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d))?"  # the number of an item in a list of verdicts
+    r"(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?"
+    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER})*+)"
+    rf"(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
+_ANOTHER = re.compile(
+    rf"(?:[,;/]|\b(?:and|but))[ \t]*{_WORD}(?=[^\w\n]*(?:p\d|by\b|$))", re.IGNORECASE | re.MULTILINE
+)
+"""A second verdict on the same statement."""
+_BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
+_ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
-def read_verdicts(text: str, state: Any, group: Sequence[int]) -> tuple[list[Check], int]:
-    """Return the verdicts on the statements of these parts, and how many statements have none.
+class Verdicts(NamedTuple):
+    """What a reply says of the statements of some parts."""
+
+    checks: list[Check]
+    unjudged: int
+    """How many statements, or parts, have no verdict."""
+    unknown: list[str]
+    """The numbers of its verdicts that no statement has."""
+
+
+def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
+    """Return the verdicts on the statements of these parts.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own.
@@ -31,61 +58,96 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> tuple[list[Che
         state: The state of the check.
         group: The numbers of the parts that were checked.
     """
+    texts = {part: state["parts"][part - 1]["text"].strip("\n") for part in group}
+    spans = {
+        part: claims(whole) if state["by_claim"] else [(0, len(whole))]
+        for part, whole in texts.items()
+    }
     lines = _lines(text)
+    if state["by_claim"] and len(group) == 1 and not any(each.first[1] for each in lines):
+        # The statements of the only part, by their own numbers alone.
+        last = max((each.last[0] for each in lines), default=0)
+        if 1 < last <= len(spans[group[0]]):
+            lines = [_of_part(group[0], each) for each in lines]
     checks: list[Check] = []
     unjudged = 0
-    for part in group:
-        whole = state["parts"][part - 1]["text"].strip("\n")
-        spans = claims(whole) if state["by_claim"] else []
+    for part, whole in texts.items():
         by_number = [
             [each for each in lines if each.first[1] and each.first <= (part, number) <= each.last]
-            for number in range(1, len(spans) + 1)
+            for number in range(1, len(spans[part]) + 1)
         ]
         of_part = [
             each for each in lines if not each.first[1] and each.first <= (part, 0) <= each.last
         ]
-        if len(spans) != 1 and not any(by_number):
-            checks += [_check(each, state, part, whole) for each in of_part]
-            unjudged += 0 if of_part else len(spans)
+        if len(spans[part]) != 1 and not any(by_number):
+            checks += [check for each in of_part for check in _checks(each, state, part, whole)]
+            unjudged += 0 if of_part else len(spans[part])
             continue
-        for (start, stop), fitting in zip(spans, by_number, strict=True):
-            checks += [_check(each, state, part, whole[start:stop]) for each in fitting or of_part]
+        for (start, stop), fitting in zip(spans[part], by_number, strict=True):
+            statement = whole[start:stop]
+            for line in fitting or of_part:
+                checks += _checks(line, state, part, statement)
             unjudged += not (fitting or of_part)
-    return checks, unjudged
+    known = {(part, number) for part in texts for number in range(len(spans[part]) + 1)}
+    return Verdicts(checks, unjudged, [each.written for each in lines if each.first not in known])
 
 
 class _Line(NamedTuple):
     """What a line of a reply says of the statements between two numbers."""
 
+    written: str
+    """The first number, as it is written."""
     first: tuple[float, float]
     """The part and the statement; 0 to infinity are the whole part."""
     last: tuple[float, float]
     verdict: Verdict
     passages: list[int]
-    words: str
-    """The words that were not found, "" for the whole statement."""
+    words: list[str]
+    """The words that it quotes."""
+
+
+def _of_part(part: int, line: _Line) -> _Line:
+    """Return a line on the parts 2 to 3 as one on the statements 2 to 3 of a part."""
+    return line._replace(first=(part, line.first[0]), last=(part, line.last[0]))
 
 
 def _lines(text: str) -> list[_Line]:
-    """Return the lines with verdicts, on "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
-    verdicts: list[_Line] = []
-    for line in _VERDICT.finditer(text):
-        word = line["verdict"].lower()
-        verdict = cast("Verdict", word if word in {"supported", "contradicted"} else "not found")
-        passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", line["rest"]))]
-        for piece in re.split(r"[,;&/\u3001]|and", line["numbers"]):
-            ends = [end.partition(".") for end in re.findall(r"\d+(?:\.\d+)?", piece)]
-            first = float(ends[0][0]), float(ends[0][2] or 0)
-            last = float(ends[-1][0]), float(ends[-1][2] or math.inf)
-            verdicts += [
-                _Line(first, last, verdict, passages, words)
-                for words in _QUOTED.findall(line["rest"]) or [""]
-            ]
-    return verdicts
+    """Return the lines with verdicts, on "1.1", "2", "1.1, 1.3", "1.1-3" or "1.1-2.3"."""
+    lines: list[_Line] = []
+    found = [*_VERDICT.finditer(text)]
+    for line, following in zip_longest(found, found[1:]):
+        stop = text.find("\n", line.end()) % (len(text) + 1)
+        rest = text[line.end() : min(stop, following.start()) if following else stop]
+        verdict = max(map(_verdict, [line, *_ANOTHER.finditer(rest)]), key=_BY_WEIGHT.index)
+        passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", rest))]
+        for begin, end in _ENDS.findall(line["numbers"]):
+            part, _, statement = begin.partition(".")
+            last_part, _, last_statement = (end or begin).partition(".")
+            first = float(part), float(statement or 0)
+            last = float(last_part), float(last_statement or math.inf)
+            if statement and end and not last_statement:  # "1.1-3"
+                last = first[0], float(end)
+            lines.append(_Line(begin, first, last, verdict, passages, _QUOTED.findall(rest)))
+    return lines
 
 
-def _check(line: _Line, state: Any, part: int, statement: str) -> Check:
-    words = line.words if line.words in statement else ""
+def _verdict(match: re.Match[str]) -> Verdict:
+    """Return the verdict that a reply names; what is supported in part is not found."""
+    word = match["verdict"].lower()
+    if word == "contradicted":
+        return "contradicted"
+    return "supported" if word == "supported" and not match["part"] else "not found"
+
+
+def _checks(line: _Line, state: Any, part: int, statement: str) -> list[Check]:
+    """Return a check for each detail of the statement that is not found, else one for all of it."""
+    details = [words for words in line.words if words in statement]
+    if line.verdict != "not found":
+        details = details[:1]
+    return [_check(line, words, state, part, statement) for words in details or [""]]
+
+
+def _check(line: _Line, words: str, state: Any, part: int, statement: str) -> Check:
     if words and not state["by_claim"]:
         sentences = [statement[start:stop] for start, stop in claims(statement)]
         statement = next((each for each in sentences if words in each), statement)
@@ -96,5 +158,7 @@ def _check(line: _Line, state: Any, part: int, statement: str) -> Check:
         text=without_marks(statement).strip(),
         words=words,
         verdict=line.verdict,
-        evidence=[ids[each - 1] for each in line.passages if 0 < each <= len(ids)],
+        evidence=list(
+            dict.fromkeys(ids[each - 1] for each in line.passages if 0 < each <= len(ids))
+        ),
     )

@@ -44,7 +44,7 @@ def by_node(**replies: str) -> ScriptedModel:
 
 def rat(model: ScriptedModel | None = None, **options: Any) -> tuple[Any, ScriptedModel]:
     """Return RAT with a saved thread, and its model."""
-    model = model or by_node(draft=BUILT, revise="NO CHANGE")
+    model = model or by_node(draft=BUILT, revise="1 supported p1")
     options = {"sources": Shelf(), "checkpointer": InMemorySaver(), **options}
     return build_rat(model=model, **options), model
 

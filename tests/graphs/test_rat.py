@@ -181,7 +181,7 @@ def test_a_search_that_fails_costs_its_part_and_is_said_once() -> None:
         if query != QUESTION["question"]:
             raise ConnectionError("the wire is cut")
 
-    result, model = run(DRAFT, "NO CHANGE", shelf=Shelf(fail=fail))
+    result, model = run(DRAFT, "1-2 not found", shelf=Shelf(fail=fail))
     assert model.nodes == ["draft", "revise"]
     (warning,) = result["warnings"]
     assert "the wire is cut" in warning

@@ -165,7 +165,7 @@ def test_the_check_begins_with_what_the_writer_saw_and_shows_what_was_found_sinc
 
 
 def test_a_part_stands_above_what_it_cites_where_what_the_writer_saw_has_no_room() -> None:
-    model = ScriptedModel([PLAN, GAPS, DRAFT, "NO CHANGE", "NO CHANGE"])
+    model = ScriptedModel([PLAN, GAPS, DRAFT, "1-3 not found", "1-3 not found"])
     long = Shelf(passages={word: f"{text} {'More. ' * 300}" for word, text in BRIDGE.items()})
     graph = build_rpg(model=model, sources={"bridges": long})
     result = graph.invoke(QUESTION, context=RpgContext(max_input_tokens=2_500))

@@ -150,3 +150,71 @@ def test_a_second_round_sees_what_changed() -> None:
     result, model = checked(*replies, rounds=2)
     assert [len(shown(call.prompt, "part")) for call in model.calls] == [2, 1]
     assert [each["round"] for each in result["checks"]] == [1, 1, 1, 2, 2]
+
+
+STEEL = "Haldruvin built Oster in 1873. It is of steel. It has two arches."
+SOUND = ("It is of steel.", "supported")
+ARCHES = ("It has two arches.", "supported")
+LOST = ("Haldruvin built Oster in 1873.", "not found")
+WRONG = ("Haldruvin built Oster in 1873.", "contradicted")
+THREE = [
+    ("Haldruvin built Oster in 1873.", "supported"),
+    ("It is of steel.", "not found"),
+    ("It has two arches.", "contradicted"),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("1. 1.1 supported p1\n2. 1.2 not found\n3. 1.3 contradicted p2", THREE),
+        ("1 supported p1\n2 not found\n3 contradicted p2", THREE),
+        ("1) supported p1\n2) not found\n3) contradicted p2", THREE),
+        ("1.1 supported p1; 1.2 not found; 1.3 contradicted p2", THREE),
+        ("1.1, 1.2 supported p1. 1.3 partly contradicted p2", [THREE[0], SOUND, THREE[2]]),
+        ("1.1 partly supported p1\n1.2-3 supported", [LOST, SOUND, ARCHES]),
+        ("1.1 supported p1, contradicted p2 (the year)\n1.2-3 supported", [WRONG, SOUND, ARCHES]),
+        ("1.1\uff0c1.3 supported p1\n1.2 not found", [THREE[0], THREE[1], ARCHES]),
+        ("1.1 1.3 supported p1\n1.2 not found", [THREE[0], THREE[1], ARCHES]),
+        ("1.1 + 1.3 supported p1\n1.2 not found", [THREE[0], THREE[1], ARCHES]),
+        ("1.1 to 1.3 supported p1", [THREE[0], SOUND, ARCHES]),
+        ("1.1\u20131.3 supported p1", [THREE[0], SOUND, ARCHES]),
+        (
+            '1.1 contradicted p1: it says "1873", and p1 "1837"\n1.2-3 supported',
+            [WRONG, SOUND, ARCHES],
+        ),
+    ],
+)
+def test_each_statement_has_the_verdict_of_its_number(
+    lines: str, expected: list[tuple[str, str]]
+) -> None:
+    changes = "\n".join(
+        block(1, old, new)
+        for old, new, (_, verdict) in zip(
+            ("1873", "steel", "two"), ("1837", "iron", "four"), expected, strict=True
+        )
+        if verdict == "contradicted"
+    )
+    result, _ = checked(f"{lines}\n{changes}", draft=STEEL)
+    assert (verdicts(result), result["warnings"]) == (expected, [])
+
+
+def test_a_verdict_on_what_is_not_there_is_handed_back() -> None:
+    result, model = checked(
+        "1.1-3 supported p1\n2.4 contradicted p2", "1.1-3 supported p1", draft=STEEL
+    )
+    assert "there is no 2.4 to give a verdict on" in model.calls[1].prompt
+    assert [verdict for _, verdict in verdicts(result)] == ["supported"] * 3
+
+
+def test_a_part_without_a_verdict_is_said() -> None:
+    draft = f"Haldruvin built Oster. {'It is a bridge. ' * 20}\n\n{'Its mayor was Q. ' * 20}"
+    for reply, parts, warned in (
+        ("1 supported p1; 2 not found", [1, 2], False),
+        ("1 supported p1\n2 partly supported p2", [1, 2], False),
+        ("1 supported p1", [1], True),
+    ):
+        graph = build_rat(model=ScriptedModel([draft, reply]), sources=Shelf())
+        result = graph.invoke(QUESTION)
+        assert [each["part"] for each in result["checks"]] == parts
+        assert ("no verdict on 1 part" in str(result["warnings"])) is warned
