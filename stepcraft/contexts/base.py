@@ -114,9 +114,9 @@ passage says of one product, version or case applies to nothing else.
 Begin with the answer itself. Cover every part of the question, under headings in the order in which
 the person needs them. Where something is done, write numbered steps in the order of execution, each
 with its exact command, call or place to click, and the check that shows that it worked. Rely on the
-passages for every name, number, command, option, permission and order, and use all that bears on
-the question: who may do it and who grants that, which exceptions hold, what happens if it is left
-out. Care is in proportion to the risk: where a step changes or destroys something that others
+passages for every name, number, command, option, permission and order. Say who may do it and who
+grants that, which exceptions hold and what happens if it is left out, as far as this person meets
+it. Care is in proportion to the risk: where a step changes or destroys something that others
 depend on, say what to check or save before, how to tell that it worked, how to undo it and whom to
 tell; where something can simply be run again, give it complete, and nothing more.
 Where the passages are silent, say what is certain from general knowledge, or, where the person
@@ -127,8 +127,9 @@ knows of documents, and not of passages or searches."""
 
 LENGTHS = {
     "brief": "Be brief: what the person needs to act, in as few words as that allows.",
-    "full": "Leave nothing out that the person needs, say each thing once and as briefly as it can "
-    "be said, and leave out side matter, variants and reasons that change nothing for the person.",
+    "full": "Leave nothing out that the person needs, and leave out what changes nothing for them: "
+    "side matter, variants, reasons, what goes without saying. Say each thing once. Beside code "
+    "and commands 600 to 1,000 words are enough for most questions, and fewer for a narrow one.",
 }
 """What the writer is told of the length of the answer."""
 

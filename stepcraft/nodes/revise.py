@@ -25,10 +25,12 @@ from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import Verdicts, read_verdicts
 from stepcraft.progress import counted, quoted
-from stepcraft.text.changes import Change, Problem, apply_changes, read_changes
-from stepcraft.text.citations import marks, without_marks
+from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
+from stepcraft.text.citations import marks, with_prompt_marks, without_marks
 from stepcraft.text.claims import with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
+from stepcraft.text.lists import item_start
+from stepcraft.text.markdown import code
 from stepcraft.text.sections import Section
 
 _FORMAT = """\
@@ -80,7 +82,8 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens for the instructions and the reply where a model's input is limited."""
-_CITATION = re.compile(r"[ \t]++(?:\[p\d{1,4}\])+")
+_IN_PARENTHESES = re.compile(r"[ \t]*+\(p\d{1,4}(?:,[ \t]?p\d{1,4})*+\)")
+"""Passages that are cited as (p1, p2)."""
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
@@ -198,16 +201,14 @@ def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
 
 def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
-    changes, refused, outside = read_changes(reply, parts)
+    read, refused, outside = read_changes(reply, parts)
+    changes = [_with_right_marks(change, parts, cites=cites) for change in read]
     group = _group(state)
     checks, unjudged, unknown = (
         Verdicts([], 0, []) if of_steps else read_verdicts(outside, state, group)
     )
-    if not (changes or refused or checks or any(map(is_unchanged, outside.splitlines()))):
+    if not (changes or refused or checks or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
-    for change in changes if not cites else ():
-        if not _CITATION.search(change["old"]):
-            change["new"] = _CITATION.sub("", change["new"])
     warnings: list[str] = []
     if unjudged:
         what = counted(unjudged, "statement" if state["by_claim"] else "part")
@@ -241,6 +242,29 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     return update
 
 
+def _says_unchanged(reply: str) -> bool:
+    """Tell whether a reply says that nothing changes; as one item among others it does not."""
+    lines = [line for line in reply.splitlines() if line.strip()]
+    others = [line for line in lines if not is_unchanged(line)]
+    return len(others) < len(lines) and not any(map(item_start, others))
+
+
+def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
+    """Return a change whose new words cite as the text does: by marks such as [p3], or not at all.
+
+    Nothing is a mark in code, and what the old words have of them may stay.
+    """
+    text = "".join(parts[change["part"] - 1 : change["part"]])
+    place = text.find(change["old"]) if change["old"] else -1
+    new = change["new"]
+    if not any(start <= place < stop for start, stop in code(text)):
+        if cites:
+            new = with_prompt_marks(new)
+        elif not (marks(change["old"], plain=False) or _IN_PARENTHESES.search(change["old"])):
+            new = without_marks(_IN_PARENTHESES.sub("", new), plain=False)
+    return {**change, "new": new}
+
+
 def _with_first(
     first_update: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
 ) -> tuple[list[Change], list[Check], list[str]]:
@@ -249,19 +273,14 @@ def _with_first(
     `first_update` is the whole update of the first reply, with what the state had before.
     """
     earlier = first_update["changes"][len(state["changes"]) :]
+    parts = [part["text"] for part in state["parts"]]
     changes = [
         *changes,
-        *(each for each in earlier if not any(_replaces(change, each) for change in changes)),
+        *(each for each in earlier if not any(clash(change, each, parts) for change in changes)),
     ]
     both = [*first_update["checks"][len(state["checks"]) :], *checks]
     merged = {(each["part"], each["text"], each["words"]): each for each in both}
     return changes, [*merged.values()], first_update["warnings"]
-
-
-def _replaces(change: Change, earlier: Change) -> bool:
-    """Tell whether a change is of the same words as an earlier one."""
-    new, old = change["old"], earlier["old"]
-    return earlier["part"] == change["part"] and bool(old and new) and (old in new or new in old)
 
 
 def _corrections(

@@ -89,7 +89,11 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
                 checks += _checks(line, state, part, statement)
             unjudged += not (fitting or of_part)
     known = {(part, number) for part in texts for number in range(len(spans[part]) + 1)}
-    return Verdicts(checks, unjudged, [each.written for each in lines if each.first not in known])
+    others = {*range(1, len(state["parts"]) + 1)} - texts.keys()
+    unknown = [
+        each.written for each in lines if each.first not in known and each.first[0] not in others
+    ]
+    return Verdicts(checks, unjudged, unknown)
 
 
 class _Line(NamedTuple):

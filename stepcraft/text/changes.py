@@ -24,14 +24,15 @@ from typing import Literal, NamedTuple, TypeAlias
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
+from stepcraft.text.blanks import kept_blanks
 from stepcraft.text.claims import without_numbers
-from stepcraft.text.clean import CJK
+from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.structure import damage, glue
 
 _START = re.compile(
     r"^([ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)<{5,}+[ \t]*+"
-    r"((?:(?:AFTER|PART|STEP|STATEMENT|SEARCH)[ \t#:]*+)+)\u27e6?(\d{1,4}(?!\w))?.*\n?",
+    r"((?:(?:AFTER|PART|STEP|STATEMENT|SEARCH)[ \t#:]*+)+)\u27e6?(\d{1,4}(?!\w))?(.*)\n?",
     re.IGNORECASE | re.MULTILINE,
 )
 _MIDDLE = re.compile(r"^[ \t]*={7}[ \t]*$", re.MULTILINE)
@@ -46,6 +47,8 @@ _WRAPPED = re.compile(
     r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",
     re.DOTALL,
 )
+_EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
+_UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
 """Blanks, or a character with its combining marks."""
 _PLAIN = str.maketrans(
@@ -57,6 +60,9 @@ _PLAIN = str.maketrans(
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts without blanks between words, and of Korean, whose particles have none."""
 _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
+_WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
+_LEAST_WORDS = 3
+"""Words that are sought in other parts than the named one; fewer may mean something else there."""
 _IN_NUMBER = re.compile(r"\d[.,]\d")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _MOST_MIDDLES = 20
@@ -121,12 +127,15 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
     problems: list[Problem] = []
     is_ambiguous = any(_START.search(part) or _END.search(part) for part in parts)
     outside, *blocks = _START.split(reply.replace("\r\n", "\n"))
-    for margin, kind, number, block in zip(*[iter(blocks)] * 4, strict=True):
-        blanks = re.sub(r"[^ \t>]", " ", margin)
-        lines = "\n".join(line.removeprefix(blanks) for line in block.split("\n"))
-        body, *rest = _END.split(without_numbers(lines), 1)
+    for margin, kind, number, label, block in zip(*[iter(blocks)] * 5, strict=True):
+        body, *rest = _END.split(without_numbers(_at_margin(block, margin)), 1)
         outside += "".join(rest)
         change = _change(kind, int(number or -1), body, parts)
+        old = label.strip(" \t:.-#*>\u27e7")
+        if not isinstance(change, str) and change["kind"] == "append" and len(old) > 1:
+            # The old words may stand on the line of the label.
+            replacing = Change(part=change["part"], kind="replace", old=old, new=change["new"])
+            change = replacing if isinstance(_placed(replacing, parts), _Edit) else change
         if not rest:
             change = 'the block has no line ">>>>>>> END"'
         elif is_ambiguous:
@@ -140,6 +149,17 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
         shown = Change(part=0, kind="replace", old=line[:200], new="")
         problems.append(Problem(shown, 'a block begins with a line "<<<<<<< PART <number>"'))
     return changes, problems, outside
+
+
+def _at_margin(block: str, margin: str) -> str:
+    """Return a block without what a list or a quotation puts in front of all of its lines."""
+    blanks = re.sub(r"[^ \t>]", " ", margin)
+    rows = block.split("\n")
+    ends = (at for at, row in enumerate(rows, 1) if _END.match(row.removeprefix(blanks)))
+    inside = rows[: next(ends, len(rows))]
+    if not all(row.startswith(blanks) or not row.strip(" \t>") for row in inside):
+        return block
+    return "\n".join([*(row[len(blanks) :] for row in inside), *rows[len(inside) :]])
 
 
 def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change | str:
@@ -204,6 +224,17 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
     return Edited(*_applied(parts, sound, between), applied, refused)
 
 
+def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
+    """Tell whether two changes replace some of the same words."""
+    first, second = _placed(change, parts), _placed(other, parts)
+    return (
+        isinstance(first, _Edit)
+        and isinstance(second, _Edit)
+        and (first.kind, first.part) == ("replace", second.part)
+        and max(first.start, second.start) < min(first.stop, second.stop)
+    )
+
+
 def _edits(
     parts: Sequence[str], changes: Sequence[Change], between: str, refused: list[Problem]
 ) -> list[_Edit]:
@@ -217,7 +248,7 @@ def _edits(
             refused.append(Problem(change, edit))
         elif not _is_idle(edit, parts):
             edits.setdefault(edit[:5], edit)
-    ordered = sorted(edits.values(), key=lambda edit: edit[:3])
+    ordered = _apart(sorted(edits.values(), key=lambda edit: edit[:3]), parts)
     replacing = [edit for edit in ordered if edit.kind == "replace"]
     starts = [edit[:2] for edit in replacing]
     stops = sorted((edit.part, edit.stop) for edit in replacing)
@@ -229,6 +260,17 @@ def _edits(
         else:
             separate.append(edit)
     return separate
+
+
+def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:
+    """Return edits in order without the blanks that two removals share."""
+    apart = edits[:1]
+    for edit in edits[1:]:
+        before = apart[-1]
+        shared = parts[edit.part - 1][edit.start : before.stop] if edit.part else ""
+        is_shared = before.part == edit.part and shared.isspace() and not edit.new
+        apart.append(edit._replace(start=before.stop) if is_shared else edit)
+    return apart
 
 
 def _applied(
@@ -250,7 +292,7 @@ def _applied(
             new = edit.new if edit.kind == "replace" else glue(text, edit.new) + edit.new
             text += new.replace("\n", "\r\n") if "\r\n" in part else new
         text += part[end:]
-        if between and text != part:
+        if between and text != part and without_number(part) == part:
             text = without_number(text)
         texts += [text, *map(without_number, inserted)]
         origins += [number, *[0] * len(inserted)]
@@ -261,8 +303,18 @@ def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
     """Tell whether an edit changes nothing: its words, or what it appends, are there already."""
     if edit.kind == "replace":
         return parts[edit.part - 1][edit.start : edit.stop].replace("\r", "") == edit.new
-    new = edit.new.strip()
-    return not new or (edit.kind == "append" and any(_occurrences(new, parts[edit.part - 1])))
+    new, part = edit.new.strip(), parts[edit.part - 1]
+    return not new or (
+        edit.kind == "append"
+        and any(_is_whole(part, start, stop) for start, stop in _occurrences(new, part))
+    )
+
+
+def _is_whole(part: str, start: int, stop: int) -> bool:
+    """Tell whether lines or sentences of a part begin and end at these places."""
+    ends = {"", "\n", *STOPS, *SPACELESS_STOPS}
+    before, behind = part[:start].rstrip(" \t")[-1:], part[stop:].lstrip(" \t\r")[:1]
+    return before in ends and (behind in {"", "\n"} or part[stop - 1] in ends)
 
 
 def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
@@ -282,6 +334,10 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
         matches = {other: places for other, places in elsewhere.items() if places}
         if len(matches) != 1:
             return "its words are not there: copy them exactly" if exists else _NO_PART
+        [(other, [(start, stop, _), *_])] = matches.items()
+        is_long = len(_WORDS.findall(change["old"])) >= _LEAST_WORDS
+        if exists and not (is_long or _is_whole(parts[other - 1], start, stop)):
+            return f"its words are not there, but in part {other}: name that part for them"
     [(number, places)] = matches.items()
     if len(places) > 1:
         return "its words occur several times in the part: copy more of the words around them"
@@ -290,13 +346,18 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
     """Return up to two places of the old words of a change in a part, with what replaces them."""
-    for fold, words, new in _forms(change["old"], change["new"]):
+    for fold, old, new in _forms(change["old"], change["new"]):
         text, spans = fold(part)
-        places = [
-            (spans[start][0], spans[stop - 1][1], new)
-            for start, stop in islice(_occurrences(words, text), 2)
-            if all(spans[at - 1 : at] != spans[at : at + 1] for at in (start, stop))
-        ]
+        places: list[tuple[int, int, str]] = []
+        for first, last in islice(_occurrences(fold(old)[0], text), 2):
+            start, stop = spans[first][0], spans[last - 1][1]
+            if all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last)):
+                by = (
+                    new
+                    if fold is _exact
+                    else kept_blanks(part[start:stop].replace("\r", ""), old, new)
+                )
+                places += [] if by is None else [(start, stop, by)]
         if places:
             return places
     return []
@@ -317,7 +378,7 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
     return [
         form
         for words, by in halves
-        for form in ((_exact, words, by), (_folded, _folded(words.strip())[0], by.strip()))
+        for form in ((_exact, words, by), (_folded, words.strip(), by.strip()))
     ]
 
 
@@ -332,7 +393,10 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
     start = text.find(words) if words.strip() else -1
     while start >= 0:
         stop, further = start + len(words), start + 1
-        if _is_inside(text, start):
+        is_emphasised = _UNDERSCORED.match(text, max(start - 2, 0), stop + 2)
+        if is_emphasised and is_emphasised.span(1) == (start, stop):
+            yield start, stop
+        elif _is_inside(text, start):
             match = _SPACED.match(text, further)
             further = match.end() if match else further
         elif not _is_inside(text, stop):
@@ -388,13 +452,16 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
     last = part.find("\n", stop) if "\n" in part[stop:] else len(part)
     before, after = part[first:start], part[stop:last]
     rest = before + after
-    if not rest[item_start(rest) :].strip(" \t\r>#*_.+-\u2022"):
+    if rest[item_start(rest) :].strip(" \t\r>#*_+-\u2022") in {"", "."}:
         above, below = part[:first], part[last:]
         if not below.strip():
             return len(above.rstrip()), last if above.strip() else len(part), ""
         if above[len(above.rstrip()) :].count("\n") == 1:
             return first, last + 1, ""
         return first, len(part) - len(below.lstrip("\r\n")), ""
+    emphasis = _EMPHASIS.search(before)
+    if emphasis and after.startswith(emphasis[0]):
+        return _without_blanks(part, start - len(emphasis[0]), stop + len(emphasis[0]), "")
     if before[-1:] in {"", " "}:
         stop += len(after) - len(after.lstrip(" "))
     if before.strip() and after.lstrip(" \r")[:1] in {"", *".,;:!?)"}:

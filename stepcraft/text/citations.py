@@ -1,8 +1,8 @@
 r"""Marks such as [p3], by which a draft cites passages, and what is read as one.
 
 Prompts number passages p1, p2 and so on, and ask for marks that nothing else resembles. The
-notations of other products are read too, [3] only in a text that has no other mark. Nothing is read
-in code, LaTeX, URLs and links.
+notations of other products are read too, [3] only in a text that has no other mark, and [3, 5] only
+beside it, at the end of a clause. Nothing is read in code, LaTeX, URLs and links.
 """
 
 import re
@@ -37,7 +37,9 @@ _LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
 
 _P = r"(?:p[ \t]?)"
 _WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
-_AND = r"[ \t]*+(?:[,;&\uff0c\uff1b\u3001\u2013-]|and\b)[ \t]*+"
+_AND = (
+    r"(?:[ \t]*+(?:[,;&/\uff0c\uff1b\u3001\u2013-](?:[ \t]*+and\b)?+|and\b)[ \t]*+|[ \t]++(?=p\d))"
+)
 _NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
 _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
@@ -46,8 +48,9 @@ _MARK = (
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """What every mark begins with."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_PLAIN_LIST = r"\[[1-9]\d?\d?(?:,[ \t]?[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
-_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN})", re.IGNORECASE)
+_EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN}|{_PLAIN_LIST})", re.IGNORECASE)
 _NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*{_P}?(\d+))?", re.IGNORECASE)
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
@@ -66,12 +69,15 @@ def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
 
 
 _RUN = _run_of(_MARK)
-_PLAIN_RUN = _run_of(
-    _PLAIN,
-    # Behind a blank or the end of a sentence; "= [1]" is a list.
+# Behind a blank or the end of a sentence; "= [1]" is a list.
+_BEFORE_PLAIN = (
     rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
-    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])",
-    r"(?!\[|[ \t]*+[=+\u222a])",
+    rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
+)
+_BEHIND_PLAIN = r"(?!\[|[ \t]*+[=+\u222a])"
+_PLAIN_RUN = _run_of(_PLAIN, _BEFORE_PLAIN, _BEHIND_PLAIN)
+_PLAIN_LISTS_RUN = _run_of(
+    rf"(?:{_PLAIN}|{_PLAIN_LIST}(?=[ \t]*+(?:[{_ENDS},;:]|$)))", _BEFORE_PLAIN, _BEHIND_PLAIN
 )
 
 
@@ -152,7 +158,9 @@ def _runs_of(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
 
 
 def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
-    return _RUN if not plain or _RUN.search(shown) else _PLAIN_RUN
+    if not plain or _RUN.search(shown):
+        return _RUN
+    return _PLAIN_LISTS_RUN if _PLAIN_RUN.search(shown) else _PLAIN_RUN
 
 
 def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:

@@ -1,9 +1,11 @@
 """Lists as chat models and people write them, read whatever their bullets, written in one style."""
 
+import json
 import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, pairwise, takewhile
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ _CIRCLED = "\u2460-\u249b\u24eb-\u24fe\u2776-\u2793\u3220-\u3229\u3280-\u3289"
 """Numbers from 1 in a circle, in parentheses or with a full stop, as one character."""
 _HAN = "[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}"
 _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNTS = f"(?:{'|'.join(_NUMBERS)})"
 _COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
 _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
 """A character of the words before the number of a label."""
@@ -24,7 +28,7 @@ _BULLET = re.compile(
     |{_TITLE}(?P<bracket>[(\uff08])?(?P<number>\d{{1,3}}|[{_CIRCLED}])(?:
         (?:(?(bracket)[)\uff09]|\ufe0f?\u20e3)|(?<=[{_CIRCLED}]))(?=\s|$|\*\*)
         |(?(bracket)(?!))(?:\*\*)?(?:
-            [.)](?=\s|$|\*\*|(?![\da-zA-Z_\u00aa\u00ba])\w)|[\uff0e\uff09\u3001](?!\d)
+            \\?[.)](?=\s|$|\*\*|(?![\da-zA-Z_\u00aa\u00ba])\w)|[\uff0e\uff09\u3001](?!\d)
         )
     )
     """,
@@ -32,8 +36,9 @@ _BULLET = re.compile(
 )
 """A bullet, or a number that counts by itself: "1. Install" has one, "3.5 GB" has none."""
 _STEP = re.compile(
-    rf"{_TITLE}(?:step\s(?=\d)|\u7b2c(?=\w{{1,3}}\u6b65))(?P<number>\d{{1,3}}|{_HAN})"
-    rf"(?:\sof\s\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
+    rf"{_TITLE}(?:step\s(?=\d|{_COUNTS})|\u7b2c(?=\w{{1,3}}\u6b65))"
+    rf"(?P<number>\d{{1,3}}|{_HAN}|{_COUNTS}\b)"
+    rf"(?:\sof\s\d{{1,3}}|[-\u2013]\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
     re.IGNORECASE | re.VERBOSE,
 )
 """A label that counts by itself: "Step 1:"."""
@@ -50,6 +55,13 @@ _COUNTED = re.compile(
 )
 """What counts if others count on from it: "1 - ", "a) ", and words as in "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
+_LEADS = (
+    re.compile(r"\*\*[^*\n]+\*\*:?"),
+    re.compile(r"[IVX]{1,5}[.)](?=\s)"),
+    re.compile(r"[A-Z][.)](?=\s)"),
+    re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
+)
+"""How lines begin that may be steps with the items of a list below them."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 
@@ -92,7 +104,9 @@ def read_steps(text: str) -> list[str]:
     What stands below an item stays with it. Headings and what stands before the list and behind it
     are dropped. In a text without items every line is a step; a single line is no list.
     """
-    lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
+    if (steps := _json_texts(text)) is not None:
+        return steps
+    lines = _led([line.without(_STEP) if line.mark else line for line in _lines(text)])
     return _items(lines) or _without_items(lines)
 
 
@@ -159,6 +173,44 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
     return "\n".join(written)
 
 
+def _json_texts(text: str) -> list[str] | None:
+    """Return the texts of a JSON array; None if it is none."""
+    with suppress(ValueError, RecursionError):
+        values = json.loads(unfenced(text)) if unfenced(text).lstrip().startswith("[") else None
+        if isinstance(values, list) and values and all(isinstance(each, str) for each in values):
+            return values
+    return None
+
+
+def _led(lines: list[_Line]) -> list[_Line]:
+    """Return the lines with those that lead a list each as its items, and the lists below them.
+
+    Such lines begin alike, as "**Mix**" and "**Bake**" or "I. Mix" and "II. Bake", and come before
+    all items, which are bullets, or numbers that begin anew below each.
+    """
+    first = next((at for at, line in enumerate(lines) if line.mark), 0)
+    for lead in _LEADS:
+        places = [
+            at
+            for at, line in enumerate(lines)
+            if not (line.mark or line.is_code or line.level or line.indent)
+            and lead.match(line.text)
+        ]
+        if len(places) < 2 or places[0] >= first:
+            continue
+        groups = [lines[start + 1 : stop] for start, stop in pairwise([*places, len(lines)])]
+        numbers = [[line.number for line in group if line.mark] for group in groups]
+        if {each[0] for each in numbers if each} in ({0}, {1}):
+            label = re.compile("") if lead is _LEADS[0] else lead
+            return [
+                line._replace(mark="lead", text=label.sub("", line.text, count=1).lstrip())
+                if at in places
+                else line._replace(mark="")
+                for at, line in enumerate(lines)
+            ]
+    return lines
+
+
 def _mark(begin: re.Match[str]) -> tuple[str, int]:
     """Return what the items of a list have in common, and the number of an item.
 
@@ -169,9 +221,11 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
     if not digits:
         return "-", 0
     rest = begin[0].replace(digits, "", 1)
-    words = re.sub(r"[\W\d]", "", rest).lower() or rest.strip("#* .)")
+    words = re.sub(r"[\W\d]", "", rest).lower() or rest.strip("#* .)\\")
     if digits.isdecimal():
         return f"1{words}", int(digits)
+    if digits.lower() in _NUMBERS:
+        return f"1{words}", 1 + _NUMBERS.index(digits.lower())
     number = sum(int(unicodedata.numeric(digit, ord(digit) & 31)) for digit in digits)
     return unicodedata.category(digits[0]) + words, number
 
@@ -180,7 +234,10 @@ def _lines(text: str) -> list[_Line]:
     """Return the lines of a text without blank ones and rules, and without a fence around it."""
     lines: list[_Line] = []
     after_blank = True
-    for row, is_code in markdown.lines(unfenced(text), unclosed=False):
+    text = unfenced(text)
+    if all(row.startswith(">") for row in text.splitlines() if row.strip()):
+        text = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
+    for row, is_code in markdown.lines(text, unclosed=False):
         raw = row.rstrip()
         heading = _HEADING.match(raw)
         is_text = raw.strip("-*_=`~\u2013\u2014 \t")

@@ -6,6 +6,7 @@ citation marks such as `[p1]`. A list item may begin with a fence, and a quotati
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -130,10 +131,14 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
 
 def as_shown(text: str) -> str:
     """Return a Markdown text as its readers see it: blanks of the same length hide comments."""
-    shown = text
-    for start, stop in outside_code(text):
-        for hidden in _HIDDEN.finditer(text, start):
-            if hidden.start() < stop:
-                blank = re.sub(r"[^\n]", " ", hidden[0])
-                shown = shown[: hidden.start()] + blank + shown[hidden.end() :]
-    return shown
+    spans = [*code(text)]
+    pieces: list[str] = []
+    end = position = 0
+    while hidden := _HIDDEN.search(text, position):
+        place = bisect_right(spans, (hidden.start(), len(text))) - 1
+        if place >= 0 and hidden.start() < spans[place][1]:  # it begins in code
+            position = spans[place][1]
+            continue
+        pieces += [text[end : hidden.start()], re.sub(r"[^\n]", " ", hidden[0])]
+        end = position = hidden.end()
+    return "".join([*pieces, text[end:]])

@@ -88,6 +88,7 @@ def glue(before: str, new: str) -> str:
     is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
     if not paragraph or (not is_block and "\n" not in new):
         return "" if re.match(rf"[{CJK}\u3000-\u303f\uff00-\uffef]|$", before[-1:]) else " "
-    is_row = new.startswith("|") and paragraph[0].lstrip().startswith("|")
+    is_table = any(map(_DELIMITER.fullmatch, paragraph[:-1])) and "|" in paragraph[0]
+    is_row = "|" in new and is_table and _cells(new.partition("\n")[0]) == _cells(paragraph[0])
     is_item = item_start(new) and any(map(item_start, paragraph))
     return "\n" if is_row or is_item else "\n\n"

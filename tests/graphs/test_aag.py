@@ -184,3 +184,16 @@ def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:
 def test_a_run_that_could_not_be_resumed_is_refused_before_any_call() -> None:
     with pytest.raises(BadInput, match="checkpointer"):
         run(review=True)
+
+
+def test_both_changes_stay_where_one_has_the_words_of_the_other_within_a_number() -> None:
+    draft = "1. Give it 8 MB of buffer and 128 MB of heap.\n2. Start."
+    first = f"{block(1, '8 MB', '16 MB')}\n{block(1, 'heap of 128 MB', 'heap of 256 MB')}"
+    result, _ = run(LOOK_UP, GAPS, draft, first, block(1, "128 MB", "256 MB"), "NO CHANGE")
+    assert result["steps"][0] == "Give it 16 MB of buffer and 256 MB of heap."
+
+
+def test_no_change_among_other_items_is_handed_back() -> None:
+    replies = ["- No change\n- Bake for 40 minutes.", block(1, "30", "40"), "NO CHANGE"]
+    result, _ = run(LOOK_UP, GAPS, "1. Bake for 30 minutes.\n2. Eat.", *replies)
+    assert result["steps"] == ["Bake for 40 minutes.", "Eat."]

@@ -215,6 +215,9 @@ def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
         ("Built in 1837 [p1].", ("1837", "1873 [p1]"), "Built in 1873."),
         ("Press [1]. So it is [p2][p3].", ("So", "Then [p1]"), "Press [1]. Then it is."),
         ("```\nb = 2 # x[p1]\n```", ("b = 2", "b = a[p2]"), "```\nb = a[p2] # x[p1]\n```"),
+        ("Built in 1837.", ("1837", "1873[p1]"), "Built in 1873."),
+        ("Built in 1837.", ("1837", "1873 [p1, p2]"), "Built in 1873."),
+        ("Built in 1837.", ("1837", "1873 (p1)"), "Built in 1873."),
         ("Built in 1837.", ("", "It has arches [p2]."), "Built in 1837. It has arches."),
     ],
 )

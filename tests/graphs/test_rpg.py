@@ -245,3 +245,12 @@ def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None
     assert shown_to[2] == ["p2"]
     assert shown_to[3] == ["p1", "p2"]
     assert "generate: 1 of 2 passages" in str(result["warnings"])
+
+
+def test_a_plain_mark_in_a_change_cites_the_passage_of_that_number() -> None:
+    draft = "The mayor was Quandt [p2]. It has two arches."
+    result, _, _ = run(
+        PLAN, GAPS, draft, f"1 contradicted p1\n{block(1, 'two arches.', 'four [1].')}"
+    )
+    assert result["answer"] == "The mayor was Quandt [1]. It has four [2]."
+    assert ids(result) == ["mayor", "Oster"]

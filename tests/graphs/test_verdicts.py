@@ -19,7 +19,7 @@ Haldruvin built the Oster bridge in 1837. It is of steel, e.g. of iron.
 |---|---|
 | four | 20 |"""
 LINES = "2.1 contradicted p1\n2.2 not found\n3.1 not found"
-FIXED = block(2, "1837", "1873")
+FIXED = block(2, "bridge in 1837", "bridge in 1873")
 
 
 def checked(*replies: str, draft: str = DRAFT, **context: Any) -> tuple[Any, ScriptedModel]:

@@ -18,6 +18,7 @@ from tests.scripted import block
 TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
 BARE_TABLE = "a | b\n--- | ---\n1 | 2\n\n"
 LIST = "1. a\n2. b\n3. c\n"
+CODE = "```py\nclass A:\n    def f(self):\n        return 1\n```\n"
 CONFLICT = (
     "A conflict:\n\n```\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> topic\n```\n\nPick a side.\n"
 )
@@ -53,6 +54,17 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         (CONFLICT, "ours\n=======\ntheirs", "a\n=======\nb", CONFLICT.replace("ours", "a").replace("theirs", "b")),
         (CONFLICT, ">>>>>>> topic", ">>>>>>> main", CONFLICT.replace("topic", "main")),
         (CONFLICT, "Pick", "Choose", CONFLICT.replace("Pick", "Choose")),
+        # Blanks of the text stay where the words are the same.
+        (CODE, "def f(self):\n    return 1", "def f(self):\n    return 2", CODE.replace("1", "2")),
+        (CODE, "def f(self):\n    return 1", "def f(self):\n    x = 1\n    return x",
+         CODE.replace("return 1", "x = 1\n        return x")),
+        ("```make\nall:\n\tcc a.c\n\tld a.o\n```\n", "all:\n    cc a.c", "all:\n    cc b.c",
+         "```make\nall:\n\tcc b.c\n\tld a.o\n```\n"),
+        ("- a\n  - b\n  - c\n- d\n", "- b\n- c", "- B\n- c", "- a\n  - B\n  - c\n- d\n"),
+        ("a\tb\tc\nd\te\tf\n", "d e f", "d e g", "a\tb\tc\nd\te\tg\n"),
+        ("Built in _1837_ by H.\n", "1837", "1873", "Built in _1873_ by H.\n"),
+        ("It is **very** tall.", "very", "", "It is tall."),
+        ("```py\n...  # later\n```\n", "# later", "", "```py\n...\n```\n"),
         # A removal takes the blanks and the line that it would leave empty.
         ("A b c, d.", "c", "", "A b, d."),
         ("A b c d.", "b", "", "A c d."),
@@ -78,6 +90,8 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("[a]: b\n", "", "B.", "[a]: b\n\nB.\n"),
         ("", "", "B.", "B."),
         ("It holds 100.", "", "10", "It holds 100. 10"),
+        ("- GET /users/{id}\n", "", "- GET /users", "- GET /users/{id}\n- GET /users\n"),
+        ("a | b\n--- | ---\n1 | 2\n", "", "3 | 4", "a | b\n--- | ---\n1 | 2\n3 | 4\n"),
         # An item begins a line of its own where the block leaves one free.
         ("1. a\n2. b. Look it up.\n", "Look it up.", "\n3. c\n4. d", "1. a\n2. b. \n3. c\n4. d\n"),
     ],
@@ -344,3 +358,40 @@ def test_a_reply_without_blocks_changes_nothing(draft: str, reply: str) -> None:
     parts = split_blocks(draft)
     changes, _, outside = read_changes(reply, parts)
     assert (changes, outside) == ([], reply.replace("\r\n", "\n"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "reply", "after"),
+    [
+        (["Plan.", "2. Quartal: bauen."], block(2, "bauen", "warten"), "2. Quartal: warten."),
+        (["Rest for thirty minutes.", "Bake for 30 minutes."], block(1, "30 minutes", "40 minutes"),
+         "Bake for 30 minutes."),
+        (["Rest.", "Bake for 30 minutes."], block(1, "Bake for 30", "Bake for 40"),
+         "Bake for 40 minutes."),
+        (["Rest.", "Bake."], block(1, "Bake.", "Fry."), "Fry."),
+    ],
+)  # fmt: skip
+def test_the_second_step_after_a_change(parts: list[str], reply: str, after: str) -> None:
+    edited, _ = changed(parts, reply, "\n\n")
+    assert edited.parts[1] == after
+
+
+def test_two_paragraphs_at_the_end_are_removed() -> None:
+    edited, reasons = changed(["A.\n\nB.\n\nC.\n"], f"{block(1, 'B.', '')}\n{block(1, 'C.', '')}")
+    assert ("".join(edited.parts).strip(), reasons) == ("A.", [])
+
+
+def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
+    reply = "<<<<<<< PART 1: The limit is 100\n=======\nThe limit is 200\n>>>>>>> END"
+    edited, reasons = changed(["The limit is 100 a minute.\n"], reply)
+    assert (edited.parts, reasons) == (["The limit is 200 a minute.\n"], [])
+
+
+def test_what_only_some_lines_of_a_block_have_in_front_stays() -> None:
+    reply = "- <<<<<<< PART 1\n  - a\n=======\n  - A\n>>>>>>> END"
+    edited, reasons = changed(["- x\n  - a\n- y\n"], reply)
+    assert (edited.parts, reasons) == (["- x\n  - A\n- y\n"], [])
+    edited, _ = changed(
+        ["A.\n\nD.\n"], "> <<<<<<< PART 1\n> A.\n> =======\n> B.\n>\n> C.\n> >>>>>>> END"
+    )
+    assert edited.parts == ["B.\n\nC.\n\nD.\n"]

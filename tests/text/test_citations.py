@@ -32,7 +32,10 @@ SAME = {number: number for number in range(1, 10)}
         ("See https://example.org/docs[p3]. (https://example.org)[p2]", [3, 2]),
         ("It costs $5 [p1] and $6 [p2].", [1, 2]),
         ("Sorting [p1] gives [1] and [2].", [1]),
+        ("It was built [p1, p2, and p3], [p1/p4] [p5 p6].", [1, 2, 3, 4, 5, 6]),
         # no other mark
+        ("The mayor was Q [2]. It has arches [1, 3].", [2, 1, 3]),
+        ("It is old [2]. The range [1, 3] is closed.", [2]),
         ("It was built [1][2], and fell. [3] So it is [4], [5].", [1, 2, 3, 4, 5]),
         ("According to [2], so it is.[1] [3] says so.", [2, 1, 3]),
         ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", [2, 5]),

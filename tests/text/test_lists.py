@@ -85,6 +85,24 @@ REPLIES = {
         "## Phase 1: Prepare\n1. Peel.\n2. Cut.\n\n## Phase 2: Cook\n\nNow it gets hot.\n\n3. Fry.\n\n## Serve\n\n4. Plate.",
         ["Peel.", "Cut.", "Fry.", "Plate."],
     ),
+    "number words": (
+        "**Step One:** Mix.\n- use flour\n\n**Step Two:** Bake.\n- use the oven",
+        ["Mix.\n- use flour", "Bake.\n- use the oven"],
+    ),
+    "Roman numbers": ("I. Mix\n   - flour\nII. Bake", ["Mix\n- flour", "Bake"]),
+    "letters above numbers": (
+        "A. Mix\n   1. flour\n   2. water\nB. Bake\n   1. oven",
+        ["Mix\n1. flour\n2. water", "Bake\n1. oven"],
+    ),
+    "numbers of two levels": ("1.1 Mix\n   - flour\n1.2 Bake", ["Mix\n- flour", "Bake"]),
+    "bold lines above bullets": (
+        "**Mix**\n- flour\n\n**Bake**\n- oven",
+        ["**Mix**\n- flour", "**Bake**\n- oven"],
+    ),
+    "a range of steps": ("Step 1-2: Mix and rest\nStep 3: Bake", ["Mix and rest", "Bake"]),
+    "escaped numbers": ("1\\. Mix\n   - flour\n2\\. Bake", ["Mix\n- flour", "Bake"]),
+    "a JSON array": ('```json\n["Mix", "Bake"]\n```', ["Mix", "Bake"]),
+    "a quotation": ("> 1. Mix\n> 2. Bake", ["Mix", "Bake"]),
     "two steps with letters": ("a) Wash them.\nb) Peel them.", ["Wash them.", "Peel them."]),
     "two steps with dashes behind their numbers": ("1 - Wash.\n2 - Peel.", ["Wash.", "Peel."]),
     "indented sub-bullets": (

@@ -32,7 +32,8 @@ class Material:
 
     def __init__(self, messages: Sequence[str]) -> None:
         self.last_message = "".join(messages[-1:])
-        self.sections = [section for text in messages for section in parse(text)]
+        # The question may stand twice.
+        self.sections = list(dict.fromkeys(each for text in messages for each in parse(text)))
         form = [*self.named("reply_format"), Section("", "", "")][0]
         self.kind, self.form = form.id, form.text
         self.question = " ".join(self.text("question").split())

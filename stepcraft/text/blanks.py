@@ -1,0 +1,64 @@
+"""Words of a text replaced by others, with the blanks and the indentation of the text."""
+
+import re
+from difflib import SequenceMatcher
+
+_WORD = re.compile(r"(\s*+)(\S++)")
+
+
+def kept_blanks(text: str, old: str, new: str) -> str | None:
+    """Return new words in place of a text that has the same words as `old`, in other blanks.
+
+    What the new words have in common with the old ones keeps the blanks of the text, so that tabs,
+    indentation and line breaks stay.
+
+    Args:
+        text: The text.
+        old: Its words as somebody has copied them.
+        new: The words that replace these.
+
+    Returns:
+        The new text; None where a line that is new would have an indentation that nothing tells.
+    """
+    kept, copied, written = ([*_WORD.findall(each)] for each in (text, old, new))
+    if len(kept) != len(copied):
+        return new
+    indent = _indent(kept, copied)
+    same: dict[int, int] = {}
+    places: dict[int, int] = {}
+    matcher = SequenceMatcher(None, [w for _, w in copied], [w for _, w in written], autojunk=False)
+    for kind, first, last, start, stop in matcher.get_opcodes():
+        pairs = dict(zip(range(start, stop), range(first, last), strict=False))
+        places |= pairs
+        same |= pairs if kind == "equal" else {}
+    pieces: list[str] = []
+    for number, (blank, word) in enumerate(written):
+        place = places.get(number)
+        follows = place is not None and number > 0 and places.get(number - 1) == place - 1
+        if place is not None and follows and _breaks(copied[place][0]) == _breaks(blank):
+            pieces.append(kept[place][0])
+        elif number and "\n" in blank:
+            if indent is None:
+                return None
+            lines, _, own = blank.rpartition("\n")
+            pieces.append(f"{lines}\n{indent}{own}")
+        elif number:
+            pieces.append(blank)
+        pieces.append(kept[same[number]][1] if number in same else word)
+    return "".join(pieces)
+
+
+def _indent(kept: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str | None:
+    """Return what is in front of each line of a text and not of its copy; None if it varies."""
+    indents: set[str | None] = set()
+    for (blank, _), (other, _) in zip(kept, copied, strict=True):
+        if "\n" in blank and "\n" in other:
+            mine, theirs = blank.rpartition("\n")[2], other.rpartition("\n")[2]
+            indents.add(mine.removesuffix(theirs) if mine.endswith(theirs) else None)
+        elif "\n" in blank:
+            indents.add(blank.rpartition("\n")[2])
+    return indents.pop() if len(indents) == 1 else None if indents else ""
+
+
+def _breaks(blank: str) -> int:
+    return min(blank.count("\n"), 2)
