@@ -1,15 +1,19 @@
 """`python -m stepcraft_papers`: tables of the papers, and scores that their protocols need."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from langchain.chat_models import init_chat_model
 from typer import Argument, Option
 
+from stepcraft import open_memory
 from stepcraft.evals.progress import Progress
 from stepcraft_papers.ablations import Protocol, Row, aag_rows, ablate, score_rows
 from stepcraft_papers.console import print_table, run, say
+from stepcraft_papers.experience import append, checked_arm, play, read, table
 from stepcraft_papers.mauve import GPT2, mauve_scores
 from stepcraft_papers.published import FIGURES, RAT_ABLATIONS, RPG_ABLATIONS, Figure
 from stepcraft_papers.trueskill import ratings
@@ -119,6 +123,35 @@ def mauve(
     """Print the MAUVE of an evaluation's methods (RPG §4)."""
     rows = [(method, f"{score:.3f}") for method, score in mauve_scores(directory, features).items()]
     print_table("method", f"MAUVE with {features}", rows=rows)
+
+
+@app.command()
+def experience(
+    model: Model,
+    arms: Annotated[
+        list[str], Option("--arm", metavar="ARM", help="none, notes or memory; repeatable.")
+    ],
+    memory: Annotated[str, Option(help="The memory of the arm of that name.")] = "experience.db",
+    seed: Annotated[int, Option(help="What the names of the world are drawn by.")] = 1,
+    number: Annotated[int, Option(min=1, help="The tasks of each of the three rounds.")] = 10,
+    into: Annotated[Path, Option(help="The file of JSON lines that each task is added to.")] = Path(
+        "experience.jsonl"
+    ),
+) -> None:
+    """Have an agent act in the text world, and print what it learns from task to task."""
+    chat = init_chat_model(model)
+    with open_memory(memory) as opened:
+        for arm in map(checked_arm, arms):
+            play(
+                arm,
+                chat,
+                seed=seed,
+                number=number,
+                memory=opened,
+                on_task=partial(append, into),
+            )
+    heads = ("arm", "round", "tasks", "reached", "tool calls", "model calls", "read", "written")
+    print_table(*heads, rows=table(read(into)))
 
 
 def _note(progress: Progress) -> None:
