@@ -42,7 +42,7 @@ class Ready(Embeddings):
     def __init__(self, texts: Sequence[str]) -> None:
         self.vectors = {
             text: np.frombuffer(row or b"", np.float32)
-            for text, row in embedded(WordLlamaEmbedder(), [*texts, "procedure"]).items()
+            for text, row in embedded(WordLlamaEmbedder(), [*texts, "procedure"]).vectors.items()
         }
 
     def embed_documents(self, texts):

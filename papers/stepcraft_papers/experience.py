@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 from langchain.agents import create_agent
@@ -22,7 +23,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
-from stepcraft import BadInput, ProceduralMemoryMiddleware, ProcedureMemory
+from stepcraft import BadInput, ProceduralMemoryMiddleware, ProcedureMemory, memory_tools
 from stepcraft_papers.textworld import Variant, solve, world
 
 Arm = Literal["none", "notes", "memory"]
@@ -37,8 +38,9 @@ _SYLLABLES = [first + last for first in "bdfgklmnprstvz" for last in ("a", "e", 
 TASK = "Get hold of one {}. Nothing else counts, and you begin with empty hands."
 AGENT = """\
 You are in a world that you do not know. Names are made up, and mean nothing elsewhere. Reach the
-goal with as few calls of tools as you can, and say in one sentence that it is reached, or why not.
-What your other tasks were, you know only if you are told here."""
+goal with as few calls of tools as you can, failed ones included, and say in one sentence that it is
+reached, or why not. Calls that you make at once run side by side: make one that needs another's
+result after it. What your other tasks were, you know only if you are told here."""
 NOTES = """\
 Write a note for your next task in this world, which will be another one: what you found out about
 what can be had how. At most 80 words, and only what your notes do not say yet."""
@@ -96,7 +98,7 @@ class Room:
     def __init__(self, world: World, target: str) -> None:
         self.world, self.target = world, target
         self.held: Counter[str] = Counter()
-        self.calls = 0
+        self._lock = Lock()
 
     @property
     def is_reached(self) -> bool:
@@ -122,7 +124,10 @@ class Room:
 
     def act(self, action: str, item: str, times: int = 1) -> str:
         """Do an action, and return what came of it."""
-        self.calls += 1
+        with self._lock:
+            return self._act(action, item, times)
+
+    def _act(self, action: str, item: str, times: int) -> str:
         variants = self.world.variants(action, item)
         if not variants:
             return f"There is no {action} of {item}; look says what there is."
@@ -148,12 +153,10 @@ class Room:
 
     def inventory(self) -> str:
         """Return what is held."""
-        self.calls += 1
         return self._holding()
 
     def look(self) -> str:
         """Return what there is to be done."""
-        self.calls += 1
         return self.world.actions()
 
     def _holding(self) -> str:
@@ -232,10 +235,14 @@ def play(
                     approve=False,
                     outcome=room.outcome,
                     least_score=0.0,
+                    k=5,
                 )
             )
         told = "\n\n".join([AGENT, *(["Your notes:\n" + "\n".join(notes)] if notes else [])])
-        agent: Any = create_agent(model, room.tools(), system_prompt=told, middleware=middleware)
+        tools = room.tools()
+        if arm == "memory" and memory:
+            tools += [each for each in memory_tools(memory) if each.name == "search_procedures"]
+        agent: Any = create_agent(model, tools, system_prompt=told, middleware=middleware)
         task = TASK.format(here.names[target])
         result = agent.invoke(
             {"messages": [HumanMessage(task)]},
@@ -250,7 +257,7 @@ def play(
             place,
             target,
             room.is_reached,
-            room.calls,
+            sum(each.type == "tool" for each in result["messages"]),
             usage.calls,
             *usage.tokens(),
             round(time.monotonic() - began, 1),

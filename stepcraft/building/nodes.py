@@ -18,7 +18,8 @@ from stepcraft.building.threads import shortened
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
-from stepcraft.sources.corpus.content import Heading, markdown_headings
+from stepcraft.sources.corpus.content import markdown_headings
+from stepcraft.sources.corpus.markup import Heading
 from stepcraft.text import markdown
 from stepcraft.text.clean import unfenced
 from stepcraft.text.lists import read_steps

@@ -35,18 +35,20 @@ TRANSCRIPT_INSTRUCTIONS = """\
 The text is the record of one run of an agent: its goal, what was at hand, the calls of tools
 with their arguments and shortened results, and its answer. Write the one procedure by which
 somebody with the same tools reaches such a goal again.
-Output: the goal in general words, without what is particular to this one case.
+Output: the goal as the next person will have it, with the things that it is about, and without
+what each case has otherwise, such as whose order it is.
 Input: what was at hand and is needed again: accounts, files, facts that are given with the goal,
 and the tools.
 Steps: the calls that mattered, in the order in which they have to be made, one a step, with the
 exact names of the tool and of its arguments, as in `search_orders(customer=<customer>)`. Write a
-value that belongs to this one case, or that an earlier call gave, as a name between < and >, and
-say which result it comes from; keep a value that would be the same in every case.
+value that another case will have otherwise, or that an earlier call gave, as a name between < and
+>, and say which result it comes from. Names and numbers that hold in every case stay as they are:
+what something needs, how much of it, and what it is done with.
 Where the calls only looked up how something is done, and the answer says it, the goal is that
 thing, and the steps are those of the answer, as far as the results bear them out.
-Leave out calls that failed or led nowhere, repeated attempts, and talk. Where a failed call
-shows what a later one needs, say that in its step. Take everything from the text: add no step,
-name or value of your own.
+Leave out calls that failed or led nowhere, repeated attempts, and talk, but not what they showed:
+what a failed call lacked, or what does not exist, stands in the step that it matters to. Take
+everything from the text: add no step, name or value of your own. There is no heading: write "Run".
 Where the goal was not reached, or the record shows no calls that served it, reject it."""
 
 SUCCESS_INSTRUCTIONS = """\

@@ -33,10 +33,16 @@ _SLACK = 4
 _IDLE_S = 60
 """Seconds after which a process without work ends."""
 _Process = subprocess.Popen[bytes]
+_PARSED, _UNREADABLE, _FAILED = "parsed", "unreadable", "failed"
+"""The kinds of replies."""
 
 
 class Unreadable(SourceFailure):
     """A document, or a part of it, cannot be read. The message is a clause whose subject it is."""
+
+
+class NotParsed(Unreadable):
+    """A parser failed, which may be the fault of this machine at this moment."""
 
 
 def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any:  # noqa: ANN401
@@ -49,7 +55,8 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         options: Further arguments of the parser.
 
     Raises:
-        Unreadable: The parser raised it or anything else, took too much time or memory, or crashed.
+        Unreadable: The parser raised it.
+        NotParsed: The parser raised anything else, took too much time or memory, or crashed.
         SourceFailure: No process can be started.
     """
     request = json.dumps([parser, len(data), seconds, options]).encode() + b"\n" + data
@@ -58,17 +65,21 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
     try:
         process = used or _start()
         reply = _reply(process, request)
-        if used and not reply:  # it had ended, or an earlier document held a part of its memory
+        if used and (not reply or reply[0] == _FAILED):
+            # It had ended, or an earlier document held a part of its memory.
+            _end(process)
             process = _start()
             reply = _reply(process, request)
         reusable = process if reply else None
     finally:
         waiting.put(reusable)
     if not reply:
-        raise Unreadable(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
-    reason, value = reply
-    if reason:
-        raise Unreadable(reason)
+        raise NotParsed(f"its parser crashed, or needs more than {seconds:g} s or {MAX_MB} MB")
+    kind, value = reply
+    if kind == _FAILED:
+        raise NotParsed(value)
+    if kind == _UNREADABLE:
+        raise Unreadable(value)
     return value
 
 
@@ -107,7 +118,7 @@ def _start() -> _Process:
 
 
 def _reply(process: _Process, request: bytes) -> list[Any]:
-    """Return the reason and the value of a reply, [] where the process has ended without one."""
+    """Return the kind and the value of a reply, [] where the process has ended without one."""
     pipes = cast("tuple[BinaryIO, BinaryIO]", (process.stdin, process.stdout))
     with suppress(OSError):  # it has ended
         pipes[0].write(request)
@@ -141,16 +152,15 @@ def serve() -> None:
         module, _, function = name.partition(":")
         parser = getattr(import_module(module), function)
         _bound(seconds)
-        reason, value = "", None
         try:
-            value = parser(data, **options)
+            reply = [_PARSED, parser(data, **options)]
         except Unreadable as error:
-            reason = str(error)
+            reply = [_UNREADABLE, str(error)]
         except MemoryError:
             return
         except Exception as error:  # a hostile document can fail anywhere in the parser
-            reason = f"it cannot be read as {function} ({type(error).__name__})"
-        target.write(json.dumps([reason, value]).encode() + b"\n")
+            reply = [_FAILED, f"it cannot be read as {function} ({type(error).__name__})"]
+        target.write(json.dumps(reply).encode() + b"\n")
         target.flush()
 
 

@@ -133,7 +133,7 @@ def test_office_files_that_are_not_read_are_named(opened, folder: Path):
     corpus = opened()
     names = ["old.doc", "plan.docx", "sums.xlsx", "talk.PPTX"]
     assert sorted(Path(path).name for path in corpus.problems) == names
-    assert corpus.problems[str(folder / "old.doc")] == "it is binary or in UTF-16"
+    assert corpus.problems[str(folder / "old.doc")] == "it is binary"
     assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
 
 
@@ -149,13 +149,17 @@ def test_office_files_are_read_by_markitdown(opened, folder: Path, monkeypatch: 
 
 
 MARKITDOWN = """
+import sys
 from types import SimpleNamespace
 
-class MarkItDown:
-    def __init__(self, enable_plugins):
-        assert not enable_plugins
+sys.modules["markitdown.converters"] = sys.modules[__name__]
 
-    def convert_stream(self, stream):
+class StreamInfo:
+    def __init__(self, extension):
+        assert extension == ".docx"
+
+class DocxConverter:
+    def convert(self, stream, info):
         return SimpleNamespace(title=None, markdown=f"# Plan\\n\\n{stream.read().decode()}")
 """
 
@@ -209,7 +213,7 @@ def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     for _ in range(2):
         first, *_ = opened().invoke("milk")
         (note,) = first.metadata[NOTES]
-        assert note.startswith("not all of the corpus could be read (3 problems): ")
+        assert note.startswith("not all of the corpus could be read as it is (3 problems): ")
         assert f"{folder}/data: it is binary" in note
         assert f"{folder}/broken.pdf: it cannot be read as pdf" in note
         assert f"{folder}/rows.jsonl: 1 of its records cannot be read, the first in line 2" in note

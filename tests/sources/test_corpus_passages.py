@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,6 @@ def test_pdf_gives_pages(tmp_path: Path):
         ("a.pdf", b"%PDF-1.4 broken", "cannot be read as pdf"),
         ("a.pdf", pdf(""), "no text"),
         ("a.txt", b"\0\1\2", "binary"),
-        ("b.txt", "Grüner Tee".encode("utf-16"), "UTF-16"),
         ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),
         ("large.txt", bytes(20_000_001), "larger than 20 MB"),
     ],
@@ -144,9 +144,161 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, name, content, why):
         read(tmp_path, name, content)
 
 
-def test_other_encodings_are_understood(tmp_path: Path):
-    assert read(tmp_path, "a.txt", "Grüner Tee".encode("latin-1"))[0].text == "Grüner Tee"
-    assert read(tmp_path, "c.txt", "Grüner Tee".encode("utf-8-sig"))[0].text == "Grüner Tee"
+TEXTS = {
+    "cp1252": "Vor dem Öffnen der Pumpe – der Preis beträgt 5 €.",
+    "cp1251": "Закройте клапан и подождите пять минут.",
+    "cp932": "ポンプを止めてから、バルブを閉めてください。",
+    "gb18030": "先关闭阀门，然后等待五分钟。",
+    "euc_kr": "밸브를 닫고 오 분 동안 기다리십시오.",
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "note"),
+    [
+        *((name, text, "it is not UTF-8; it was read as") for name, text in TEXTS.items()),
+        ("utf-16-le", "Close the valve.", "UTF-16, without a byte-order mark"),
+        ("utf-8-sig", "Grüner Tee", ""),
+        ("utf-16", "Grüner Tee", ""),
+        ("utf-32", "Grüner Tee", ""),
+    ],
+)
+def test_texts_are_read_in_their_encoding(
+    tmp_path: Path, encoding: str, text: str, note: str
+) -> None:
+    found, notes = all_of(tmp_path, "a.txt", text.encode(encoding))
+    assert ([each.text for each in found], note in notes, bool(notes)) == ([text], True, bool(note))
+
+
+def test_a_byte_that_is_wrong_costs_itself(tmp_path: Path) -> None:
+    text = "Über öffentliche Gärten, für Mädchen schön. ".encode() * 4
+    (passage,), notes = all_of(tmp_path, "a.md", text[:90] + b"\xff" + text[90:])
+    assert passage.text.count("\ufffd") == 1
+    assert "schön" in passage.text
+    assert "1 bytes of it are not UTF-8" in notes
+
+
+def all_of(folder: Path, name: str, data: bytes) -> tuple[list[Passage], str]:
+    """Return the passages of a file, and the note on it."""
+    (folder / name).write_bytes(data)
+    found: list[Passage] = []
+    try:
+        found.extend(passages(folder / name))
+    except Unreadable as note:
+        return found, str(note)
+    return found, ""
+
+
+CASES = {
+    "tilde.rst": (
+        "Tea\n===\n\nGreen\n~~~~~\n\nTwo minutes::\n\n    # main.yml\n    - a\n\nBlack\n~~~~~\n\nThree.\n",
+        ["Tea › Green", "Tea › Black"],
+    ),
+    "a.adoc": (
+        "= Tea\n\n== Green\n\n----\n== no heading\n----\n\n=== Cold\nIce.\n",
+        ["Tea › Green", "Tea › Green › Cold"],
+    ),
+    "a.org": (
+        "#+TITLE: Tea\n* Green :hot:\nTwo.\n** TODO Cold\nIce.\n",
+        ["Tea › Green", "Tea › Green › Cold"],
+    ),
+    "a.tex": (
+        "\\title{Tea}\n\\section{Green}\nTwo.\n\\subsection*{Cold}\nIce.\n",
+        ["Tea › Green", "Tea › Green › Cold"],
+    ),
+    "tea.1": (
+        ".TH TEA 1\n.SH NAME\ntea\n.SH OPTIONS\n.SS Cold\nIce.\n",
+        ["tea.1 › NAME", "tea.1 › OPTIONS › Cold"],
+    ),
+    "upper.md": ("---\nTitle: Tea\nlang: en\n---\n\nHot.\n", ["Tea"]),
+    "toml.md": ('+++\ntitle = "Tea"\n+++\n\nHot.\n', ["Tea"]),
+    "comment.md": ("---\n# generated\ntitle: >-\n  Tea\n---\n\nHot.\n", ["Tea"]),
+    "a.srt": ("1\n00:00:01,000 --> 00:00:02,000\nClose the valve.\n", ["a.srt"]),
+    "page.xml": (
+        "<article><title>Tea</title><sec><title>Green</title><p>Two.</p></sec></article>",
+        ["Tea › Green"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_titles_of_other_markup(tmp_path: Path, name: str) -> None:
+    text, titles = CASES[name]
+    found, notes = all_of(tmp_path, name, text.encode())
+    shown = [each.title for each in found]
+    assert notes == ""
+    assert [title for title in titles if title not in shown] == []
+    assert not any("no heading" in each for each in shown)
+    assert all("-->" not in each.text for each in found)
+
+
+def test_pages_of_a_memo_have_no_feet(tmp_path: Path) -> None:
+    foot = (
+        "\n\nAuthor       Standards Track       [Page 1]\n\f\nRFC 1       Tea       June 2020\n\n"
+    )
+    text = f"1.  Steeping\n\nTwo{foot}minutes.\n\n1.1  Cold\n\nIce.\n"
+    found = read(tmp_path, "rfc.txt", text)
+    assert "Page" not in found[0].text
+    assert [each.title for each in found] == ["Steeping", "Steeping › Cold"]
+
+
+MAIL = """\
+From: a@example.org
+Subject: =?utf-8?q?Die_T=C3=BCr?=
+Content-Type: multipart/mixed; boundary=x
+
+--x
+Content-Type: text/plain; charset=iso-8859-1
+Content-Transfer-Encoding: base64
+
+{body}
+--x
+Content-Type: application/pdf
+Content-Disposition: attachment; filename=plan.pdf
+Content-Transfer-Encoding: base64
+
+AAAA
+--x--
+"""
+PAGE = """\
+Content-Type: multipart/related; boundary=x
+
+--x
+Content-Type: text/html; charset=utf-8
+
+<title>Tea</title><h1>Green</h1>Two.
+--x--
+"""
+
+
+def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
+    text = MAIL.format(body=b64encode("Schließen.".encode("latin-1")).decode())
+    (passage,), note = all_of(tmp_path, "a.eml", text.encode())
+    assert passage.title == "Die Tür"
+    assert passage.text.endswith("Schließen.")
+    assert "plan.pdf" in note
+    two = f"From a Mon Jan  1 00:00:00 2024\n{text}\n" * 2
+    found, _ = all_of(tmp_path, "b.mbox", two.encode())
+    assert [each.place for each in found] == [" message 1", " message 2"]
+    (*_, shown), _ = all_of(tmp_path, "c.mhtml", PAGE.encode())
+    assert (shown.title, shown.text) == ("Tea › Green", "Two.")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [("a.rtf", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
+)
+def test_what_is_no_text_is_refused_by_name(
+    tmp_path: Path, name: str, data: bytes, why: str
+) -> None:
+    assert why in all_of(tmp_path, name, data)[1]
+
+
+def test_pictures_within_a_text_are_no_passages(tmp_path: Path) -> None:
+    picture = "data:image/png;base64," + "iVBORw0KGgo" * 3_000
+    found = read(tmp_path, "a.md", f"# Tea\n\nHot.\n\n![pot][1]\n\n[1]: <{picture}>\n")
+    assert len(found) <= 2
+    assert not any("iVBOR" in each.text for each in found)
 
 
 def test_records_are_passages(tmp_path: Path):

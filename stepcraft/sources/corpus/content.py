@@ -1,16 +1,27 @@
 """Read a file as text with headings, according to its suffix."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from stepcraft.encoding import Binary, decoded
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus.files import OFFICE
+from stepcraft.sources.corpus.markup import (
+    MAX_HEADING,
+    Heading,
+    headings_of,
+    title_of,
+    without_furniture,
+)
 from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown
@@ -24,35 +35,33 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_BLOCKS = 50_000
 """The most headings and fenced blocks of a file; what follows is read as text."""
 
-MAX_HEADING = 200
-"""The most characters of a heading; a longer one is taken for text."""
-
 SECONDS = 15.0
 """The processor time for a file that is parsed."""
 
 _STRETCH = 100_000
-_MARKDOWN = {".md", ".markdown", ".mdx", ".qmd", ".rmd", ".rst"}
-"""Suffixes of what is read as Markdown, of which reStructuredText has the underlined titles."""
+_MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
+"""Suffixes of what is read as Markdown."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
-    **dict.fromkeys(OFFICE, ("office:office", "")),
+    **{suffix: (f"office:{suffix[1:]}", "") for suffix in OFFICE},
     ".pdf": ("pdf:pdf", " p. {}"),
     ".ipynb": ("notebook:notebook", " cell {}"),
+    ".eml": ("mail:mail", ""),
+    ".mbox": ("mail:mbox", " message {}"),
+    **dict.fromkeys((".mhtml", ".mht"), ("mail:mhtml", "")),
+    ".xml": ("xml:xml", ""),
 }
 """By suffix, the parser and what cites a part."""
 _PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
-_FRONT_MATTER = re.compile(r"---\n(?=[\w-]+:)(.*?\n)---[ \t]*$", re.DOTALL | re.MULTILINE)
-_TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
-
-
-class Heading(NamedTuple):
-    """A heading and its character offsets, underline included."""
-
-    start: int
-    stop: int
-    level: int
-    """1 is the outermost; 0 stands for a fenced block."""
-    text: str
+_FRONT_MATTER = re.compile(
+    r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
+    r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+_MOST_FIELDS = 20_000
+"""Characters of front matter in which a title is sought."""
+_DATA_URI = re.compile(r"data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=\s]{100,}+")
 
 
 class Content(NamedTuple):
@@ -79,8 +88,12 @@ def content_of(path: Path) -> Content:
     suffix, title = path.suffix.lower(), file_title(path)
     if suffix in _PARSERS:
         return _parsed(_bytes(path, MAX_BYTES), title, *_PARSERS[suffix])
-    text = _decoded(_bytes(path, MAX_TEXT_BYTES))
-    return markdown_content(text, title) if suffix in _MARKDOWN else Content(title, text)
+    text, note = _decoded(_bytes(path, MAX_TEXT_BYTES))
+    if suffix in _MARKDOWN:
+        return markdown_content(text, title)._replace(cut=note)
+    headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
+    shown = without_furniture(text, suffix)
+    return Content(title_of(text, suffix) or title, shown, headings, cut=note)
 
 
 def file_title(path: Path) -> str:
@@ -90,13 +103,31 @@ def file_title(path: Path) -> str:
 
 def markdown_content(text: str, title: str) -> Content:
     """Return Markdown as its readers see it; `title` serves where its front matter has none."""
-    text = as_shown(text)
-    if front := _FRONT_MATTER.match(text):
-        if named := _TITLE.search(front[1]):
-            title = _short(named[1].strip("\"' \t")) or title
-        # The fields are text and their fences are none; the offsets stay.
-        text = f"   \n{front[1]}   {text[front.end(1) + 3 :]}"
+    text = _DATA_URI.sub(_blanks, as_shown(text))
+    start = len(text) - len(text.lstrip())
+    if front := _FRONT_MATTER.match(text, start):
+        title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
+        # The fields are text, their fences are none and their comments no headings.
+        fields, end = _COMMENT.sub(_blanks, front["fields"]), front.end("fields")
+        text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
     return Content(title, text, list(islice(_blocks(text), MAX_BLOCKS)))
+
+
+def _blanks(match: re.Match[str]) -> str:
+    """Return blanks in place of a match, so that all offsets stay."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _title_in(fields: str, *, is_toml: bool) -> str:
+    """Return the title in front matter, "" if it has none that can be read."""
+    with suppress(ValueError, yaml.YAMLError, RecursionError):
+        short = fields[:_MOST_FIELDS]
+        loader = yaml.BaseLoader  # which makes nothing but texts, lists and mappings
+        values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
+        for name, value in values.items() if isinstance(values, dict) else ():
+            if name.lower() == "title" and isinstance(value, str):
+                return value
+    return ""
 
 
 def markdown_headings(text: str) -> list[Heading]:
@@ -129,7 +160,7 @@ def _blocks(text: str) -> Iterator[Heading]:
 
 def _short(title: str) -> str:
     """Return a title on one line, "" for what is none."""
-    line = " ".join(title.split()).strip("= ")  # the line above a title of reStructuredText
+    line = " ".join(title.split()).rstrip("\u00b6 ")
     return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 
@@ -153,11 +184,12 @@ def _bytes(path: Path, limit: int) -> bytes:
     return data
 
 
-def _decoded(data: bytes) -> str:
-    """Return text in UTF-8, else in Latin-1."""
-    if b"\0" in data[:8192]:
-        raise Unreadable("it is binary or in UTF-16")
+def _decoded(data: bytes) -> tuple[str, str]:
+    """Return a text, and what a reader should know of its encoding."""
+    if data.startswith(b"{\\rtf"):
+        raise Unreadable("it is RTF; save it as .docx or as text")
     try:
-        return clean(data.decode())
-    except UnicodeDecodeError:
-        return clean(data.decode("latin-1"))
+        text, note = decoded(data)
+    except Binary as error:
+        raise Unreadable(str(error)) from error
+    return clean(text), note

@@ -21,12 +21,13 @@ _LEFT_OUT = re.compile(
     r"""(\.|~\$).* | .*\.(
     7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
     | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
-    | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so | sqlite3?
-    | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
-    )""",
+    | map | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so
+    | sqlite3? | tar | tgz | tiff? | ttf | wasm | wav | webm | webp | woff2? | xz | zip | zst
+    ) | searchindex.*\.js(on)? | search_index\.json | print\.html | .*[.-]min\.(js|css)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Hidden files and files without text."""
+"""Hidden files, files without text, and what repeats the pages of a built site: its search index
+and the page that prints all of them."""
 
 
 Roots = dict[Path, str]

@@ -9,17 +9,12 @@ from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.records import records
-from stepcraft.sources.corpus.content import (
-    MAX_HEADING,
-    Content,
-    Heading,
-    content_of,
-    file_title,
-)
+from stepcraft.sources.corpus.content import Content, content_of, file_title
+from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 6
+VERSION = 7
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000

@@ -21,12 +21,13 @@ from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION, passages
-from stepcraft.sources.isolated import Unreadable
+from stepcraft.sources.isolated import NotParsed, Unreadable
 from stepcraft.sources.passage import passage_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+_AGAIN = "again "
 _BATCH = 4000
 """Passages that are embedded and written together."""
 
@@ -51,6 +52,8 @@ class CorpusRetriever(Source):
     """The weight of the vectors: 1 is vectors alone, 0 words alone."""
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))
+    _tried: set[str] = PrivateAttr(default_factory=set)
+    """The states of files whose parser failed, which this process does not try again."""
 
     @property
     def notes(self) -> list[str]:
@@ -59,7 +62,7 @@ class CorpusRetriever(Source):
             return []
         problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
         count, listed = len(problems), "; ".join(problems[:5])
-        return [f"not all of the corpus could be read ({count:,} problems): {listed}"]
+        return [f"not all of the corpus could be read as it is ({count:,} problems): {listed}"]
 
     def refresh(self, *, after_s: float = 0) -> None:
         """Read what is new or changed in the files, and drop what is gone.
@@ -119,7 +122,8 @@ class CorpusRetriever(Source):
             # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
             mark = marks.pop(group, "")
-            if not mark.startswith(state):
+            is_known = mark.startswith(state) or group + state in self._tried
+            if not is_known:
                 self.read += 1
                 mark, ids = state, set[str]()
                 try:
@@ -132,10 +136,14 @@ class CorpusRetriever(Source):
                                 f"{each.reason} " for each in refused if each.where in ids
                             )
                             entries, complete = [], {}
+                except NotParsed as error:
+                    # Another process tries again, perhaps with more memory or another parser.
+                    mark = f"{_AGAIN}{mark}{error}"
+                    self._tried.add(group + state)
                 except Unreadable as error:
                     mark += str(error)
                 complete[group] = Complete(mark, ids)
-            if problem := mark.removeprefix(state):
+            if problem := mark.removeprefix(_AGAIN).removeprefix(state):
                 problems[file.path] = problem
         if complete:
             self.index.fill(entries, complete)

@@ -1,13 +1,45 @@
 """The text of Word, PowerPoint and Excel files as Markdown."""
 
 import io
+import re
+from functools import cache
 from importlib import import_module
+from typing import Any
 
 from stepcraft.text.clean import clean
 
+_EMPTY_CELL = re.compile(r"(?<=\|)[ \t]*(?:NaN|Unnamed: \d+(?:_level_\d+)?)[ \t]*(?=\|)")
 
-def office(data: bytes) -> tuple[str, list[str], str]:
-    """Return the whole document, as MarkItDown (an extra) reads it."""
-    reader = import_module("markitdown").MarkItDown(enable_plugins=False)
-    document = reader.convert_stream(io.BytesIO(data))
+
+def docx(data: bytes) -> tuple[str, list[str], str]:
+    """Return a text document."""
+    return _converted(data, "docx")
+
+
+def pptx(data: bytes) -> tuple[str, list[str], str]:
+    """Return the slides, each with its number."""
+    return _converted(data, "pptx")
+
+
+def xlsx(data: bytes) -> tuple[str, list[str], str]:
+    """Return the sheets; a cell without a value is empty."""
+    title, [text], cut = _converted(data, "xlsx")
+    rows = (_EMPTY_CELL.sub(" ", row) if row.startswith("|") else row for row in text.split("\n"))
+    return title, ["\n".join(rows)], cut
+
+
+def _converted(data: bytes, kind: str) -> tuple[str, list[str], str]:
+    """Return a document as a converter of MarkItDown (an extra) reads it.
+
+    Its own front, which asks a neural network what kind of file it has, takes too much memory.
+    """
+    modules = import_module("markitdown")
+    info = modules.StreamInfo(extension=f".{kind}")
+    document = _converter(kind).convert(io.BytesIO(data), info)
     return document.title or "", [clean(document.markdown)], ""
+
+
+@cache
+def _converter(kind: str) -> Any:  # noqa: ANN401 - of an extra
+    name = f"{kind.title()}Converter"
+    return getattr(import_module("markitdown.converters"), name)()

@@ -1,0 +1,114 @@
+"""The encoding of texts that others wrote: by their byte-order mark, UTF-8, or the likeliest."""
+
+import codecs
+from typing import NamedTuple
+
+from charset_normalizer import from_bytes
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # it begins like the one of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_LIKELY = [
+    *("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256"),
+    *("cp932", "euc_jp", "gb18030", "big5", "euc_kr"),
+]
+"""What texts are in that are not in Unicode, the commonest first."""
+_SAMPLE = 100_000
+"""Bytes by which the encoding is told."""
+_SHORTEST = 8
+"""Bytes that may be UTF-16 without saying so."""
+_STRAY = 10
+"""A text is in UTF-8 if at most one in so many of its bytes beyond ASCII is not."""
+
+
+class Binary(ValueError):
+    """The bytes are no text."""
+
+
+class Encoding(NamedTuple):
+    """How bytes are read as text."""
+
+    name: str
+    note: str = ""
+    """What a reader should know of it, a clause; "" where it is certain."""
+
+
+def encoding_of(data: bytes, declared: str = "") -> Encoding:
+    """Return the encoding of a text, or of its first lines.
+
+    Args:
+        data: The bytes.
+        declared: The encoding that the text names itself, if it does.
+
+    Raises:
+        Binary: It is no text.
+    """
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            return Encoding(name)
+    if b"\0" in data[:8192]:
+        return Encoding(_wide(data[:8192]), "it was taken for UTF-16, without a byte-order mark")
+    if not (strays := _strays(data)):
+        return Encoding("utf-8")
+    beyond = sum(byte > 0x7F for byte in data)
+    if strays * _STRAY <= beyond:
+        return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8")
+    for name in filter(None, [declared, _likeliest(data), "cp1252"]):
+        try:
+            codecs.decode(b"x", name)
+            data.decode(name, "strict" if name == declared else "replace")
+        except (LookupError, ValueError):
+            continue
+        return Encoding(name, "" if name == declared else f"it is not UTF-8; it was read as {name}")
+    return Encoding("latin-1", "it is not UTF-8; it was read as latin-1")
+
+
+def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
+    """Return a text and what a reader should know of its encoding; see `encoding_of`.
+
+    Raises:
+        Binary: It is no text.
+    """
+    encoding = encoding_of(data, declared)
+    return data.decode(encoding.name, "replace"), encoding.note
+
+
+def _strays(data: bytes) -> int:
+    """Return how many bytes are not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        text = data.decode(errors="surrogateescape")
+        return sum("\udc80" <= character <= "\udcff" for character in text)
+    return 0
+
+
+def _wide(data: bytes) -> str:
+    """Return which byte of two is zero in the text of an alphabet.
+
+    Raises:
+        Binary: Neither is.
+    """
+    even, odd = data[::2].count(0), data[1::2].count(0)
+    if len(data) >= _SHORTEST and odd > len(data) // 5 and not even:
+        return "utf-16-le"
+    if len(data) >= _SHORTEST and even > len(data) // 5 and not odd:
+        return "utf-16-be"
+    raise Binary("it is binary")
+
+
+def _likeliest(data: bytes) -> str:
+    """Return the encoding in which most of a text reads as one; "" if none does."""
+    lines = [line for line in data.splitlines() if not line.isascii()]
+    sample = b"\n".join(lines)[:_SAMPLE]
+    found = [*from_bytes(sample, cp_isolation=_LIKELY)]
+    best = [
+        each.encoding
+        for each in found
+        if (each.chaos, each.coherence) == (found[0].chaos, found[0].coherence)
+    ]
+    return min(best, key=_LIKELY.index, default="")

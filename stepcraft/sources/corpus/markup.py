@@ -1,0 +1,133 @@
+"""Headings of markup other than Markdown, and the furniture of pages, by the forms of lines."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+MAX_HEADING = 200
+"""The most characters of a heading; a longer one is taken for text."""
+
+
+class Heading(NamedTuple):
+    """A heading and its character offsets, underline included."""
+
+    start: int
+    stop: int
+    level: int
+    """1 is the outermost; 0 stands for a fenced block."""
+    text: str
+
+
+_RST = re.compile(
+    r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>[^\s][^\n]*)\n(?P<below>([^\w\s])\5+)[ \t]*$",
+    re.MULTILINE,
+)
+_ASCIIDOC = re.compile(r"^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$", re.MULTILINE)
+_ASCIIDOC_BLOCK = re.compile(
+    r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?(?:^\1$|\Z)", re.DOTALL | re.MULTILINE
+)
+_ORG = re.compile(
+    r"^(?P<sign>\*{1,8})[ \t]+(?:(?:TODO|DONE)[ \t]+)?(?P<title>[^\n]{1,300}?)"
+    r"(?:[ \t]+:[\w:@]+:)?[ \t]*$",
+    re.MULTILINE,
+)
+_ORG_BLOCK = re.compile(
+    r"^[ \t]*#\+begin_.*?(?:^[ \t]*#\+end_\w+|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
+)
+_LATEX = re.compile(
+    r"^[ \t]*\\(?P<sign>part|chapter|(?:sub){0,2}section|paragraph)\*?"
+    r"(?:\[[^\]\n]*\])?\{(?P<title>[^\n{}]+)\}",
+    re.MULTILINE,
+)
+_LATEX_LEVELS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph"]
+_MAN = re.compile(r'^\.S(?P<sign>[HShs])[ \t]+"?(?P<title>[^\n"]{1,300})"?[ \t]*$', re.MULTILINE)
+_NUMBERED = re.compile(
+    r"^(?P<sign>(?:\d{1,2}|[A-Z])(?:\.\d{1,3})*)\.?[ \t]{1,4}(?P<title>[A-Z][^\n]{2,70}?)(?<!\.)$",
+    re.MULTILINE,
+)
+_NAMED = {
+    ".org": re.compile(r"^#\+title:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE),
+    ".tex": re.compile(r"\\title\{([^\n{}]+)\}"),
+    ".adoc": re.compile(r"\A(?:(?://[^\n]*|)\n)*=[ \t]+([^\n]+)"),
+}
+_NAMED[".asciidoc"] = _NAMED[".adoc"]
+"""Where a file says its title."""
+_FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
+"""The foot of a page and the head of the next one, as in the RFCs."""
+_TIMES = re.compile(r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$", re.MULTILINE)
+"""The numbers and times of subtitles."""
+
+
+def title_of(text: str, suffix: str) -> str:
+    """Return the title that a text says, "" if it says none."""
+    named = _NAMED[suffix].search(text) if suffix in _NAMED else None
+    return named[1].strip() if named else ""
+
+
+def headings_of(text: str, suffix: str) -> list[Heading]:
+    """Return the headings of a text in the markup of its suffix; none where it has none."""
+    reader = _READERS.get(suffix)
+    return [each for each in reader(text) if len(each.text) <= MAX_HEADING] if reader else []
+
+
+def without_furniture(text: str, suffix: str) -> str:
+    """Return a text with blanks in place of what stands on every page, or times of subtitles."""
+    if suffix in {".srt", ".vtt"}:
+        return _TIMES.sub(_blanks, text)
+    return _FURNITURE.sub(_blanks, text) if suffix == ".txt" else text
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _rst(text: str) -> Iterator[Heading]:
+    """Yield the titles of reStructuredText: the first kind of line around one is the outermost."""
+    kinds: list[tuple[bool, str]] = []
+    for match in _RST.finditer(text):
+        above, below, title = match["above"], match["below"], match["title"]
+        if (above and above[0] != below[0]) or len(below) < len(title.rstrip()) or len(below) < 3:
+            continue
+        if not any(map(str.isalnum, title)) or title.startswith(".. "):
+            continue
+        kind = bool(above), below[0]
+        if kind not in kinds:
+            kinds.append(kind)
+        yield Heading(match.start(), match.end(), kinds.index(kind) + 1, title.strip())
+
+
+def _by(
+    pattern: re.Pattern[str],
+    level: Callable[[str], int],
+    block: re.Pattern[str] | None = None,
+) -> Callable[[str], Iterator[Heading]]:
+    """Return a reader of headings on a line of their own, outside of blocks."""
+
+    def read(text: str) -> Iterator[Heading]:
+        shown = block.sub(_blanks, text) if block else text
+        for match in pattern.finditer(shown):
+            yield Heading(match.start(), match.end(), level(match["sign"]), match["title"].strip())
+
+    return read
+
+
+_numbered = _by(_NUMBERED, lambda sign: sign.count(".") + 1)
+
+
+def _memo(text: str) -> Iterator[Heading]:
+    """Yield the numbered headings of an RFC; other plain text has none."""
+    return _numbered(text) if _FURNITURE.search(text) else iter(())
+
+
+_READERS: dict[str, Callable[[str], Iterator[Heading]]] = {
+    ".rst": _rst,
+    ".adoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
+    ".asciidoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
+    ".org": _by(_ORG, len, _ORG_BLOCK),
+    ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
+    **dict.fromkeys(
+        [f".{number}" for number in range(1, 9)],
+        _by(_MAN, lambda sign: "HS".index(sign.upper()) + 1),
+    ),
+    ".txt": _memo,
+}

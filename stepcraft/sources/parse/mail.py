@@ -1,0 +1,83 @@
+"""The text of e-mails, of folders of them, and of web pages that were saved in their form."""
+
+import re
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import cast
+
+from stepcraft.encoding import Binary, decoded
+from stepcraft.sources.isolated import Unreadable
+from stepcraft.sources.parse.html import html
+from stepcraft.text.clean import clean
+
+_SHOWN = ("from", "to", "date", "subject")
+_BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
+"""The line in front of each message of a folder."""
+
+
+def mail(data: bytes) -> tuple[str, list[str], str]:
+    """Return the subject, the head and the text of a message; its attachments are named."""
+    message = message_from_bytes(data, policy=policy.default)
+    subject, text, attached = _read(message)
+    return subject, [text], _left_out(attached)
+
+
+def mbox(data: bytes) -> tuple[str, list[str], str]:
+    """Return the messages of a folder."""
+    starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
+    texts: list[str] = []
+    attached: list[str] = []
+    for start, stop in zip(starts, [*starts[1:], len(data)], strict=True):
+        lines = _BEGIN.sub(b"", data[start:stop], count=1)
+        message = message_from_bytes(lines, policy=policy.default)
+        subject, text, names = _read(message)
+        texts.append(f"# {subject or 'Message'}\n\n{text}")
+        attached += names
+    return "", texts, _left_out(attached)
+
+
+def mhtml(data: bytes) -> tuple[str, list[str], str]:
+    """Return the page that a browser saved with all that it shows."""
+    for part in message_from_bytes(data, policy=policy.default).walk():
+        if part.get_content_type() == "text/html":
+            return html(_payload(part))
+    raise Unreadable("it holds no page")
+
+
+def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
+    """Return the subject, the text under its head, and the names of what is attached."""
+    head = [
+        f"{name.title()}: {' '.join(clean(str(message[name])).split())}"
+        for name in _SHOWN
+        if message[name]
+    ]
+    body = message.get_body(("plain", "html"))
+    text = ""
+    if body is not None:
+        data = _payload(body)
+        is_html = body.get_content_subtype() == "html"
+        text = html(data)[1][0] if is_html else _text(data, body.get_content_charset() or "")
+    attached = [
+        clean(part.get_filename() or part.get_content_type())
+        for part in message.walk()
+        if not part.is_multipart() and part is not body and part.get_filename()
+    ]
+    subject = " ".join(clean(str(message["subject"] or "")).split())
+    return subject, "\n".join(head) + f"\n\n{text.strip()}\n", attached
+
+
+def _payload(part: object) -> bytes:
+    payload = cast("EmailMessage", part).get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _text(data: bytes, charset: str) -> str:
+    try:
+        return clean(decoded(data, charset)[0])
+    except Binary:
+        return ""
+
+
+def _left_out(names: list[str]) -> str:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"what is attached was not read: {shown}" if names else ""
