@@ -279,8 +279,13 @@ async def _in_thread(hook: Callable[..., T], *args: object) -> T:
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:
-    """Return the last message if it is a text of the model that calls no tool."""
+    """Return the last message if it is a text of the model that calls no tool.
+
+    The text of a structured answer stays, as its fields could not be changed along.
+    """
     last = state["messages"][-1]
+    if state.get("structured_response") is not None:
+        return None
     return last if isinstance(last, AIMessage) and last.text and not last.tool_calls else None
 
 
@@ -326,12 +331,18 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     if isinstance(content, str):
         before, place, behind = content.rpartition(old)
         return f"{before}{new}{behind}" if place else new
-    first = next(place for place, each in enumerate(content) if text_of(each) is not None)
+    first = next(place for place, each in enumerate(content) if _is_answer(each))
     block = content[first]
     text = _with_text(text_of(block) or "", old, new)
     written = text if isinstance(block, str) else {**block, "text": text}
-    others = [each for each in content[first + 1 :] if text_of(each) is None]
+    others = [each for each in content[first + 1 :] if not _is_answer(each)]
     return [*content[:first], written, *others]
+
+
+def _is_answer(block: str | dict[str, Any]) -> bool:
+    """Tell whether a block is text of the answer, and no commentary of OpenAI's."""
+    is_commentary = isinstance(block, dict) and block.get("phase") == "commentary"
+    return text_of(block) is not None and not is_commentary
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:

@@ -344,7 +344,8 @@ def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None
 
 def test_a_change_that_names_another_part_is_kept() -> None:
     both = "The Oster bridge has four arches.\n\n{}"
-    messages, _ = checked([both.format(WRONG)], [CHANGE])
+    change = block(1, "the Oster bridge in 1884", "the Oster bridge in 1873")
+    messages, _ = checked([both.format(WRONG)], [change])
     assert messages[-1].text == both.format(RIGHT)
 
 

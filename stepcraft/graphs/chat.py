@@ -7,7 +7,7 @@ was not found in them, and warnings.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, get_args
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.channels import EphemeralValue
 from langgraph.constants import TAG_NOSTREAM
@@ -27,7 +27,7 @@ from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
 from stepcraft.nodes.begin import Begin
-from stepcraft.nodes.route import route
+from stepcraft.nodes.route import last_said, route
 from stepcraft.nodes.state import Answer, Messages, final_checks
 from stepcraft.progress import beginning
 from stepcraft.schema import described
@@ -100,7 +100,7 @@ class Method(Runnable[Any, dict[str, Any]]):
         """Run the graph on the question that stands on its own."""
         context = self._context(input)
         result = self.graph.invoke({"question": input["asked"]}, config, context=context)
-        return _update(result, input["warnings"])
+        return _update(result, input)
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
@@ -108,7 +108,7 @@ class Method(Runnable[Any, dict[str, Any]]):
         """As `invoke`, on the running event loop."""
         context = self._context(input)
         result = await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
-        return _update(result, input["warnings"])
+        return _update(result, input)
 
     def _context(self, state: Mapping[str, Any]) -> Any:
         """Return the settings of the chat that the graph has, with what is left of its limits."""
@@ -125,13 +125,18 @@ class Method(Runnable[Any, dict[str, Any]]):
         return _known(self.graph.context_schema, values)
 
 
-def _update(result: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """Return the output of a graph, with a message that shows all warnings of the run."""
+def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the output of a graph, with a message that shows all warnings of the run.
+
+    A question that came in by itself becomes a message too, so that the next turn has it.
+    """
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
-    below += warnings_below(add_warnings(warnings, result["warnings"]))
+    below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
-    return {**taken, "messages": [AIMessage(answer + below)]}
+    is_new = last_said(state.get("messages") or []) != state["task"]
+    said = [HumanMessage(state["task"])] if is_new else []
+    return {**taken, "messages": [*said, AIMessage(answer + below)]}
 
 
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:

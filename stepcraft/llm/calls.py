@@ -12,13 +12,14 @@ from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import override
 
 from stepcraft.concurrency import in_thread, within
 from stepcraft.concurrency import outcomes as outcomes_in_threads
-from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model
+from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model, unbound
 
 T = TypeVar("T")
 
@@ -145,10 +146,13 @@ class AsyncCalls(Calls):
 
 
 def _blocks(runnable: Runnable[Any, Any]) -> bool:
-    """Tell whether a runnable is a retriever that has no async search of its own."""
+    """Tell whether a runnable is a retriever, or a model, that has no async call of its own."""
+    kind: Any = type(unbound(runnable))
+    if issubclass(kind, BaseChatModel):
+        own: Any = BaseChatModel
+        return bool(kind._agenerate is own._agenerate and kind._astream is own._astream)
     search = "_aget_relevant_documents"
-    inherited = getattr(BaseRetriever, search)
-    return getattr(type(runnable), search, None) is inherited
+    return getattr(kind, search, None) is getattr(BaseRetriever, search)
 
 
 class Node(Runnable[Any, dict[str, Any]], ABC):

@@ -17,14 +17,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.contexts.base import Settings
-from stepcraft.errors import ModelFailure, UnreadableReply
+from stepcraft.errors import BadInput, ModelFailure, UnreadableReply
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.prompt import prompt_tokens, without_system_role
-from stepcraft.llm.reply import Refused, is_cut_off, reply_text
+from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import ChatModel, model_name
+from stepcraft.models.resolve import ChatModel, model_name, unbound
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import restored
@@ -32,7 +32,11 @@ from stepcraft.text.sections import restored
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
 """What langchain-core from 1.2 on raises for a prompt that is too long."""
 _TOO_LONG_WORDS = re.compile(
-    r"context_length_exceeded|\bcontext[ -](?:length|window|size)|prompt is too long", re.IGNORECASE
+    r"context_length_exceeded|\bcontext[ -](?:length|window|size)"
+    r"|(?:prompt|input|request) is too (?:long|large)|request too large|too many (?:input )?tokens"
+    r"|(?:prompt|input|sequence)(?: token)? (?:length|count|limit)|model token limit|max_new_tokens"
+    r"|exceeds? the (?:maximum|max)\b[^.\n]{0,40}\btokens",
+    re.IGNORECASE,
 )
 """What other servers' errors say of it, or their codes."""
 
@@ -163,7 +167,7 @@ class _Step:
                     problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
                     problem.append(HumanMessage(request.format(error)))
-        except GraphBubbleUp:
+        except (GraphBubbleUp, BadInput):
             raise
         except Exception as error:
             if first_update is not None:
@@ -195,15 +199,21 @@ class _Step:
             self.calls += 1
             call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
             try:
-                reply: AIMessage = await calls.result(call, self.limits.seconds_left())
+                reply = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
                 is_too_long = isinstance(error, _TOO_LONG) or (
-                    getattr(error, "status_code", None) in {400, 413}
+                    getattr(error, "status_code", None) in {400, 413, 422}
                     and _TOO_LONG_WORDS.search(f"{getattr(error, 'code', '')} {error}")
                 )
                 if not (is_too_long and prompt.halve()):
                     raise
                 continue
+            if not isinstance(reply, AIMessage):
+                kind = type(reply).__name__
+                raise BadInput(
+                    f"the model of {self.node.name} replies with {kind}, not with a message; pass "
+                    "it without an output parser behind it"
+                )
             self.replies.append(reply)
             self.limits.has_reply = True
             self.warnings += prompt.warnings()
@@ -211,6 +221,10 @@ class _Step:
                 self.warnings.append(
                     f"{self.node.name}: the reply was cut off by the token limit; "
                     "raise the model's max_tokens"
+                )
+            elif reason := odd_end(reply):
+                self.warnings.append(
+                    f"{self.node.name}: the reply may be incomplete: it ended with {reason!r}"
                 )
             return reply
 
@@ -240,7 +254,7 @@ class _Prompt:
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
         self.model = model
         self._node, self._state, self._settings = node, state, settings
-        seed = settings.seed if hasattr(model, "seed") else None
+        seed = settings.seed if hasattr(unbound(model), "seed") else None
         sampling = {"temperature": settings.temperature, "seed": seed}
         self.options = {name: value for name, value in sampling.items() if value is not None}
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []

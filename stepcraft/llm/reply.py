@@ -18,6 +18,11 @@ _REFUSED = re.compile(
     r"refusal|content_filter(?:ed)?|guardrail_intervened|(?:image_)?(?:safety|prohibited_content)"
     r"|recitation|language|blocklist|spii"
 )
+_WHOLE = re.compile(
+    r"|(?:finish_reason_)?(?:stop|unspecified)|end_turn|stop_sequences?|stop_token|eos(?:_token)?"
+    r"|tool_(?:calls?|use)|function_calls?|completed?|success|finished|done|null|none"
+)
+"""Why a reply ends that is whole."""
 _CITATIONS = ("citations", "annotations", "reference")
 
 
@@ -50,6 +55,12 @@ def is_cut_off(message: AIMessage) -> bool:
     return (
         any(map(_CUT_OFF.fullmatch, _reasons(message))) or without_reasoning(_content(message))[1]
     )
+
+
+def odd_end(message: AIMessage) -> str:
+    """Return the provider's reason why a reply ended, where it may be half of one; else ""."""
+    reasons = (each for each in _reasons(message) if not _WHOLE.fullmatch(each))
+    return next((each for each in reasons if not _CUT_OFF.fullmatch(each)), "")
 
 
 def answer_text(reply: str) -> str:
@@ -96,8 +107,13 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _word(reason: Any) -> str:
-    """Return a reason, which may be a member of an enumeration, in lower case."""
-    return str(getattr(reason, "value", reason) or "").lower()
+    """Return a reason, which may be a member of an enumeration, in lower case.
+
+    LangChain joins the reasons of several chunks, so that one may stand there twice.
+    """
+    word = str(getattr(reason, "value", reason) or "").lower()
+    half = word[: len(word) // 2]
+    return half if half and half * 2 == word else word
 
 
 def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
@@ -105,6 +121,11 @@ def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
     content = [message.content] if isinstance(message.content, str) else message.content
     for block in content:
         yield {"type": "text", "text": block} if isinstance(block, str) else block
+
+
+def _has_signature(block: dict[str, Any]) -> bool:
+    """Tell whether a text block carries a signature of Gemini's thoughts, for which it is split."""
+    return "signature" in _mapping(block.get("extras")) or "thought_signature" in block
 
 
 def _content(message: AIMessage) -> str:
@@ -120,6 +141,7 @@ def _content(message: AIMessage) -> str:
         if isinstance(words, str) and words and block.get("phase") != "commentary":
             is_cited = any(each.get(key) for each in (before, block) for key in _CITATIONS)
             is_joined = before.get("type") == "text" and before.get("id") == block.get("id")
-            text += words if not text or (is_cited and is_joined) else f"\n{words}"
+            is_split = is_cited or _has_signature(before) or _has_signature(block)
+            text += words if not text or (is_split and is_joined) else f"\n{words}"
         before = block
     return text

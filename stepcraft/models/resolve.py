@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable
 
 from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
@@ -42,6 +44,12 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     name. Of OpenAI's models, whose connections LangChain shares among all loops, it has copies with
     connections of its own, which are closed when it shuts down.
     """
+    if isinstance(choice, RunnableBindingBase):
+        bound = await aresolve_model(choice.bound)
+        return choice if bound is choice.bound else choice.model_copy(update={"bound": bound})
+    if isinstance(choice, DynamicRunnable):
+        default = await aresolve_model(choice.default)
+        return choice.model_copy(update={"default": default})
     if not isinstance(choice, str | BaseChatModel):
         return choice
     if isinstance(choice, BaseChatModel) and not _shares_connections(choice):
@@ -126,6 +134,13 @@ def _build(name: str) -> BaseChatModel:
             f"the model {name!r} cannot be used: {reason}; name it as provider:model, "
             "such as openai:gpt-5-mini, and install the package and set the key of its provider"
         ) from error
+    return model
+
+
+def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
+    """Return the model that options, retries or a config are bound to."""
+    while isinstance(model, RunnableBindingBase):
+        model = model.bound
     return model
 
 

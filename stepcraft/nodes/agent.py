@@ -5,11 +5,12 @@ from threading import Lock
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, hook_config
+from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, hook_config
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
 from typing_extensions import override
@@ -21,6 +22,7 @@ from stepcraft.llm.prompt import passages
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
+from stepcraft.models.resolve import unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
@@ -58,10 +60,13 @@ class Agent(Node):
         try:
             model: Any = await calls.model(self.resources.choice(NAME, settings))
             agent = create_agent(
-                model,
+                unbound(model) if isinstance(model, RunnableRetry) else model,
                 [searches.tool()],
                 system_prompt=f"{searching}\n\n{settings.answer_instructions}",
-                middleware=[_Limits(searches, settings.max_searches, counter, most_calls)],
+                middleware=[
+                    _Limits(searches, settings.max_searches, counter, most_calls),
+                    *_retries(model),
+                ],
                 name=NAME,
             ).with_config(callbacks=[counter], recursion_limit=10 * settings.max_searches + 20)
             question = {"messages": [HumanMessage(state["task"])]}
@@ -79,6 +84,20 @@ class Agent(Node):
             "usage": usage_of(NAME, counter.calls, counter.replies),
             "warnings": searches.warnings,
         }
+
+
+def _retries(model: object) -> list[AgentMiddleware[Any, Any, Any]]:
+    """Return the retries of a model, which LangChain's agents take as middleware."""
+    if not isinstance(model, RunnableRetry):
+        return []
+    kinds: Any = model.retry_exception_types
+    return [
+        ModelRetryMiddleware(
+            max_retries=model.max_attempt_number - 1,
+            retry_on=kinds,
+            on_failure="error",
+        )
+    ]
 
 
 def _answer(messages: Sequence[Any]) -> str:

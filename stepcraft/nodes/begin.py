@@ -13,9 +13,9 @@ from langgraph.types import Overwrite
 
 from stepcraft.concurrency import within
 from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, SourceFailure, UnreadableReply
 from stepcraft.llm.limits import TOO_LATE, RunLimits
-from stepcraft.llm.reply import reply_text
+from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -84,9 +84,9 @@ class Begin:
             warnings += unread_parts(human)
         try:
             update = within(limits.seconds_left(), partial(self._opened, state, settings))
-        except TimeoutError:
-            if limits.seconds_left():
-                raise
+        except TimeoutError as error:
+            if limits.seconds_left() is None or limits.seconds_left():
+                raise SourceFailure(f"what is searched cannot be opened: {error}") from error
             update = self.initial(state, settings, [])
             warnings.append(TOO_LATE)
         return {
@@ -161,12 +161,18 @@ def last_draft(state: Mapping[str, Any]) -> str:
     """Return the text of the AI message without calls of tools that follows the last human one.
 
     "" if there is none.
+
+    Raises:
+        BadInput: It has no text, or the model or a filter refused.
     """
     messages: Sequence[BaseMessage] = state.get("messages") or []
     human = _last_human(messages)
     behind = messages[messages.index(human) + 1 :] if human else []
     drafts = [each for each in behind if isinstance(each, AIMessage) and not each.tool_calls]
-    return reply_text(drafts[-1]) if drafts else ""
+    try:
+        return reply_text(drafts[-1]) if drafts else ""
+    except (Refused, UnreadableReply) as error:
+        raise BadInput(f"the last AI message cannot be checked: {error}") from error
 
 
 def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:

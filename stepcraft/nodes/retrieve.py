@@ -54,7 +54,10 @@ class Retrieve(Node):
         limits = limits_of(state, settings)
         asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
         emit(self.resources.graph, NAME, f"Searching for {asked}.")
-        passages, target = Passages(state), self.resources.target
+        passages, target = (
+            Passages(state, has_deadline=limits.ends_at is not None),
+            self.resources.target,
+        )
         opening = partial(target.open, settings, store_of_run())
         try:
             searched = (
@@ -75,14 +78,14 @@ class Retrieve(Node):
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
         for query in queries:
-            passages.add(query, {each.label: next(outcomes) for each in searched})
+            passages.add(query, [(each.label, next(outcomes)) for each in searched])
         parts = [part for part in pending_parts(state) if _is_by_statement(state, part)]
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
         if parts and sources:
             beside = partial(_beside, parts, passages, sources)
             with suppress(TimeoutError, StepcraftError):
                 for query, document in await calls.function(beside, limits.seconds_left()):
-                    passages.add(query, {"": [document]})
+                    passages.add(query, [("", [document])])
         emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
         return {**passages.update(), "limits": limits}
 
@@ -103,7 +106,8 @@ class Retrieve(Node):
 class Passages:
     """The evidence of a run, to which the results of searches are added."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    def __init__(self, state: Mapping[str, Any], *, has_deadline: bool = False) -> None:
+        self.has_deadline = has_deadline
         self.evidence: list[Evidence] = list(state["evidence"])
         self.documents: dict[str, list[Document]] = {}
         """What each new query found."""
@@ -125,18 +129,22 @@ class Passages:
     def fail(self, label: str, failure: Exception) -> None:
         """Add the failure of a search to the warnings."""
         name = f"{label}: " if label else ""
+        reason = _reason(failure)
+        if isinstance(failure, TimeoutError) and not str(failure):
+            reason = "it took longer"
+            reason += " than the deadline allows" if self.has_deadline else " than it may"
         self._warnings.append(
-            f"retrieve: a search failed, so something may be unchecked: {name}{_reason(failure)}"
+            f"retrieve: a search failed, so something may be unchecked: {name}{reason}"
         )
 
-    def add(self, query: str, outcomes: Mapping[str, list[Document] | Exception]) -> None:
+    def add(self, query: str, outcomes: Sequence[tuple[str, list[Document] | Exception]]) -> None:
         """Add what each source found for a query, or why it failed.
 
         Raises:
             GraphBubbleUp: A retriever called `interrupt`.
         """
         lists: list[list[Document]] = []
-        for label, outcome in outcomes.items():
+        for label, outcome in outcomes:
             if isinstance(outcome, GraphBubbleUp):
                 raise outcome
             if isinstance(outcome, Exception):
@@ -228,8 +236,6 @@ def _key(passage: Evidence) -> tuple[str, str, str]:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError) and not str(error):
-        return "it took longer than the deadline allows"
     return without_secrets(" ".join(str(error).split()))[:300] or type(error).__name__
 
 

@@ -1,7 +1,7 @@
 """Rewrite the last message as a standalone question and choose its graph, in one call."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -11,6 +11,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.nodes.message import message_text
+from stepcraft.text.clean import clean, unfenced
 from stepcraft.text.sections import Section
 
 METHODS: Mapping[str, MethodName] = {
@@ -31,7 +32,8 @@ Two lines and nothing else: "KIND: " with one word, GOAL, REASON, QUESTION or TA
 " with the message as it stands on its own."""
 _KIND = re.compile(r"kind\W+(goal|reason|question|talk)\b", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"^[\s*_>#-]*question[*_]*:[*_\s]*(.+)", re.IGNORECASE | re.MULTILINE | re.DOTALL
+    r"^[\s*_>#-]*question[*_]*[:\uff1a][*_\s]*(.+?)(?=\n[\s*_>#-]*kind\W|\Z)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 
 
@@ -48,19 +50,27 @@ def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
 def earlier(state: Mapping[str, Any]) -> list[str]:
     """Return what was said before the last human message, oldest first."""
     messages = list(state.get("messages") or [])
-    while messages and not isinstance(messages[-1], HumanMessage):
-        messages.pop()
+    if state["task"] == last_said(messages):
+        while not isinstance(messages.pop(), HumanMessage):
+            pass
     names = {"human": "Person", "ai": "Assistant"}
     spoken = [
         f"{names[each.type]}: {text[:LONGEST_TURN]}"
-        for each in messages[:-1]
+        for each in messages
         if each.type in names and (text := message_text(each).strip())
     ]
     return spoken[-TURNS:]
 
 
+def last_said(messages: Sequence[BaseMessage]) -> str | None:
+    """Return what the last human message says, as `asked_question` does; None without one."""
+    human = next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
+    return clean(message_text(human)).strip() if human else None
+
+
 def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:
     """Return the graph and the question that stands on its own."""
+    reply = unfenced(reply)
     kind, question = _KIND.search(reply), _QUESTION.search(reply)
     if not (kind and question):
         raise UnreadableReply("there were no lines KIND: and QUESTION: in it.")

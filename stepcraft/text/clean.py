@@ -64,7 +64,8 @@ _FENCED = re.compile(
 )
 _CAPITAL = rf"[{CAPITALS}{CJK}\d]"
 _PROSE = re.compile(
-    rf"^(?:[-*>] |\*\*)?{_CAPITAL}[^\n]*[{STOPS}{SPACELESS_STOPS}](?:\s?\[[^\]\n]{{1,20}}\])*+$"
+    rf"^(?:[-*>] |\*\*)?{_CAPITAL}[^\n]*(?<!\s)[{STOPS}{SPACELESS_STOPS}]"
+    r"(?:\s?\[[^\]\n]{1,20}\])*+$"
     rf"|^\d{{1,3}}[.)] |\A{_CAPITAL}[^\n(){{}};=<>$]*\Z",
     re.MULTILINE,
 )

@@ -11,15 +11,20 @@ import re
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import outside_code
 
-_NAME = r"\s*+(?:\w{1,20}:)?(?:think|thinking|thoughts?|reasoning|reflection)\s*+[>\u25b7]"
+_NAME = (
+    r"\s*+(?:\w{1,20}:)?(?:(?:longcat_)?think|thinking|thoughts?|thought_process|reasoning"
+    r"|reflection|scratchpad|analysis)\s*+[>\u25b7]"
+)
 _MESSAGE = r"\b[^<\n]{0,100}+(?:<\|constrain\|>[^<\n]{0,100}+)?<\|message\|>"
 _OPENING = (
-    rf"(?:[<\u25c1]{_NAME}|\[THINK\](?!\()|<\|(?:START_THINKING|begin_of_thought)\|>"
+    rf"(?:[<\u25c1]{_NAME}|\[THINK\](?!\()|<\|(?:START_THINKING|begin_of_thought|inner_prefix)\|>"
+    rf"|<\|channel>\s*+thought\b|\AHere is my thought process:"
     rf"|(?:(?:<\|start\|>\s*+assistant\s*+)?<\|channel\|>\s*+|\A)(?:analysis|commentary){_MESSAGE}"
     r"|\Aanalysis(?=(?-i:[A-Z])(?s:.*)assistantfinal))"
 )
 _CLOSING = (
-    rf"(?:[<\u25c1]/{_NAME}|\[/THINK\]|<\|(?:END_THINKING|end_of_thought)\|>"
+    rf"(?:[<\u25c1]/{_NAME}|\[/THINK\]|<\|(?:END_THINKING|end_of_thought|inner_suffix)\|>"
+    r"|<channel\|>|^Here is my response:"
     rf"|<\|channel\|>\s*+final{_MESSAGE}|assistantfinal)"
 )
 _GOES_ON = (
@@ -32,7 +37,19 @@ _TAG = re.compile(
     rf"|(?<!^ {{4}})(?<!^\t)(?P<closing>{_CLOSING})(?!{_GOES_ON})",
     re.IGNORECASE | re.MULTILINE,
 )
-_MAY_BE_TAGGED = re.compile(r"[<\u25c1]|\[/?THINK\]|assistantfinal", re.IGNORECASE)
+_MAY_BE_TAGGED = re.compile(
+    r"[<\u25c1]|\[/?THINK\]|assistantfinal|\AHere is my thought process:", re.IGNORECASE
+)
+_THINKS_ALOUD = re.compile(
+    r"(?:hm+|okay|ok|alright|wait|let me|let['\u2019]s|the user|(?:i|we) (?:need|have|should))\b",
+    re.IGNORECASE,
+)
+_BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
+"""What GLM puts around an answer."""
+_ENDED = re.compile(
+    rf"(?:\A|[\n>\]{STOPS}{SPACELESS_STOPS}][\"'*_)\u201d\u2019\u00bb\u300d\uff09]*)[ \t]*\Z"
+)
+"""How a text ends where reasoning may."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"\s*+(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"
@@ -55,17 +72,33 @@ def without_reasoning(text: str) -> tuple[str, bool]:
     opening: re.Match[str] | None = None
     spans = outside_code(text, unclosed=False)
     for tag in (tag for span in spans for tag in _TAG.finditer(text, *span)):
+        if tag["closing"] and not opening and not _ends_reasoning(text, tag):
+            continue
         if tag["closing"]:
             answer = answer + text[end : opening.start("opening")] if opening else ""
             end, opening = tag.end(), None
         elif tag["opening"]:
             opening = opening or tag
-    if opening and not re.match(_GOES_ON, text[opening.end() :]):
-        answer += text[end : opening.start("opening")]
-        # The answer may go on in the same sentence, or the reasoning may leave a fence open.
-        closing = _ANY_CLOSING.search(text, opening.end())
+    # The answer may go on in the same sentence, or the reasoning may leave a fence open.
+    closing = _ANY_CLOSING.search(text, opening.end()) if opening else None
+    before = answer + text[end : opening.start("opening")] if opening else ""
+    begins = _PREAMBLE.fullmatch(before) or _ENDED.search(before.rstrip())
+    if opening and (closing or begins) and not re.match(_GOES_ON, text[opening.end() :]):
+        answer = before
         is_open = closing is None
         end = closing.end() if closing else len(text)
     if end and _PREAMBLE.fullmatch(answer):
         answer = ""
-    return _CONTROLS.sub("", answer + text[end:].lstrip()).strip(), is_open
+    return _CONTROLS.sub("", _BOX.sub("", answer + text[end:].lstrip())).strip(), is_open
+
+
+def _ends_reasoning(text: str, tag: re.Match[str]) -> bool:
+    """Tell whether a closing tag without an opening one ends reasoning, and is not spoken of."""
+    start, behind = tag.start("closing"), text[tag.end() :]
+    if not tag["closing"].startswith(("<", "[")) or tag["closing"].startswith("<|"):
+        return True  # no words of a text
+    is_alone = not behind.strip(" \t") or behind.lstrip(" \t").startswith(("\n\n", "\r\n\r\n"))
+    is_attached = not text[start - 1 : start].isspace() and behind.startswith(("\n", "\r\n"))
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    is_ended = not line.strip() or _ENDED.search(line) or _THINKS_ALOUD.match(text)
+    return is_alone or is_attached or bool(is_ended)

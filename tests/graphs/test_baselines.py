@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
 
-from stepcraft import ModelFailure, NoAnswer, get_graph
+from stepcraft import BadInput, ModelFailure, NoAnswer, get_graph
 from stepcraft.contexts.baselines import RagContext, ReactContext
 from tests.scripted import ScriptedModel, ToolModel, searching
 from tests.shelf import QUESTION, Shelf, ids, shown
@@ -125,3 +126,23 @@ def test_a_model_that_replied_to_the_agent_is_not_one_that_refuses_every_call() 
         agent(searching("Oster"), Refused("later"), Refused("again"))
     with pytest.raises(ModelFailure):
         agent(Refused("at once"), Refused("again"))
+
+
+def test_an_agent_takes_a_model_with_retries() -> None:
+    model = ToolModel([RuntimeError("503"), searching("Oster"), "Haldruvin."])
+    retried = model.with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+    result = get_graph("react", model=retried, sources=Shelf()).invoke(QUESTION)
+    assert (result["answer"], result["warnings"], ids(result)) == ("Haldruvin.", [], ["Oster"])
+
+
+@pytest.mark.parametrize("reason", ["abort", "error", "pause_turn", "OTHER"])
+def test_a_reply_that_ended_for_an_odd_reason_is_warned_of(reason: str) -> None:
+    half = AIMessage("Limited to 10", response_metadata={"finish_reason": reason})
+    result = get_graph("direct", model=ScriptedModel([half])).invoke(QUESTION)
+    assert f"may be incomplete: it ended with {reason.lower()!r}" in str(result["warnings"])
+
+
+def test_a_model_that_replies_with_a_text_is_refused() -> None:
+    model: Any = ScriptedModel(["Haldruvin."]) | StrOutputParser()
+    with pytest.raises(BadInput, match="not with a message"):
+        get_graph("direct", model=model).invoke(QUESTION)

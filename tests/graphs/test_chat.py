@@ -136,3 +136,30 @@ def test_an_image_that_is_not_read_is_a_warning() -> None:
     assert result["messages"][-1].text == (
         "A bridge.\n\nWarnings:\n- the image in the question was not read"
     )
+
+
+def test_a_question_on_a_thread_is_a_message_of_it() -> None:
+    def reply(node: str, _prompt: str) -> str:
+        return "KIND: TALK\nQUESTION: When?" if node == "route" else "Haldruvin built it."
+
+    model = ScriptedModel(reply)
+    graph = build_chat(model=model, sources=Shelf(), checkpointer=InMemorySaver())
+    graph.invoke({"question": "Who built the Oster bridge?"}, THREAD)
+    result = graph.invoke({"question": "And when?"}, THREAD)
+    routed = [call.prompt for call in model.calls if call.node == "route"]
+    assert "Person: Who built the Oster bridge?\n\nAssistant: Haldruvin" in routed[-1]
+    assert [each.type for each in result["messages"]] == ["human", "ai"] * 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "QUESTION: Who built it?\nKIND: TALK",
+        "```\nKIND: TALK\nQUESTION: Who built it?\n```",
+        "KIND: TALK\nQUESTION\uff1aWho built it?",
+    ],
+)
+def test_a_choice_is_read_in_any_order(reply: str) -> None:
+    model = ScriptedModel(lambda node, _prompt: reply if node == "route" else "Haldruvin.")
+    result = build_chat(model=model, sources=Shelf()).invoke({"question": "x"})
+    assert (result["asked"], result["method"]) == ("Who built it?", "direct")

@@ -250,3 +250,21 @@ def test_a_mark_in_a_draft_that_comes_in_does_not_spare_its_statement_a_search(m
     graph = build_rat(model=ScriptedModel(["1 supported p1"]), sources=shelf)
     graph.invoke({**QUESTION, "draft": draft})
     assert len(shelf.queries) == 4
+
+
+def test_two_sources_of_one_name_are_both_searched() -> None:
+    first, second = Shelf(), Shelf(passages={"Oster": "Oster has four arches."})
+    graph = build_rat(model=ScriptedModel(["1.1 supported p1"]), sources=[first, second])
+    result = graph.invoke({**QUESTION, "draft": "Oster has four arches."})
+    assert {each["text"] for each in result["evidence"]} >= {"Oster has four arches."}
+    assert first.queries == second.queries != []
+
+
+@pytest.mark.parametrize(
+    "reply", [AIMessage(""), AIMessage("", additional_kwargs={"refusal": "No."})]
+)
+def test_a_last_message_without_text_cannot_be_checked(reply: AIMessage) -> None:
+    graph = build_rat(model=ScriptedModel([]), sources=Shelf())
+    messages = [HumanMessage("Who built it?"), reply]
+    with pytest.raises(BadInput, match="the last AI message cannot be checked"):
+        graph.invoke({"messages": messages}, context=RatContext(check_last=True))

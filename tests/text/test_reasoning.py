@@ -70,6 +70,15 @@ def test_an_answer_about_the_tags_stays(answer: str, before: str) -> None:
     assert without_reasoning(before + answer) == (answer, False)
 
 
+MENTIONS = [
+    "Everything up to </think> (inclusive) is dropped. The rest is the answer.",
+    "\u63a8\u7406\u653e\u5728<think>\u548c</think>\u4e4b\u95f4\u3002\u53bb\u6389\u5b83\u3002",
+    "Alles bis zum </think> Token wird entfernt. Danach folgt die Antwort.",
+    "1. Send the prompt.\n2. Wait for </think>\n3. Read the answer.",
+    "Begin the turn with\n\n<think>\n\nand sample from there.",
+]
+
+
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -85,6 +94,15 @@ def test_an_answer_about_the_tags_stays(answer: str, before: str) -> None:
         ("First part.\n\n<think>Now the", ("First part.", True)),
         ("<|channel|>analysis<|message|>Okay", ("", True)),
         ("<think>\u7528\u6237\u95ee</think>\u7b54\u6848", ("\u7b54\u6848", False)),
+        ("<|channel>thought\nWas it?\n<channel|>Paris.", ("Paris.", False)),
+        ("<|channel>thought\n<channel|>Paris.", ("Paris.", False)),
+        ("<|inner_prefix|>Was it?<|inner_suffix|>Paris.", ("Paris.", False)),
+        ("<SCRATCHPAD>Was it?</SCRATCHPAD>\nParis.", ("Paris.", False)),
+        ("It is <|begin_of_box|>Paris<|end_of_box|>.", ("It is Paris.", False)),
+        ("Here is my thought process: so.\n\nHere is my response: Paris.", ("Paris.", False)),
+        ("It is Paris\n</think>\n\nParis.", ("Paris.", False)),
+        ("It is Paris</think>\nParis.", ("Paris.", False)),
+        *((mention, (mention, False)) for mention in MENTIONS),
         ("Paris.<\uff5cend\u2581of\u2581sentence\uff5c>", ("Paris.", False)),
     ],
 )
