@@ -21,8 +21,6 @@ _SAMPLE = 100_000
 """Bytes by which the encoding is told."""
 _SHORTEST = 8
 """Bytes that may be UTF-16 without saying so."""
-_STRAY = 10
-"""A text is in UTF-8 if at most one in so many of its bytes beyond ASCII is not."""
 
 
 class Binary(ValueError):
@@ -54,8 +52,7 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
         return Encoding(_wide(data[:8192]), "it was taken for UTF-16, without a byte-order mark")
     if not (strays := _strays(data)):
         return Encoding("utf-8")
-    beyond = sum(byte > 0x7F for byte in data)
-    if strays * _STRAY <= beyond:
+    if _characters(data) >= strays:
         return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8")
     for name in filter(None, [declared, _likeliest(data), "cp1252"]):
         try:
@@ -85,6 +82,14 @@ def _strays(data: bytes) -> int:
         text = data.decode(errors="surrogateescape")
         return sum("\udc80" <= character <= "\udcff" for character in text)
     return 0
+
+
+def _characters(data: bytes) -> int:
+    """Return how many characters beyond ASCII the UTF-8 among some bytes has.
+
+    Bytes of other encodings rarely happen to make one.
+    """
+    return sum(character > "\x7f" for character in data.decode(errors="ignore"))
 
 
 def _wide(data: bytes) -> str:

@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from stepcraft.encoding import Binary, Encoding, encoding_of
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path, open_regular
 
@@ -23,6 +26,10 @@ _TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
 _MAX_LISTS = 150_000
 """The most opening brackets of a record."""
 _CHUNK = 250_000
+_SAMPLE = 1_000_000
+"""Bytes by which the encoding is told."""
+_FIRST_ROWS = 50
+"""Rows by which the delimiter and the header of a CSV file are told."""
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
 _SEPARATORS = re.compile(r"[\s,]*")
@@ -60,7 +67,7 @@ def check_file(path: Path) -> None:
     """Check that a file can be read.
 
     Raises:
-        BadInput: it does not exist, is no regular file, cannot be opened, is in UTF-16, or has no
+        BadInput: it does not exist, is no regular file, cannot be opened, is no text, or has no
             known suffix.
     """
     path = named_path(path)
@@ -71,18 +78,38 @@ def check_file(path: Path) -> None:
             f"{path} is not a kind of file that is read; name a .jsonl, .json, .csv or .tsv file"
         )
     try:
-        with open_regular(path) as file:
-            start = file.read(2)
+        file_encoding(path)
     except FileNotFoundError as error:
         raise BadInput(f"there is no file {path}; check the name") from error
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-    if start in (b"\xff\xfe", b"\xfe\xff"):
-        raise BadInput(f"{path} is in UTF-16; save it as UTF-8")
+
+
+def file_encoding(path: Path) -> Encoding:
+    """Return how a file is read as text, by its first lines.
+
+    Raises:
+        BadInput: It is no text.
+        OSError: It cannot be read.
+    """
+    with open_regular(path) as file:
+        data = file.read(_SAMPLE + 1)
+    if len(data) > _SAMPLE:  # up to a whole line, or a whole character of UTF-8
+        data = data[: data.rfind(b"\n") + 1] or data[:_SAMPLE].decode(errors="ignore").encode()
+    try:
+        encoding = encoding_of(data)
+    except Binary as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
+    # JSON is in Unicode, so that lines which are not are named one by one.
+    is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}
+    return Encoding("utf-8") if is_other and "utf-16" not in encoding.name else encoding
 
 
 def _text(path: Path) -> TextIO:
-    return io.TextIOWrapper(open_regular(path), "utf-8-sig", "surrogateescape", newline="")
+    name = file_encoding(path).name
+    if name == "utf-8":
+        return io.TextIOWrapper(open_regular(path), name, "surrogateescape", newline="")
+    return io.TextIOWrapper(open_regular(path), name, "replace", newline="")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -171,8 +198,12 @@ def _object(line: int, value: object) -> Record:
     return Record(line, None, f"it is a {type(value).__name__}, not an object with fields")
 
 
-def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
+def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
+    """Read rows below a header; rows above it, and where it is repeated, are named."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
+    first = [line for line in islice(_lines(path), _FIRST_ROWS) if line.strip()]
+    delimiter = delimiter or max(_DELIMITERS, key=lambda sign: _cells(first, sign))
+    most = max(1, _cells(first, delimiter)[1])
     reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
@@ -186,14 +217,31 @@ def _read_csv(path: Path, delimiter: str = ",") -> Iterator[Record]:
             continue
         if not row:
             continue  # a blank line, also before the header
-        if header is None:
+        if header is None and len(row) < most and len(row) == 1:
+            yield Record(line, None, "it stands above the header")
+        elif header is None:
             header = [name.strip() for name in row]
         elif reason := _not_utf8("".join(row)):
             yield Record(line, None, reason)
         elif len(row) != len(header):
             yield Record(line, None, f"it has {len(row)} cells, and the header has {len(header)}")
+        elif [name.strip() for name in row] == header:
+            yield Record(line, None, "it repeats the header")
         else:
             yield Record(line, dict(zip(header, row, strict=True)))
+
+
+_DELIMITERS = ",;\t|"
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
+    """Return how many lines have the commonest number of cells above one, and that number."""
+    try:
+        rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+    except csv.Error:
+        return 0, 0
+    counts = Counter(cells for cells in rows if cells > 1)
+    return max(((number, cells) for cells, number in counts.items()), default=(0, 0))
 
 
 def _not_utf8(text: str) -> str:

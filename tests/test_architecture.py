@@ -32,6 +32,7 @@ LAYERS = [
     "access",
     "registered",
     "files",
+    "encoding",
     "errors",
     "tracing",
     "secrets",

@@ -23,7 +23,7 @@ _BRACKET = "[<\uff1c\ufe64]"
 """The characters that NFKC makes `<` of."""
 _TAG = re.compile(rf"{_BRACKET}(?=([\s/{_INVISIBLE}]*+.{{0,60}}))", re.DOTALL)
 _DOT = "\u00b7"
-_DOTTED = re.compile(rf"(?<={_BRACKET}){_DOT}(?={_DOT}|[\s/]*\w)")
+_DOTTED = re.compile(rf"(?<={_BRACKET}){_DOT}(?![,.;:!?|)>])")
 
 
 class Section(NamedTuple):

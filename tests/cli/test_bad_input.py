@@ -38,7 +38,7 @@ BAD = [
     ("memory add -m m.db", "JSON"),
     ("memory add -o tea -s Boil. -m m.db", "input is empty"),
     ("memory search x --alpha 3 -m p.jsonl", "3"),
-    ("memory search x --feedback-weight nan -m p.jsonl", "nan"),
+    ("memory search x --outcome-weight nan -m p.jsonl", "nan"),
     ("memory show zz -m p.jsonl", "'zz'"),
     ("memory rate zz +1 -m p.jsonl", "'zz'"),
     ("memory count -m none.db", "none.db"),

@@ -99,10 +99,10 @@ def test_broken_records_are_named_with_their_lines_and_the_others_go_in(
 def test_fields_of_other_names_are_mapped(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text(
-        "title,ingredients,directions,link,kind\n"
+        "dish,things,how,link,kind\n"
         'tea,"[""leaves"", ""water""]","1. Boil.\n2. Pour.",a book,drink\n'
     )
-    fields = {"output": "title", "input": "ingredients", "steps": "directions", "source": "link"}
+    fields = {"output": "dish", "input": "things", "steps": "how", "source": "link"}
     [tea] = read_procedures(path, [], fields=fields)
     assert (tea.output, tea.input, tea.steps) == ("tea", "leaves, water", ("Boil.", "Pour."))
     assert (tea.source, tea.metadata) == ("a book", {"kind": "drink"})
@@ -116,9 +116,8 @@ def test_fields_of_other_names_are_mapped(tmp_path: Path):
         ("p.jsonl", b"", "is empty"),
         ("p.json", b"[]", "is empty"),
         ("p.csv", b"output,input,steps\n", "is empty"),
-        ("p.jsonl", GOOD.encode("utf-16"), "UTF-16"),
         ("p.txt", GOOD.encode(), "name a .jsonl"),
-        ("p.jsonl", b"\x00\x01\x02\n", "no record of .* is a procedure"),
+        ("p.jsonl", b"\x00\x01\x02\n", "it is binary"),
         ("missing/p.jsonl", None, "there is no file"),
         (".", None, "is a folder"),
     ],
@@ -172,3 +171,41 @@ def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["p.jsonl"]
     with pytest.raises(MemoryFailure, match="cannot be written"):
         write_jsonl([], tmp_path / "missing" / "p.jsonl")
+
+
+STEPS = ("mix flour and water", "don't knead long")
+RECIPES = {
+    "a.csv": "title,ingredients,directions\nbread,\"['flour', 'salt']\",\"['mix flour and water', \"\"don't knead long\"\"]\"\n",
+    "b.csv": "Title,Ingredients,Instructions\nbread,flour|salt,mix flour and water|don't knead long\n",
+    "c.csv": "Name;Ingredients;Method\nbread;flour, salt;\"mix flour and water\ndon't knead long\"\n",
+    "d.csv": "name,ingredients,steps\nbread,\"c(\"\"flour\"\", \"\"salt\"\")\",\"c(\"\"mix flour and water\"\", \"\"don't knead long\"\")\"\n",
+    "e.json": '{"recipes": [{"title": "bread", "ingredients": ["flour", "salt"], "steps": [{"step": "mix flour and water"}, {"step": "don\'t knead long"}]}]}',
+    "f.json": '{"x": {"output": "bread", "input": "flour, salt", "steps": {"1": "mix flour and water", "2": "don\'t knead long"}}}',
+    "g.json": '{"@type": "HowTo", "name": "bread", "supply": ["flour", "salt"], "step": [{"@type": "HowToSection", "itemListElement": [{"text": "mix flour and water"}, {"text": "don\'t knead long"}]}]}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_procedures_as_people_keep_them(tmp_path: Path, name: str):
+    (tmp_path / name).write_text(RECIPES[name], "utf-8")
+    [bread] = read_procedures(tmp_path / name, [])
+    assert (bread.output, bread.input, bread.steps) == ("bread", "flour, salt", STEPS)
+
+
+def test_tables_of_a_spreadsheet(tmp_path: Path, caplog):
+    path, failed = tmp_path / "p.csv", list[Failed]()
+    text = "Export of today\n\ntitle;needs;method\nT\u00fcr \u00f6ffnen;Schl\u00fcssel;1. Drehen.\ntitle;needs;method\n"
+    path.write_bytes(text.encode("cp1252"))
+    with caplog.at_level(logging.WARNING):
+        [door] = read_procedures(path, failed)
+    assert (door.output, door.input) == ("T\u00fcr \u00f6ffnen", "Schl\u00fcssel")
+    assert [each.reason for each in failed] == [
+        "it stands above the header",
+        "it repeats the header",
+    ]
+    assert "it is not UTF-8" in caplog.text
+    path.write_text("title,needs,steps\nx,y,ls | grep z\n")
+    assert [each.steps for each in read_procedures(path, [])] == [("ls | grep z",)]
+    other = tmp_path / "q.jsonl"
+    other.write_text(GOOD, "utf-16")
+    assert len(read_all(other)) == 1

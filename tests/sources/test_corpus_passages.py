@@ -135,7 +135,6 @@ def test_pdf_gives_pages(tmp_path: Path):
         ("a.pdf", b"%PDF-1.4 broken", "cannot be read as pdf"),
         ("a.pdf", pdf(""), "no text"),
         ("a.txt", b"\0\1\2", "binary"),
-        ("a.jsonl", "x".encode("utf-16"), "it is in UTF-16"),
         ("large.txt", bytes(20_000_001), "larger than 20 MB"),
     ],
 )

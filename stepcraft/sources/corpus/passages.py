@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.records import records
+from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
@@ -99,8 +99,11 @@ def _of_records(path: Path) -> Iterator[Passage]:
                 yield passage._replace(place=f":{record.line}")
     except BadInput as error:
         raise Unreadable(str(error).replace(str(path), "it", 1)) from error
-    if broken:
-        raise Unreadable(f"{broken:,} of its records cannot be read, the first in {first}")
+    notes = [f"{broken:,} of its records cannot be read, the first in {first}"] if broken else []
+    if note := file_encoding(path).note:
+        notes.append(note)
+    if notes:
+        raise Unreadable("; ".join(notes))
 
 
 def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
