@@ -1,12 +1,11 @@
 """A headless Chromium that reaches nothing but loopback, driven over the DevTools protocol.
 
-It needs nothing but the standard library and pypdf: the protocol runs over Chromium's own pipe.
+It needs nothing but the standard library and pypdfium2: the protocol runs over Chromium's own pipe.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any
 
-from pypdf import PdfReader
+from pypdfium2 import PdfDocument
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = (
@@ -180,7 +179,7 @@ class Tab:
     def printed(self) -> str:
         """Return the text of the page as printed."""
         pdf = base64.b64decode(self.ask("Page.printToPDF", printBackground=True)["data"])
-        return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(pdf)).pages)
+        return "\n".join(page.get_textpage().get_text_range() for page in PdfDocument(pdf))
 
 
 def _ask(

@@ -104,7 +104,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
 
 
 def pdf(*pages: str) -> bytes:
-    """A PDF of pages with one line of text each, without the table of its objects."""
+    """A PDF of pages; each line of a text is a line of its page."""
     kids = " ".join(f"{number} 0 R" for number in range(4, 4 + 2 * len(pages), 2))
     objects = [
         "<</Type/Catalog/Pages 2 0 R>>",
@@ -112,12 +112,18 @@ def pdf(*pages: str) -> bytes:
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]
     for text in pages:
-        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        lines = " ".join(f"({line}) Tj 0 -14 Td" for line in text.split("\n"))
+        stream = f"BT /F1 12 Tf 72 720 Td {lines} ET"
         contents = f"{len(objects) + 2} 0 R/Resources<</Font<</F1 3 0 R>>>>"
         objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {contents}>>")
         objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
-    body = "".join(f"{number} 0 obj{item}endobj\n" for number, item in enumerate(objects, 1))
-    return f"%PDF-1.4\n{body}trailer<</Root 1 0 R>>\nstartxref\n0\n%%EOF".encode()
+    body, table = "%PDF-1.4\n", "0000000000 65535 f \n"
+    for number, item in enumerate(objects, 1):
+        table += f"{len(body):010} 00000 n \n"
+        body += f"{number} 0 obj{item}endobj\n"
+    size = len(objects) + 1
+    end = f"trailer<</Root 1 0 R/Size {size}>>\nstartxref\n{len(body)}\n%%EOF"
+    return f"{body}xref\n0 {size}\n{table}{end}".encode()
 
 
 def test_pdf_gives_pages(tmp_path: Path):
@@ -127,6 +133,13 @@ def test_pdf_gives_pages(tmp_path: Path):
     assert found[0].place == " p. 1"
     assert {item.place for item in found if "White" not in item.text} >= {" p. 1", " p. 2"}
     assert "White tea." in found[-1].text
+
+
+def test_pdf_joins_the_words_its_layout_parted(tmp_path: Path):
+    page = "The infu-\nsion is state-of-the-\nart, as the Earl-\nGrey shows."
+    [found] = read(tmp_path, "tea.pdf", pdf(page))
+    words = " ".join(found.text.split())
+    assert words == "The infusion is state-of-the-art, as the Earl-Grey shows."
 
 
 @pytest.mark.parametrize(

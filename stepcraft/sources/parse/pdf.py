@@ -1,10 +1,9 @@
 """The pages of a PDF."""
 
-import io
-import logging
+import re
 import time
 
-from pypdf import PdfReader
+from pypdfium2 import PdfDocument, PdfiumError
 
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
@@ -12,19 +11,46 @@ from stepcraft.text.clean import clean
 SECONDS = 12.0
 """Pages that come after this are not read, so that those before them are not lost."""
 
+_HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
+"""A hyphen at the end of a line, which PDFium mostly shows as U+FFFE."""
+_JUNK = re.compile(
+    r"untitled|\(anonymous\)|microsoft word - .*|\W*"
+    r"|.*\.(?:docx?|pptx?|indd|tex|dvi|ps|pdf|qxd|rtf)",
+    re.IGNORECASE,
+)
+"""Titles that programs write of their own."""
+
 
 def pdf(data: bytes) -> tuple[str, list[str], str]:
     """Return the text of each page."""
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of every flaw that it repairs
-    reader = PdfReader(io.BytesIO(data))
-    title = str((reader.metadata and reader.metadata.title) or "")
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        if "password" in str(error).lower():
+            raise Unreadable("it is protected by a password") from error
+        raise
+    title = document.get_metadata_value("Title")
     pages: list[str] = []
-    cut, started = "", time.process_time()
-    for page in reader.pages:
+    notes: list[str] = []
+    started = time.process_time()
+    for page in document:
         if time.process_time() - started > SECONDS:
-            cut = f"only its first {len(pages):,} pages were read"
+            notes.append(f"only its first {len(pages):,} pages were read")
             break
-        pages.append(clean(page.extract_text()))
-    if not any(map(str.strip, pages)):
+        text = page.get_textpage().get_text_range().replace("\r\n", "\n")
+        pages.append(clean(_HYPHEN.sub(_joined, text)))
+        page.close()
+    empty = [number for number, text in enumerate(pages, 1) if not text.strip()]
+    if len(empty) == len(pages):
         raise Unreadable("it holds no text, perhaps only pictures of pages")
-    return title, pages, cut
+    if empty:
+        shown = ", ".join(map(str, empty[:10])) + (" and more" if len(empty) > 10 else "")
+        notes.append(f"pages without text, perhaps pictures: {shown}")
+    return "" if _JUNK.fullmatch(title.strip()) else title, pages, "; ".join(notes)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Return nothing for a hyphen of the layout; one that was written stays."""
+    text, start = match.string, match.start()
+    word = re.split(r"[^\w-]", text[max(start - 60, 0) : start])[-1]
+    return "-" if "-" in word or text[match.end()].isupper() else ""
