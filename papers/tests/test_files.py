@@ -113,7 +113,7 @@ def test_long_answers() -> None:
         question="?",
         contains=[["1801", "1 May"], ["1899"]],
         long_answers=["the cat sat", "a dog ran home quickly today"],
-        claims=["The cat sat.", "Lenses turn."],
+        facts=["The cat sat.", "Lenses turn."],
     )
     # Three of five and three of three words: the better of the two references counts, as in ALCE.
     assert long_answer_scores(sample, {"answer": "The cat sat in 1801."}) == {

@@ -1,13 +1,15 @@
-"""Two methods of an evaluation, sample by sample."""
+"""Two methods sample by sample: of one evaluation, or of two, before and after a change."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
-from stepcraft.evals.summary import Comparison, compare
+from stepcraft.evals.directory import Outcome
+from stepcraft.evals.samples import Sample, asked
+from stepcraft.evals.summary import Comparison, Summary
+from stepcraft.evals.votes import judged_outcomes
 
 Pair = tuple[Outcome, Outcome]
 
@@ -16,8 +18,10 @@ Pair = tuple[Outcome, Outcome]
 class PairedMethods:
     """Two methods on the samples that both have finished."""
 
+    method: str
+    against: str
     comparisons: Sequence[Comparison]
-    """Each score of the first against that of the second."""
+    """Each score of the first against that of the second, as in a report."""
     pairs: Mapping[str, Pair]
     """The outcomes by the id of the sample; those of failed samples, too."""
 
@@ -46,30 +50,74 @@ class PairedMethods:
         return self.pairs[id_]
 
 
-def paired_methods(directory: Path, first: str, second: str) -> PairedMethods:
+def paired_methods(directory: Path, summary: Summary, first: str, second: str) -> PairedMethods:
     """Read what two methods made of the samples of an evaluation.
 
+    Args:
+        directory: The directory.
+        summary: What `summarise` returns of it.
+        first: The name of a method.
+        second: The name of the method to compare it with.
+
     Raises:
-        BadInput: It is no directory of an evaluation, it has no such methods, or no sample is
-            finished by both.
+        BadInput: It has no such methods, or no sample is finished by both.
     """
-    names = list(read_configuration(directory)["methods"])
-    for name in (first, second):
-        if name not in names or first == second:
-            raise BadInput(
-                f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
-                f"{directory}: {', '.join(names)}"
-            )
-    outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
+    names = [method.method for method in summary.methods]
+    if first == second or not {first, second} <= {*names}:
+        raise BadInput(
+            f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
+            f"{directory}: {', '.join(names)}"
+        )
+    return _paired(
+        summary, (first, directory, first), (second, directory, second), lambda sample: sample["id"]
+    )
+
+
+def changed_methods(directories: Mapping[str, Path], summary: Summary) -> list[PairedMethods]:
+    """Read what the methods of two evaluations made of the questions that both have.
+
+    Args:
+        directories: The directories, the one before the change first.
+        summary: What `summarise` returns of them.
+
+    Raises:
+        BadInput: No method of the second can be compared with one of the first.
+    """
+    sides = {it.method: (it.method, directories[it.directory], it.name) for it in summary.methods}
+    home = {it.method: it.directory for it in summary.methods}
+    names = {
+        (it.method, it.against): None
+        for it in summary.comparisons
+        if home[it.method] != home[it.against]
+    }
+    if not names:
+        raise BadInput(
+            f"{' and '.join(directories)} have no scores of the same questions; run the same "
+            "questions into both"
+        )
+    return [_paired(summary, sides[ours], sides[theirs], asked) for ours, theirs in names]
+
+
+def _paired(
+    summary: Summary,
+    ours: tuple[str, Path, str],
+    theirs: tuple[str, Path, str],
+    key_of: Callable[[Sample], object],
+) -> PairedMethods:
+    (label, directory, name), (other_label, other_directory, other) = ours, theirs
+    others = {
+        key_of(each["sample"]): each
+        for each in judged_outcomes(other_directory)
+        if each["method"] == other
+    }
     pairs = {
-        id_: (outcome, outcomes[second, id_])
-        for (method, id_), outcome in outcomes.items()
-        if method == first and (second, id_) in outcomes
+        each["id"]: (each, others[key_of(each["sample"])])
+        for each in judged_outcomes(directory)
+        if each["method"] == name and key_of(each["sample"]) in others
     }
     if not pairs:
         raise BadInput(
-            f"no sample in {directory} is finished by both {first} and {second}; go on with the "
-            "evaluation"
+            f"no sample is finished by both {label} and {other_label}; go on with the evaluation"
         )
-    ours, theirs = zip(*pairs.values(), strict=True)
-    return PairedMethods(compare([(ours, theirs)]), pairs)
+    comparisons = [it for it in summary.pairs if (it.method, it.against) == (label, other_label)]
+    return PairedMethods(label, other_label, comparisons, pairs)

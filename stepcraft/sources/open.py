@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -90,14 +91,18 @@ def is_dotted(spec: str) -> bool:
     return _ATTRIBUTE.fullmatch(spec) is not None
 
 
-def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
+def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> Any:  # noqa: ANN401 - whatever stands there
     """Return what stands under package.module:attribute, or what the function there returns.
+
+    Args:
+        spec: Where it stands.
+        is_called: Whether what stands there makes what is meant.
 
     Raises:
         BadInput: There is no such module or attribute, or it fails.
     """
     try:
         target = resolve_name(spec)
-        return target() if callable(target) else target
+        return target() if is_called(target) else target
     except Exception as error:
         raise BadInput(f"{spec} cannot be made: {excerpt(error, 300)}") from error

@@ -79,21 +79,6 @@ def test_several_judges_are_counted_apart_and_a_budget_leaves_them_common_sample
     ]
 
 
-def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -> None:
-    judged(pair(tmp_path, 2), preferring("rat", "one"), votes=2)
-    file = tmp_path / "samples.jsonl"
-    file.write_text(
-        file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8"
-    )
-    again, other = preferring("rat", "one"), preferring("rat", "two")
-    preferences = judged(tmp_path, [again, other], votes=2).preferences
-    assert (len(again.calls), len(other.calls)) == (0, 4)
-    assert [(each.judge, each.method, each.against, each.wins) for each in preferences] == [
-        ("one", "rat", "rag", 2),
-        ("two", "rat", "rag", 2),
-    ]
-
-
 @pytest.mark.parametrize(
     "output",
     [
@@ -108,12 +93,13 @@ def test_passages_that_are_cited_are_shown_before_others(
     bridge = "The bridge of Mostar was finished in 1566 by an Ottoman builder."
     evidence = [passage(*each) for each in (("a", "A", long), ("b", "B", bridge), ("c", "C", long))]
     evaluation(tmp_path, {"rag": [{**output, "evidence": evidence}]})
-    model = saying("NONE")
+    model = saying("1: SUPPORTED")
     summary = judged(tmp_path, model, passage_tokens=300)
     [call] = model.calls
     assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["p1", "p2"]
-    row = "| scripted:judge | rag | 1.000 (0.207–1.000) | 1 | 0 | 0 | 1 |"
-    assert row in markdown(summary)
+    assert "scripted:judge was not shown all passages of rag, which were too long" in markdown(
+        summary
+    )
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from stepcraft.evals.prices import Prices
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import samples
-from tests.evals.runs import run
+from tests.evals.runs import run, stopped
 from tests.scripted import ScriptedModel
 
 
@@ -55,7 +55,7 @@ def test_a_graph_on_a_server_is_a_method_and_says_what_it_used(tmp_path: Path) -
 
 def test_a_run_that_waits_for_a_person_is_one_failure_and_asked_once(tmp_path: Path) -> None:
     graph, client = remote({"__interrupt__": [{"value": "accept?"}]})
-    [outcome] = run(tmp_path, asked=1, methods=[OwnMethod("served", graph)])
+    [outcome] = stopped(tmp_path, "waits", asked=1, methods=[OwnMethod("served", graph)])
     assert "waits for a person" in outcome["error"]
     assert len(client.runs.inputs) == 1
 
@@ -70,7 +70,7 @@ def test_a_function_is_a_method(tmp_path: Path) -> None:
 
 def test_evidence_of_another_form_is_an_error_of_the_sample(tmp_path: Path) -> None:
     method = OwnMethod("mine", lambda _: {"answer": "0", "evidence": ["no passage"]})
-    [outcome] = run(tmp_path, asked=1, methods=[method])
+    [outcome] = stopped(tmp_path, "the evidence of an output", asked=1, methods=[method])
     assert "evidence" in outcome["error"]
 
 
@@ -114,9 +114,9 @@ def test_no_answer_fails_pass_at_k_and_its_calls_were_paid(tmp_path: Path) -> No
     method = OwnMethod("mine", answer, input=lambda sample: sample)
     run(tmp_path, asked=repeated(samples(5), 2), methods=[method], scorers=[score])
     [summary] = summarise(tmp_path).methods
-    assert (summary.samples, summary.failed) == (10, 8)
+    assert (summary.samples, summary.unanswered, summary.failed) == (10, 6, 2)
     means = {name: interval.mean for name, interval in summary.scores.items()}
-    assert means == {"pass@1": 1 / 4, "pass@2": 1 / 4, "length": 1}
+    assert means == {"pass@1": 1 / 4, "pass@2": 1 / 4, "length": 1 / 4}
     assert summary.costs["calls"] == 0.4
 
 
@@ -128,7 +128,7 @@ def test_a_method_that_always_fails_has_its_costs(tmp_path: Path) -> None:
         raise NoAnswer("no such luck")
 
     methods, prices = [OwnMethod("mine", answer)], Prices.of(["0/1000000"])
-    outcomes = run(tmp_path, asked=2, methods=methods, prices=prices)
+    outcomes = stopped(tmp_path, "all 2 samples", asked=2, methods=methods, prices=prices)
     assert [outcome["usd"] for outcome in outcomes] == [3.0, 3.0]
     [summary] = summarise(tmp_path).methods
-    assert (summary.failed, summary.costs["calls"]) == (2, 1.0)
+    assert (summary.unanswered, summary.costs["calls"]) == (2, 1.0)
