@@ -334,6 +334,20 @@ def test_a_sample_is_opened_by_keyboard_with_both_outputs(tab: Tab) -> None:
     assert "Stari Most" in sample
 
 
+def test_a_link_leads_to_a_sample(tab: Tab) -> None:
+    choose(tab, "show", "all")
+    tab.js("document.querySelectorAll('#list > li > details')[40].open = true")
+    drawn(tab)
+    link = str(tab.js("document.querySelector('#list details[open] a').hash"))
+    choose(tab, "show", "failed")
+    tab.js(f"location.hash = {json.dumps(link)}")
+    drawn(tab)
+    assert text_of(tab, "#list > li > details[open] .asked").startswith("40")
+    assert tab.js("document.querySelectorAll('#list > li > details[open]').length") == 1
+    assert tab.js("document.getElementById('show').value") == "all"
+    fold(tab, is_open=False)
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_screen(tab: Tab, width: int) -> None:
     tab.resize(width, 800)
