@@ -381,7 +381,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare two methods sample by sample, `DIR A B`, or two directories, `BEFORE AFTER`."""
-    from stepcraft.evals.compare import changed_methods, paired_methods
+    from stepcraft.evals.compare import paired_methods
     from stepcraft.evals.reports.markdown import KEYLESS
     from stepcraft.evals.reports.page import page
     from stepcraft.evals.summary import summarise
@@ -393,12 +393,14 @@ def compare(
         if len(named) < 2 or not Path(first).is_dir():
             raise BadInput(f"{first!r} is no other directory; name DIR A B, or BEFORE AFTER")
     summary = summarise(named)
-    compared = (
-        changed_methods(named, summary)
-        if second is None
-        else [paired_methods(directory, summary, first, second)]
-    )
-    for methods in compared:
+    pairs = summary.changes if second is None else [(first, second)]
+    if not pairs:
+        raise BadInput(
+            f"{directory} and {first} have no scores of the same questions; run the same questions "
+            "into both"
+        )
+    for pair in pairs:
+        methods = paired_methods(named, summary, *pair)
         names = [comparison.score for comparison in methods.comparisons]
         if score and score not in names:
             raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
@@ -411,8 +413,7 @@ def compare(
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        shown = compared[0].method, compared[0].against
-        html.write_text(page(named, summary, shown), encoding="utf-8")
+        html.write_text(page(named, summary, pairs[0]), encoding="utf-8")
 
 
 def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":

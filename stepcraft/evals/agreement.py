@@ -6,12 +6,14 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.stats import Interval, kappa, share
-from stepcraft.evals.votes import judged_outcomes, read_judgements, verdicts
+from stepcraft.evals.votes import judged_outcomes, read_judgements, verdicts, votes_on_pairs
 from stepcraft.records import records
 
-_RIGHT = {"right": "right", "1": "right", "yes": "right", "true": "right"}
-_WRONG = {"wrong": "wrong", "0": "wrong", "no": "wrong", "false": "wrong"}
-_LABELS = {**_RIGHT, **_WRONG, "win": "win", "loss": "loss", "tie": "tie"}
+_LABELS = {
+    **dict.fromkeys(("right", "1", "yes", "true"), "right"),
+    **dict.fromkeys(("wrong", "0", "no", "false"), "wrong"),
+    **{verdict: verdict for verdict in ("win", "loss", "tie")},
+}
 _Answer = tuple[str, str, str]
 """The method, the one it is compared with or "", and the sample."""
 
@@ -30,14 +32,14 @@ def agreements(
         BadInput: The file cannot be read, or nothing in the evaluation has its labels.
     """
     labelled = dict(map(_label, records(labels)))
-    is_empty = True
+    is_labelled = False
     for rater, said in _ratings(directory, score).items():
         pairs = [(label, said[key]) for key, label in labelled.items() if key in said]
         if pairs:
-            is_empty = False
+            is_labelled = True
             equal = sum(ours == theirs for ours, theirs in pairs)
             yield f"{rater}, {len(pairs):,} labels", share(equal, len(pairs)), kappa(pairs)
-    if is_empty:
+    if not is_labelled:
         raise BadInput(
             f"no judge and no score in {directory} is of the answers that {labels} labels; check "
             "its columns id, method and against"
@@ -62,18 +64,8 @@ def _ratings(directory: Path, score: str | None) -> dict[str, dict[_Answer, str]
             if score in (None, name):
                 key = outcome["method"], "", outcome["id"]
                 ratings.setdefault(name, {})[key] = "right" if value >= 0.5 else "wrong"
-    votes = [each for each in read_judgements(directory) if each["kind"] == "vote" and not score]
-    for judge, method, against in dict.fromkeys(
-        (each["judge"], each["method"], each["against"]) for each in votes
-    ):
-        of_pair = [
-            each
-            for each in votes
-            if (each["judge"], each["method"], each["against"]) == (judge, method, against)
-        ]
-        ratings.setdefault(f"votes of {judge}", {}).update(
-            ((method, against, id_), verdict)
-            for id_, verdict in verdicts(of_pair).items()
-            if verdict
-        )
+    for (judge, method, against), votes in votes_on_pairs(read_judgements(directory)).items():
+        for id_, verdict in verdicts(votes).items():
+            if verdict and not score:
+                ratings.setdefault(f"votes of {judge}", {})[method, against, id_] = verdict
     return ratings

@@ -1,13 +1,13 @@
 """Two methods sample by sample: of one evaluation, or of two, before and after a change."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome
-from stepcraft.evals.samples import Sample, asked
+from stepcraft.evals.samples import asked
 from stepcraft.evals.summary import Comparison, Summary
 from stepcraft.evals.votes import judged_outcomes
 
@@ -50,74 +50,39 @@ class PairedMethods:
         return self.pairs[id_]
 
 
-def paired_methods(directory: Path, summary: Summary, first: str, second: str) -> PairedMethods:
-    """Read what two methods made of the samples of an evaluation.
+def paired_methods(
+    directories: Mapping[str, Path], summary: Summary, first: str, second: str
+) -> PairedMethods:
+    """Read what two methods made of the samples that both have.
 
     Args:
-        directory: The directory.
-        summary: What `summarise` returns of it.
-        first: The name of a method.
-        second: The name of the method to compare it with.
+        directories: The directories by name.
+        summary: What `summarise` returns of them.
+        first: What the summary calls a method.
+        second: The method to compare it with.
 
     Raises:
-        BadInput: It has no such methods, or no sample is finished by both.
+        BadInput: There are no such methods, or no sample is finished by both.
     """
-    names = [method.method for method in summary.methods]
-    if first == second or not {first, second} <= {*names}:
+    methods = {method.method: method for method in summary.methods}
+    if first == second or not {first, second} <= methods.keys():
         raise BadInput(
             f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
-            f"{directory}: {', '.join(names)}"
+            f"{' and '.join(directories)}: {', '.join(methods)}"
         )
-    return _paired(
-        summary, (first, directory, first), (second, directory, second), lambda sample: sample["id"]
+    is_one = methods[first].directory == methods[second].directory
+    ours, theirs = (
+        {
+            each["id"] if is_one else asked(each["sample"]): each
+            for each in judged_outcomes(directories[method.directory])
+            if each["method"] == method.name
+        }
+        for method in (methods[first], methods[second])
     )
-
-
-def changed_methods(directories: Mapping[str, Path], summary: Summary) -> list[PairedMethods]:
-    """Read what the methods of two evaluations made of the questions that both have.
-
-    Args:
-        directories: The directories, the one before the change first.
-        summary: What `summarise` returns of them.
-
-    Raises:
-        BadInput: No method of the second can be compared with one of the first.
-    """
-    sides = {it.method: (it.method, directories[it.directory], it.name) for it in summary.methods}
-    home = {it.method: it.directory for it in summary.methods}
-    names = {
-        (it.method, it.against): None
-        for it in summary.comparisons
-        if home[it.method] != home[it.against]
-    }
-    if not names:
-        raise BadInput(
-            f"{' and '.join(directories)} have no scores of the same questions; run the same "
-            "questions into both"
-        )
-    return [_paired(summary, sides[ours], sides[theirs], asked) for ours, theirs in names]
-
-
-def _paired(
-    summary: Summary,
-    ours: tuple[str, Path, str],
-    theirs: tuple[str, Path, str],
-    key_of: Callable[[Sample], object],
-) -> PairedMethods:
-    (label, directory, name), (other_label, other_directory, other) = ours, theirs
-    others = {
-        key_of(each["sample"]): each
-        for each in judged_outcomes(other_directory)
-        if each["method"] == other
-    }
-    pairs = {
-        each["id"]: (each, others[key_of(each["sample"])])
-        for each in judged_outcomes(directory)
-        if each["method"] == name and key_of(each["sample"]) in others
-    }
+    pairs = {each["id"]: (each, theirs[key]) for key, each in ours.items() if key in theirs}
     if not pairs:
         raise BadInput(
-            f"no sample is finished by both {label} and {other_label}; go on with the evaluation"
+            f"no sample is finished by both {first} and {second}; go on with the evaluation"
         )
-    comparisons = [it for it in summary.pairs if (it.method, it.against) == (label, other_label)]
-    return PairedMethods(label, other_label, comparisons, pairs)
+    comparisons = [it for it in summary.pairs if (it.method, it.against) == (first, second)]
+    return PairedMethods(first, second, comparisons, pairs)

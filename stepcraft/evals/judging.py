@@ -5,10 +5,9 @@ command goes on from there and asks nothing twice; calls that failed are made ag
 """
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
@@ -33,17 +32,14 @@ from stepcraft.text.clean import tokens
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-@dataclass(frozen=True)
-class _Job:
-    judge: str
+class _Job(NamedTuple):
     ask: Callable[[], Awaitable[Judgement]]
-    read_tokens: Callable[[], int]
-    """How long the prompt is, roughly."""
+    messages: Callable[[], Sequence[BaseMessage]]
+    """The prompt, by which the tokens are estimated."""
     items: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What the calls of judges that are left will read, without their replies."""
 
     calls: int
@@ -117,7 +113,7 @@ async def judge(
         order = {id_: place for place, id_ in enumerate(dict.fromkeys(key[-2] for key in jobs))}
         left = [key for key in jobs if key not in spending.errors]
         left.sort(key=lambda key: order[key[-2]])
-        if not on_estimate(_estimate([jobs[key] for key in left], prices)):
+        if not on_estimate(_estimate(jobs, left, prices)):
             return
 
         async def finish(key: Key) -> None:
@@ -149,12 +145,14 @@ def _count(
                 spending.errors[key_of(each)] = ""
 
 
-def _estimate(jobs: Sequence[_Job], prices: Prices) -> Estimate:
-    read = [(job.judge, job.read_tokens()) for job in jobs]
-    costs = [prices.cost({"input_tokens": count}, judge) for judge, count in read]
-    known = [usd for usd in costs if usd is not None]
-    usd = sum(known) if len(known) == len(costs) else None
-    return Estimate(len(jobs), sum(count for _, count in read), usd)
+def _estimate(jobs: Mapping[Key, _Job], left: Sequence[Key], prices: Prices) -> Estimate:
+    total, usd = 0, 0.0
+    is_priced = True
+    for key in left:
+        read = sum(tokens(message.text) for message in jobs[key].messages())
+        cost = prices.cost({"input_tokens": read}, str(key[1]))
+        total, usd, is_priced = total + read, usd + (cost or 0.0), is_priced and cost is not None
+    return Estimate(len(left), total, usd if is_priced else None)
 
 
 def _judges(
@@ -175,26 +173,26 @@ def _jobs(
     """Yield the calls of a judge that an evaluation needs, output by output."""
     by_id: dict[str, dict[str, Outcome]] = {}
     for outcome in read_outcomes(directory):
-        if answered(outcome) or is_unanswered(outcome):
-            by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
-        else:
-            by_id.get(outcome["id"], {}).pop(outcome["method"], None)
+        by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
     for id_, outcomes in by_id.items():
         theirs = outcomes.get(opponent)
         for method, outcome in outcomes.items():
-            if theirs and theirs is not outcome and (answered(outcome) or answered(theirs)):
+            if theirs and theirs is not outcome and _is_votable(outcome, theirs):
                 texts = answer_of(outcome), answer_of(theirs)
                 messages = partial(ask_pairwise, outcome["sample"], *texts)
                 for number in range(votes):
                     key = ("vote", judge.name, method, opponent, id_, number)
-                    ask = partial(judge.vote, outcome, theirs, number)
-                    yield key, _Job(judge.name, ask, partial(_length, messages))
+                    yield key, _Job(partial(judge.vote, outcome, theirs, number), messages)
             for kind in KINDS[1:] if answered(outcome) else ():
                 if items := _items(kind, outcome, rubric):
                     messages = partial(judge.ask_reading, kind, outcome, items)
-                    ask = partial(judge.read, kind, outcome, items)
                     key = (kind, judge.name, method, "", id_, 0)
-                    yield key, _Job(judge.name, ask, partial(_length, messages), items)
+                    yield key, _Job(partial(judge.read, kind, outcome, items), messages, items)
+
+
+def _is_votable(*pair: Outcome) -> bool:
+    """Tell whether one of two outcomes is an answer, and the other an answer or none."""
+    return any(map(answered, pair)) and all(answered(it) or is_unanswered(it) for it in pair)
 
 
 def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
@@ -203,7 +201,3 @@ def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
         is_based = outcome["output"].get("evidence")
         return [text for text, _ in sentences_of(outcome["output"])] if is_based else []
     return [*criteria(kind, outcome["sample"]), *(rubric if kind == "rubric" else ())]
-
-
-def _length(messages: Callable[[], Sequence[BaseMessage]]) -> int:
-    return sum(tokens(message.text) for message in messages())

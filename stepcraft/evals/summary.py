@@ -154,6 +154,13 @@ class Summary:
         return any(method.model == EXTRACTIVE for method in self.methods)
 
     @property
+    def changes(self) -> list[tuple[str, str]]:
+        """The methods of later directories, each with one of an earlier to compare it with."""
+        home = {each.method: each.directory for each in self.methods}
+        pairs = ((it.method, it.against) for it in self.comparisons)
+        return [*dict.fromkeys(pair for pair in pairs if home[pair[0]] != home[pair[1]])]
+
+    @property
     def comparisons(self) -> list[Comparison]:
         """Each method against the baseline of its directory, and against earlier directories."""
         place = {each.method: number for number, each in enumerate(self.methods)}

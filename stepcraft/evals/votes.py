@@ -91,21 +91,35 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     graded: dict[tuple[Kind, str], set[str]] = {}
     for reading in read_judgements(directory):
         named = scores.setdefault((reading["method"], reading["id"]), {})
-        named |= {f"{name} by {reading['judge']}": each for name, each in reading_scores(reading)}
+        scores_of_reading = reading_scores(reading).items()
+        named |= {f"{name} by {reading['judge']}": value for name, value in scores_of_reading}
         graded.setdefault((reading["kind"], reading["judge"]), set()).add(reading["id"])
     for outcome in read_outcomes(directory):
         judged = scores.get((outcome["method"], outcome["id"]), {})
         if is_unanswered(outcome):
             judged = {
-                f"{_GRADES[kind]} by {judge}": 0.0
+                f"{name} by {judge}": 0.0
                 for (kind, judge), ids in graded.items()
-                if kind in _GRADES and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
+                for name, grade in _GRADES.items()
+                if grade == kind and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
 
 
-_GRADES = {"facts": "facts covered", "rubric": "rubric", "reference": "reference"}
-"""The score of each kind of grade, 0 where there is no answer."""
+_SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {
+    "support": ("support", {"supported": 1, "miscited": 1}),
+    "facts covered": ("facts", {"covered": 1}),
+    "facts not contradicted": ("facts", {"covered": 1, "missing": 1}),
+    "rubric": ("rubric", {"met": 1}),
+    "reference": ("reference", {"right": 1, "partly": 0.5}),
+}
+"""The scores: of which kind of reading, and what a verdict counts."""
+_GRADES: Mapping[str, Kind] = {
+    "facts covered": "facts",
+    "rubric": "rubric",
+    "reference": "reference",
+}
+"""The scores that are 0 where there is no answer."""
 
 
 def criteria(kind: str, sample: Sample) -> list[str]:
@@ -118,31 +132,26 @@ def criteria(kind: str, sample: Sample) -> list[str]:
     return ["The answer is right."] if is_known else []
 
 
-def reading_scores(reading: Judgement) -> Iterator[tuple[str, float]]:
-    """Yield the scores that a reading gives its answer, none where it could not be read.
+def reading_scores(reading: Judgement) -> dict[str, float]:
+    """Return the scores that a reading gives its answer, none where it could not be read.
 
     "support" is faithfulness as RAGAS defines it, sentence by sentence: the share of the claims
     that the passages support. "citation recall" is ALCE's: the share of the claims that the
     passages cited with them support.
     """
-    counts = Counter(item["verdict"] for item in reading.get("items") or ())
-    match reading["kind"]:
-        case "support":
-            claims = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
-            supported = [each for each in claims if each["verdict"] != "unsupported"]
-            cited = [each["is_cited"] and each["verdict"] == "supported" for each in claims]
-            if claims:
-                yield "support", len(supported) / len(claims)
-                yield "citation recall", fmean(cited)
-        case "facts" if counts:
-            yield "facts covered", counts["covered"] / counts.total()
-            yield "facts not contradicted", 1 - counts["contradicted"] / counts.total()
-        case "rubric" if counts:
-            yield "rubric", counts["met"] / counts.total()
-        case "reference" if counts:
-            yield "reference", (counts["right"] + counts["partly"] / 2) / counts.total()
-        case _:
-            pass
+    items = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
+    if not items:
+        return {}
+    scores = {
+        name: fmean(weights.get(item["verdict"], 0) for item in items)
+        for name, (kind, weights) in _SCORES.items()
+        if kind == reading["kind"]
+    }
+    if "support" in scores:
+        scores["citation recall"] = fmean(
+            each["is_cited"] and each["verdict"] == "supported" for each in items
+        )
+    return scores
 
 
 @dataclass(frozen=True)
@@ -171,18 +180,25 @@ class Preference:
 
 def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
     """Return what the votes say of each pair of methods, by judge."""
-    votes: dict[tuple[str, str, str], list[Judgement]] = {}
-    for vote in judgements:
-        if vote["kind"] == "vote":
-            votes.setdefault((vote["judge"], vote["method"], vote["against"]), []).append(vote)
     by_judge: dict[str, list[Preference]] = {}
-    for names, each in votes.items():
+    for names, each in votes_on_pairs(judgements).items():
         by_judge.setdefault(names[0], []).append(_preference(*names, each))
     return [
         replace(preference, p=p)
         for each in by_judge.values()
         for preference, p in zip(each, holm([other.p for other in each]), strict=True)
     ]
+
+
+def votes_on_pairs(
+    judgements: Iterable[Judgement],
+) -> dict[tuple[str, str, str], list[Judgement]]:
+    """Return the votes by the judge, the method, and the one that it is compared with."""
+    votes: dict[tuple[str, str, str], list[Judgement]] = {}
+    for vote in judgements:
+        if vote["kind"] == "vote":
+            votes.setdefault((vote["judge"], vote["method"], vote["against"]), []).append(vote)
+    return votes
 
 
 def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:

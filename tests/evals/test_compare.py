@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.compare import changed_methods, paired_methods
+from stepcraft.evals.compare import paired_methods
 from stepcraft.evals.directory import SAMPLES, run_directory
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.reports.tables import tables
@@ -44,7 +44,7 @@ def test_a_change_is_compared_question_by_question(tmp_path: Path) -> None:
     after = evaluated(tmp_path / "after", {"rag": MOST, "rat": HALF}, first_id=100)
     directories = named(before, after)
     summary = summarise(directories)
-    rag, rat = changed_methods(directories, summary)
+    rag, rat = (paired_methods(directories, summary, *pair) for pair in summary.changes)
     assert (rag.method, rag.against, len(rag.pairs)) == ("after: rag", "before: rag", 20)
     [comparison] = rag.comparisons
     assert (comparison.wins, comparison.losses, comparison.difference.mean) == (5, 0, 0.25)
@@ -88,7 +88,7 @@ def test_a_pair_has_one_p_wherever_it_is_looked_at(tmp_path: Path) -> None:
             by_pair.setdefault(frozenset((each.method, each.against)), set()).add(each.p)
     assert sorted(map(len, by_pair.values())) == [1, 1, 1]
     [p] = by_pair[frozenset(("rag", "rat"))]
-    assert paired_methods(run, summarise(run), "rag", "rat").comparisons[0].p == p
+    assert paired_methods(named(run), summarise(named(run)), "rag", "rat").comparisons[0].p == p
     assert f"p {p:.3f}" in stepcraft(f"compare {run} rag rat").stdout
     report = stepcraft(f"report {run} --baseline rag").stdout
     assert re.search(rf"\| rat \| rag \| right \| .* \| {p:.3f} \|", report)
@@ -188,5 +188,6 @@ def test_a_baseline_that_only_one_of_several_directories_has(tmp_path: Path) -> 
 
 def test_what_differs_most_comes_first(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", {"rag": [0.5] * 4, "rat": [0.6, 0.5, 0.0, 0.2]})
-    pairs = paired_methods(run, summarise(run), "rat", "rag").most_different("right", 9)
+    summary = summarise(named(run))
+    pairs = paired_methods(named(run), summary, "rat", "rag").most_different("right", 9)
     assert [ours["id"] for ours, _ in pairs] == ["2", "3", "0"]
