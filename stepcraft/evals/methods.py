@@ -16,13 +16,11 @@ from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any
 
-from httpx import HTTPError
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel.remote import RemoteGraph
-from langgraph_sdk import get_sync_client
 from pydantic import ValidationError
 
 from stepcraft.contexts.base import Settings
@@ -277,14 +275,14 @@ def _own(name: str, spec: str) -> OwnMethod:
     settings = {"method": without_secrets(spec)}
     if spec.startswith("http"):
         url, _, assistant = spec.rstrip("/").rpartition("/")
+        graph: Any = RemoteGraph(assistant, url=url)
         try:
-            schemas = get_sync_client(url=url).assistants.get_schemas(assistant)
-        except HTTPError as error:
+            schemas = graph.sync_client.assistants.get_schemas(assistant)
+        except Exception as error:
             raise BadInput(
                 f"{spec} is no assistant of a LangGraph deployment ({excerpt(error, 200)}); write "
                 "its address, a slash and the name of the graph"
             ) from error
-        graph: Any = RemoteGraph(assistant, url=url)
         fields: Any = (schemas.get("input_schema") or {}).get("properties", {})
     else:
         graph = named_object(spec, is_called=_takes_nothing)
