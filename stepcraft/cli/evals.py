@@ -393,7 +393,8 @@ def compare(
         if len(named) < 2 or not Path(first).is_dir():
             raise BadInput(f"{first!r} is no other directory; name DIR A B, or BEFORE AFTER")
     summary = summarise(named)
-    pairs = summary.changes if second is None else [(first, second)]
+    changes = {(it.method, it.against): None for it in summary.pairs if it.is_change}
+    pairs = [*changes] if second is None else [(first, second)]
     if not pairs:
         raise BadInput(
             f"{directory} and {first} have no scores of the same questions; run the same questions "

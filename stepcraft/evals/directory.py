@@ -118,15 +118,14 @@ def _all_methods(
         BadInput: A method that has answered has other settings now.
     """
     methods: dict[str, Any] = before.get("methods", {})
-    for name, method in configuration.get("methods", {}).items():
-        old = methods.get(name, method)
-        changed = [key for key in {*old, *method} if old.get(key) != method.get(key)]
-        if changed and name in {each["method"] for each in read_outcomes(path) if answered(each)}:
-            raise BadInput(
-                f"{path} has answers of {name} with other {' and '.join(sorted(changed))}; name "
-                "another directory, and `stepcraft eval compare` shows what changed"
-            )
-    return {**methods, **configuration.get("methods", {})}
+    new: dict[str, Any] = configuration.get("methods", {})
+    changed = {name for name, method in new.items() if methods.get(name, method) != method}
+    for name in changed and {it["method"] for it in read_outcomes(path) if answered(it)} & changed:
+        raise BadInput(
+            f"{path} has answers of {name} with other settings; name another directory, and "
+            "`stepcraft eval compare` shows what changed"
+        )
+    return {**methods, **new}
 
 
 def read_configuration(path: Path) -> dict[str, Any]:

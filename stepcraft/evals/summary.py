@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -112,6 +112,8 @@ class Comparison:
     """
     factors: Mapping[str, float]
     """Each cost of the method over that of the other, on the samples that both have answered."""
+    is_change: bool
+    """Whether the other is of an earlier directory."""
 
     @property
     def is_shown(self) -> bool:
@@ -140,8 +142,8 @@ class Summary:
 
     methods: list[MethodSummary]
     pairs: list[Comparison]
-    """Each method against each other of its directory, and against those of other directories that
-    have its name."""
+    """Each method against each other of its directory, and against that of its name in earlier
+    directories; where no name is in two directories, against all of earlier ones."""
     baselines: list[str]
     """The method of each directory that the others are compared with."""
     preferences: list[Preference] = field(default_factory=list[Preference])
@@ -154,26 +156,9 @@ class Summary:
         return any(method.model == EXTRACTIVE for method in self.methods)
 
     @property
-    def changes(self) -> list[tuple[str, str]]:
-        """The methods of later directories, each with one of an earlier to compare it with."""
-        home = {each.method: each.directory for each in self.methods}
-        pairs = ((it.method, it.against) for it in self.comparisons)
-        return [*dict.fromkeys(pair for pair in pairs if home[pair[0]] != home[pair[1]])]
-
-    @property
     def comparisons(self) -> list[Comparison]:
         """Each method against the baseline of its directory, and against earlier directories."""
-        place = {each.method: number for number, each in enumerate(self.methods)}
-        home = {each.method: each.directory for each in self.methods}
-        return [
-            each
-            for each in self.pairs
-            if (
-                each.against in self.baselines
-                if home[each.method] == home[each.against]
-                else place[each.method] > place[each.against]
-            )
-        ]
+        return [each for each in self.pairs if each.is_change or each.against in self.baselines]
 
 
 def summarise(directories: Path | Mapping[str, Path], baseline: str | None = None) -> Summary:
@@ -235,15 +220,14 @@ def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
 def family(model: str) -> str:
     """Return the family of a model, such as "gpt" of `openai:gpt-5-mini-2025-08-07`, or ""."""
     name = re.split(r"[/.](?=[a-z])", _undated(model))[-1].removeprefix("chat")
-    letters = re.match(r"[a-z]*", name)
-    return "gpt" if re.match(r"o\d", name) else letters[0] if letters else ""
+    return "gpt" if re.match(r"o\d", name) else re.split(r"[^a-z]", name)[0]
 
 
 def _undated(model: str) -> str:
     """Return the name of a model without its provider and its date."""
-    provider, _, rest = model.lower().partition(":")
-    name = rest if re.match(r"[a-z]", rest) and rest != "latest" else provider
-    return DATED.sub("", name)
+    provider, _, name = model.lower().partition(":")
+    is_tag = not re.match(r"(?!latest)[a-z]", name)
+    return DATED.sub("", provider if is_tag else name)
 
 
 def _judges(
@@ -269,24 +253,14 @@ def _judges(
 
 
 def _pairs(sides: Sequence[Side]) -> list[Comparison]:
-    """Compare the methods of each directory, and those of one name across directories.
-
-    Where no name is in two directories, all methods of different directories are compared.
-    """
-    homes = {(side.home, side.name) for side in sides}
-    is_shared = len({name for _, name in homes}) < len(homes)
-    pairs = list(permutations(sides, 2))
+    """Compare the methods of each directory, and with those of earlier directories."""
     comparisons: list[Comparison] = []
     for home in dict.fromkeys(side.home for side in sides):
-        comparisons += compare(
-            [pair for pair in pairs if pair[0].home == pair[1].home == home], _task
-        )
-    across = [
-        (ours, theirs)
-        for ours, theirs in pairs
-        if ours.home != theirs.home and (ours.name == theirs.name or not is_shared)
-    ]
-    return comparisons + compare(across, asked)
+        here = [side for side in sides if side.home == home]
+        comparisons += compare(permutations(here, 2), _task)
+    changes = [(b, a) for a, b in combinations(sides, 2) if a.home != b.home]
+    same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
+    return comparisons + compare(same or changes, asked)
 
 
 def _task(sample: Sample) -> str:
@@ -392,6 +366,7 @@ def _comparison(
             for kind, cost in their_costs.items()
             if cost and kind in costs and kind != "cached"
         },
+        is_change=ours.home != theirs.home,
     )
 
 

@@ -44,7 +44,10 @@ def test_a_change_is_compared_question_by_question(tmp_path: Path) -> None:
     after = evaluated(tmp_path / "after", {"rag": MOST, "rat": HALF}, first_id=100)
     directories = named(before, after)
     summary = summarise(directories)
-    rag, rat = (paired_methods(directories, summary, *pair) for pair in summary.changes)
+    rag, rat = (
+        paired_methods(directories, summary, f"after: {name}", f"before: {name}")
+        for name in ("rag", "rat")
+    )
     assert (rag.method, rag.against, len(rag.pairs)) == ("after: rag", "before: rag", 20)
     [comparison] = rag.comparisons
     assert (comparison.wins, comparison.losses, comparison.difference.mean) == (5, 0, 0.25)
