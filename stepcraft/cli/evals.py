@@ -389,7 +389,7 @@ def compare(
     check_writable(html)
     named = {str(directory): directory}
     if second is None:
-        named[first] = Path(first)
+        named[str(Path(first))] = Path(first)
         if len(named) < 2 or not Path(first).is_dir():
             raise BadInput(f"{first!r} is no other directory; name DIR A B, or BEFORE AFTER")
     summary = summarise(named)

@@ -136,18 +136,23 @@ class Method:
         return {
             "graph": self.graph,
             "settings": _plain({**self.settings, **self.options}),
-            "searched": _plain(self._searched()),
+            "searched": self._searched(),
         }
 
-    def _searched(self) -> list[Any]:
+    def _searched(self) -> list[str]:
         """Return the sources and memories that the answers rest on."""
         if "sources" not in context_of(self.graph).model_fields:
             return []
         named = [self.options.get("sources"), self.options.get("memory")]
-        listed = [each if isinstance(each, list | tuple) else [each] for each in named if each]
         variables = (os.environ.get(name, "") for name in (SOURCE_VARIABLE, MEMORY_VARIABLE))
         default = next(filter(None, variables), BUNDLED)
-        return [each for several in listed for each in several] or [without_secrets(default)]
+        listed = [
+            each
+            for several in named
+            if several
+            for each in (several if isinstance(several, list | tuple | Mapping) else [several])
+        ]
+        return [without_secrets(str(_plain(each))) for each in listed or [default]]
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns

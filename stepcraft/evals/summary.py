@@ -37,6 +37,11 @@ _PASSED = "pass@1"
 """What the name of a score begins with that says whether a program is right."""
 _SIZES = (5, 10, 100)
 """The k of pass@k that are reported where every task has as many answers."""
+_TOKENS = {
+    "tokens in": "input_tokens",
+    "cached": "cached_input_tokens",
+    "tokens out": "output_tokens",
+}
 _VARIANTS = {
     "exact match": "answer",
     "F1": "answer",
@@ -373,14 +378,16 @@ def _comparison(
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what a sample cost, as far as it is known of all."""
     usages = [outcome["usage"] for outcome in outcomes]
-    costs: dict[str, list[float | None]] = {"calls": [it.get("calls", 0) for it in usages]}
-    # Where no provider reports tokens, they are unknown.
-    if any(map(total_tokens, usages)) and all(total_tokens(it) or not it["calls"] for it in usages):
-        costs["tokens in"] = [it.get("input_tokens", 0) for it in usages]
-        costs["cached"] = [it.get("cached_input_tokens", 0) for it in usages]
-        costs["tokens out"] = [it.get("output_tokens", 0) for it in usages]
+    costs: dict[str, list[float | None]] = {}
+    # What asks no model that LangChain sees may well ask others, and some report no tokens.
+    if is_seen := any(usage.get("calls") for usage in usages):
+        costs["calls"] = [usage.get("calls", 0) for usage in usages]
+    if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
+        for name, key in _TOKENS.items():
+            costs[name] = [usage.get(key, 0) for usage in usages]
     costs["seconds"] = [outcome["seconds"] for outcome in outcomes]
-    costs["USD"] = [outcome.get("usd") for outcome in outcomes]
+    if is_seen:
+        costs["USD"] = [outcome.get("usd") for outcome in outcomes]
     return {
         kind: fmean(value for value in values if value is not None)
         for kind, values in costs.items()

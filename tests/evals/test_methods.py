@@ -251,5 +251,7 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert searched("rag") == ["the bundled procedures"]
     assert searched("rag", sources=["corpus:docs/", "web"]) == ["corpus:docs/", "web"]
     assert searched("aag", memory="mine.db") == ["mine.db"]
+    assert searched("rag", sources={"docs": "corpus:docs/"}) == ["docs"]
+    assert searched("rag", sources=[chain]) == ["RunnableLambda"]
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")
     assert searched("rag") == ["team.db"]

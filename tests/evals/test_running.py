@@ -131,6 +131,13 @@ def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
         run(tmp_path, budget=Budget(usd=1.0), prices=Prices.of(["gpt-5=1/2"]))
 
 
+def test_what_reports_no_calls_has_no_known_costs(tmp_path: Path) -> None:
+    run(tmp_path, methods=[OwnMethod("mine", lambda _: "3"), DIRECT], prices=Prices.of(["1/1"]))
+    mine, direct = summarise(tmp_path).methods
+    assert list(mine.costs) == ["seconds"]
+    assert list(direct.costs) == ["calls", "tokens in", "cached", "tokens out", "seconds", "USD"]
+
+
 def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     class Query(TypedDict):
         query: str
