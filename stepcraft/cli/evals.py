@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from stepcraft.cli.building import finish
 from stepcraft.cli.options import (
     EvaluationOptions,
+    Price,
     WorkOptions,
     check_writable,
     search_fields,
@@ -177,7 +178,11 @@ def _thresholds(entries: list[str] | None) -> dict[str, float]:
     return thresholds
 
 
-def _report(directory: Path, baseline: str | None, thresholds: "Mapping[str, float]") -> None:
+def _report(
+    directory: Path,
+    baseline: str | None,
+    thresholds: "Mapping[str, float]",
+) -> None:
     from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.summary import summarise
 
@@ -337,9 +342,11 @@ def report(
     html: Annotated[Path | None, Option(help="Write a page with plots and samples.")] = None,
     csv: Annotated[Path | None, Option(help="Write a row for each sample.")] = None,
     baseline: Baseline = None,
+    price: Price = None,
     fail_under: FailUnder = None,
 ) -> None:
     """Report what evaluations found so far; as Markdown, unless a file is named."""
+    from stepcraft.evals.prices import Prices
     from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.reports.page import page
     from stepcraft.evals.reports.tables import outcome_rows
@@ -350,7 +357,7 @@ def report(
     named = {str(directory): directory for directory in directories}
     if csv:
         csv.write_text(outcome_rows(named), encoding="utf-8")
-    summary = summarise(named, baseline)
+    summary = summarise(named, baseline, Prices.of(price))
     text = markdown(summary)
     if to:
         to.write_text(text, encoding="utf-8")

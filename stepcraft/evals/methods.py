@@ -41,6 +41,7 @@ SEARCHED = ("memory", "sources", "embeddings")
 _OPTIONS = ("model", "node_models", *SEARCHED)
 """What goes to the builder of a graph: who evaluates may name what no run's context may."""
 _PACKAGE = str(files("stepcraft"))
+_LIMITS = ("max_searches", "max_calls", "deadline_s")
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
@@ -137,6 +138,7 @@ class Method:
             "graph": self.graph,
             "settings": _plain({**self.settings, **self.options}),
             "searched": self._searched(),
+            "limits": {name: getattr(self._context, name, None) for name in _LIMITS},
         }
 
     def _searched(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
-from stepcraft.evals.prices import DATED
+from stepcraft.evals.prices import DATED, Prices
 from stepcraft.evals.progress import total_tokens
 from stepcraft.evals.samples import Sample, asked
 from stepcraft.evals.scores import pass_at_k
@@ -75,6 +75,8 @@ class MethodSummary:
     model: str
     searched: Sequence[str]
     """What its answers rest on: sources and memories."""
+    limits: Mapping[str, float]
+    """The limits of its runs by the names of their settings."""
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks, 0 where there is no answer."""
     costs: Mapping[str, float]
@@ -166,23 +168,30 @@ class Summary:
         return [each for each in self.pairs if each.is_change or each.against in self.baselines]
 
 
-def summarise(directories: Path | Mapping[str, Path], baseline: str | None = None) -> Summary:
+def summarise(
+    directories: Path | Mapping[str, Path],
+    baseline: str | None = None,
+    prices: Prices | None = None,
+) -> Summary:
     """Read an evaluation's directory, or several by name, and compare the methods.
 
     Args:
         directories: The directory, or the directories.
         baseline: The method that the others are compared with; None for the first.
+        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES, and without any, what
+            each sample cost when it was run.
 
     Raises:
         BadInput: One is no directory of an evaluation, nothing in it is finished, or the baseline
             is none of its methods.
     """
     named = {"": directories} if isinstance(directories, Path) else directories
+    prices = Prices.of(None) if prices is None else prices
     sides: list[Side] = []
     summary = Summary([], [], [])
     for home, directory in named.items():
         about = read_configuration(directory)
-        done = _outcomes(directory, about["methods"])
+        done = _outcomes(directory, about["methods"], prices)
         if not done:
             raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
         prefix = f"{home}: " if len(named) > 1 else ""
@@ -202,9 +211,14 @@ def summarise(directories: Path | Mapping[str, Path], baseline: str | None = Non
     return summary
 
 
-def _outcomes(directory: Path, methods: Iterable[str]) -> dict[str, list[Outcome]]:
+def _outcomes(
+    directory: Path, methods: Mapping[str, Any], prices: Prices
+) -> dict[str, list[Outcome]]:
     last: dict[str, dict[str, Outcome]] = {name: {} for name in methods}
     for outcome in judged_outcomes(directory):
+        if prices.by_model:
+            model = methods[outcome["method"]]["model"]
+            outcome["usd"] = prices.cost(outcome["usage"], model)
         # The outputs of ten thousand samples would fill the memory.
         last[outcome["method"]][outcome["id"]] = {**outcome, "output": {}}
     return {name: list(each.values()) for name, each in last.items() if each}
@@ -337,6 +351,7 @@ def _method(side: Side, about: Mapping[str, Any]) -> MethodSummary:
         name=side.name,
         model=about["model"],
         searched=about.get("searched", ()),
+        limits={name: most for name, most in about.get("limits", {}).items() if most},
         scores={score: mean_interval(list(values.values())) for score, values in scores.items()},
         costs=_costs(outcomes),
         samples=len(outcomes),

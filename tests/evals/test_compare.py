@@ -10,6 +10,7 @@ import pytest
 from stepcraft import BadInput
 from stepcraft.evals.compare import paired_methods
 from stepcraft.evals.directory import SAMPLES, run_directory
+from stepcraft.evals.prices import Prices
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.reports.tables import tables
 from stepcraft.evals.summary import Comparison, summarise
@@ -174,10 +175,11 @@ def test_the_page_says_what_answers_rest_on_and_what_went_wrong(tmp_path: Path) 
     run = evaluated(tmp_path / "run", {"rag": HALF}, warnings=["no source is named"])
     file = run / "configuration.json"
     configuration = json.loads(file.read_text())
-    configuration["methods"]["rag"]["searched"] = ["corpus:docs/"]
+    configuration["methods"]["rag"] |= {"searched": ["corpus:docs/"], "limits": {"max_calls": 9}}
     file.write_text(json.dumps(configuration))
     for text in (page(named(run), summarise(named(run))), stepcraft(f"report {run}").stdout):
         assert "rag searched corpus:docs/." in text
+        assert "rag has max_calls 9." in text
         assert "rag, 20 of 20 samples: no source is named" in text
 
 
@@ -194,3 +196,11 @@ def test_what_differs_most_comes_first(tmp_path: Path) -> None:
     summary = summarise(named(run))
     pairs = paired_methods(named(run), summary, "rat", "rag").most_different("right", 9)
     assert [ours["id"] for ours, _ in pairs] == ["2", "3", "0"]
+
+
+def test_one_table_prices_all_samples_of_a_report(tmp_path: Path) -> None:
+    usage = {"calls": 1, "input_tokens": 1_000_000, "output_tokens": 0}
+    run = evaluated(tmp_path / "run", {"rag": [1, 1]}, usage=usage, usd=7.0)
+    assert summarise(run).methods[0].costs["USD"] == 7
+    assert summarise(run, prices=Prices.of(["x=2/1"])).methods[0].costs["USD"] == 2
+    assert "| 2 | 2 | 0 | 0 |" in stepcraft(f"report {run} --price m:x=2/1").stdout

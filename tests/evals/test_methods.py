@@ -253,5 +253,7 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert searched("aag", memory="mine.db") == ["mine.db"]
     assert searched("rag", sources={"docs": "corpus:docs/"}) == ["docs"]
     assert searched("rag", sources=[chain]) == ["RunnableLambda"]
+    [react] = read_methods("react:max_searches=7", {})
+    assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")
     assert searched("rag") == ["team.db"]

@@ -28,13 +28,18 @@ def _cell(text: str) -> str:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Return what the answers rest on, and the source, licence and paper of each benchmark."""
+    """Return what was searched, the limits of runs, and where each benchmark is from."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
     searched = [
         f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
         for each in summary.methods
     ]
-    parts = [f"{'; '.join(filter(None, searched))}."] if any(searched) else []
+    limits = [
+        f"{each.method} has {name} {most:,}"
+        for each in summary.methods
+        for name, most in each.limits.items()
+    ]
+    parts = [f"{'; '.join(each)}." for each in ([*filter(None, searched)], limits) if each]
     for benchmark in summary.benchmarks:
         about = [f"{word} {text}" for key, word in words.items() if (text := benchmark.get(key))]
         if about:
