@@ -150,7 +150,7 @@ def run(
     finish(work)
     if langsmith:
         note(f"LangSmith has {', '.join(upload(directory, langsmith))}")
-    _report(directory, baseline, thresholds)
+    _report(directory, baseline, thresholds, options["price"])
 
 
 def _advise(samples: int, methods: int) -> None:
@@ -182,11 +182,13 @@ def _report(
     directory: Path,
     baseline: str | None,
     thresholds: "Mapping[str, float]",
+    price: list[str] | None = None,
 ) -> None:
+    from stepcraft.evals.prices import Prices
     from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.summary import summarise
 
-    summary = summarise(directory, baseline)
+    summary = summarise(directory, baseline, Prices.of(price))
     say(markdown(summary))
     _check(summary, thresholds)
 

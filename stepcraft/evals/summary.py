@@ -395,7 +395,7 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     usages = [outcome["usage"] for outcome in outcomes]
     costs: dict[str, list[float | None]] = {}
     # What asks no model that LangChain sees may well ask others, and some report no tokens.
-    if is_seen := any(usage.get("calls") for usage in usages):
+    if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
         costs["calls"] = [usage.get("calls", 0) for usage in usages]
     if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
         for name, key in _TOKENS.items():
