@@ -178,13 +178,7 @@ def save_procedure(
     if replaced:
         before = Procedure.from_dict({**args["before"], "id": replaced.id})
         with reason(args["why"], by=caller() or ""):
-            procedure = memory.update(
-                replaced.id,
-                lambda kept: replace(
-                    with_text(kept, procedure), metadata={**kept.metadata, **procedure.metadata}
-                ),
-                made_from=before,
-            )
+            procedure = memory.update(replaced.id, partial(_changed, procedure), made_from=before)
         content = f"The procedure {procedure.id} is changed: {procedure.output}"
         return content, {"saved": True, "procedure": procedure.to_dict()}
     report = memory.add([procedure])
@@ -217,6 +211,12 @@ def _tool(
 
 def _shown(procedure: Procedure) -> str:
     return "\n".join([procedure.text(), *marks(procedure)])
+
+
+def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
+    """Return a procedure that is kept with the text of another, and the metadata of both."""
+    metadata = {**kept.metadata, **procedure.metadata}
+    return replace(with_text(kept, procedure), metadata=metadata)
 
 
 def _read(
