@@ -34,7 +34,7 @@ from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
-from stepcraft.nodes.message import blocks, text_of
+from stepcraft.nodes.message import text_of
 from stepcraft.nodes.state import final_checks
 from stepcraft.retrieval.target import Sources
 from stepcraft.secrets import excerpt
@@ -346,10 +346,13 @@ def _is_answer(block: str | dict[str, Any]) -> bool:
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    procedures = request.state.get("procedures")
+    procedures: Any = request.state.get("procedures")
     if not procedures:
         return request
-    system = request.system_message or SystemMessage([])
-    text = {"type": "text", "text": procedures}
-    prompt = [each for each in blocks(system) if each != ""]
-    return request.override(system_message=system.model_copy(update={"content": [*prompt, text]}))
+    system = request.system_message or SystemMessage("")
+    content: str | list[Any]
+    if isinstance(system.content, str):
+        content = "\n\n".join(filter(None, [system.content, procedures]))
+    else:
+        content = [*system.content, {"type": "text", "text": procedures}]
+    return request.override(system_message=system.model_copy(update={"content": content}))

@@ -36,7 +36,7 @@ _HEAD = (
 
 
 class _Search(BaseModel):
-    query: str = Field(description="The goal to reach, in a few words.")
+    query: str = Field(description="The goal, or the part of it, in a few words with its names.")
     k: int = Field(default=3, ge=1, le=20, description="How many procedures to return at most.")
 
 
@@ -101,8 +101,8 @@ def memory_tools(
     return [
         _tool(
             "search_procedures",
-            "Search the memory of procedures for ones that reach a goal like yours: step-by-step "
-            "instructions that worked before. Use it before you start a task.",
+            "Search the memory for procedures that reach a goal, or a part of one: step-by-step "
+            "instructions that worked before. Use it before you try what you have not done yet.",
             _Search,
             search,
         ),
