@@ -24,7 +24,9 @@ Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """What documents are read from: a name, or an object that holds them."""
 
 _PROSE = re.compile(
-    r"\.(?:adoc|(?<!\.build\.)x?html?|ipynb|markdown|mdx?|pdf|qmd|rmd|rst|txt)$", re.IGNORECASE
+    r"\.(?:adoc|asciidoc|docx|eml|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|org|pdf"
+    r"|pptx|qmd|rmd|rst|tex|txt|[1-9])$",
+    re.IGNORECASE,
 )
 """Names of files in folders that are read; data and source code teach no tasks, each file is paid
 for, and a build does not read its own page."""

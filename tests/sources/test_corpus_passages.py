@@ -90,15 +90,74 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
         read(tmp_path, "deep.html", deep)
 
 
+def test_of_html_the_main_element_is_read(tmp_path: Path):
+    page = (
+        "<title>Tea</title><div role=navigation><h3>Contents</h3>Tea</div><main><h1>Tea"
+        '<a class="headerlink" href="#tea">#</a></h1><p>Steep it.</p><p hidden>Keys</p></main>'
+        "<footer>Built yesterday</footer>"
+    )
+    assert read(tmp_path, "tea.html", page) == [Passage("Tea", "Steep it.", "")]
+    small = "<main><p>Menu</p></main><h1>Tea</h1><p>" + "Steep it for long. " * 9
+    assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
+
+
+def test_headings_are_read_as_they_are_shown(tmp_path: Path):
+    text = (
+        "# :tea: Tea [![ci](https://x.example/b.svg)](https://x.example) {#tea}\nSteep it.\n\n"
+        '## <a name="hot"></a>**Hot** `__water__` [¶](#hot)\n95 degrees.\n'
+    )
+    assert [item.title for item in read(tmp_path, "tea.md", text)] == ["Tea", "Tea › Hot __water__"]
+
+
+def test_each_part_of_a_long_table_or_code_says_what_it_is_of(tmp_path: Path):
+    rows = [f"| T{number} | {number} minutes, or as long as it takes |" for number in range(60)]
+    code = [f"   call({number})" for number in range(400)]
+    text = "\n".join(
+        ["| Tea | Time |", "|---|---|", *rows, "", "1. Brew:", "", "   ```py", *code, "   ```", ""]
+    )
+    found = [item.text for item in read(tmp_path, "tea.md", text)]
+    tables = [item for item in found if "| T" in item]
+    assert len(tables) > 2
+    assert all(item.startswith("| Tea | Time |\n|---|---|\n| T") for item in tables)
+    assert [line for item in tables for line in item.split("\n") if line in rows] == rows
+    codes = [item for item in found if "call(" in item]
+    assert len(codes) > 2
+    assert all(item.count("```") == 2 for item in codes)
+
+
 def test_a_notebook_gives_cells(tmp_path: Path):
     cells = [
         {"cell_type": "markdown", "source": ["# Tea\n", "About tea."]},
-        {"cell_type": "code", "source": "# boil\nboil()", "outputs": [{"text": "secret output"}]},
+        {
+            "cell_type": "code",
+            "source": "# boil\nboil()",
+            "outputs": [
+                {"output_type": "stream", "text": ["100 degrees\n"]},
+                {
+                    "output_type": "execute_result",
+                    "data": {"text/plain": ["'done'"], "image/png": "iVBO"},
+                },
+                {
+                    "output_type": "error",
+                    "ename": "Dry",
+                    "evalue": "no water",
+                    "traceback": ["a", "b"],
+                },
+            ],
+        },
     ]
     text = json.dumps({"cells": cells, "metadata": {}})
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
-    assert found.text == "About tea.\n\n```\n# boil\nboil()\n```"
+    outputs = ["# boil\nboil()", "100 degrees", "'done'", "Dry: no water"]
+    assert found.text == "About tea.\n\n" + "\n\n".join(f"```\n{each}\n```" for each in outputs)
+    old = [
+        {"cell_type": "heading", "level": 1, "source": "Tea"},
+        {"cell_type": "code", "input": "boil()"},
+    ]
+    text = json.dumps({"nbformat": 3, "worksheets": [{"cells": old}]})
+    (found,) = read(tmp_path, "old.ipynb", text)
+    assert (found.title, found.text) == ("Tea", "```\nboil()\n```")
     with pytest.raises(Unreadable, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 
