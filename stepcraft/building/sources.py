@@ -73,7 +73,7 @@ def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
         case "http" | "https", _, _:
             yield _of_page(urldefrag(name).url)
         case "corpus", ":", paths:
-            yield from _of_files(corpus_paths(paths), listing)
+            yield from _of_files(corpus_paths(paths)[0], listing)
         case _ if is_dotted(name) and not Path(name).exists():
             yield from _of_loader(named_object(name), name)
         case kind, colon, _ if not kind or (colon and not Path(name).exists()):

@@ -379,7 +379,7 @@ def test_records_are_passages(tmp_path: Path):
     ]
     expected = [
         Passage("Tea", "About tea.", ":1"),
-        Passage("a.jsonl", "question: Why?\nanswer: Because.\nvotes: 2", ":2"),
+        Passage("Why?", "question: Why?\nanswer: Because.\nvotes: 2", ":2"),
     ]
     text = "\n".join(json.dumps(line) for line in lines)
     assert read(tmp_path, "a.jsonl", text) == expected

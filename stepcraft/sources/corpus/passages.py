@@ -42,6 +42,10 @@ _MAX_REPEATED = 500
 """The most characters of a table's header, or an opening fence, that are repeated."""
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
+Fields = tuple[Sequence[str], Sequence[str]]
+"""The names of fields that may hold the title of a record, and its text; the first counts."""
+FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
+
 _Unit = tuple[str, int, int]
 """A title, and the offsets of a text."""
 
@@ -55,15 +59,19 @@ class Passage(NamedTuple):
     """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
 
 
-def passages(path: Path) -> Iterator[Passage]:
+def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
     """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
+
+    Args:
+        path: The file.
+        fields: What holds the title and the text of a record, in capitals or not.
 
     Raises:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
         if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
-            yield from _of_records(path)
+            yield from _of_records(path, fields)
         else:
             yield from passages_of(content_of(path))
     except SourceFailure:
@@ -110,14 +118,14 @@ def _around(wholes: Sequence[Heading], place: int) -> Heading | None:
     return wholes[number] if number >= 0 and place < wholes[number].stop - 1 else None
 
 
-def _of_records(path: Path) -> Iterator[Passage]:
+def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
     broken, first = 0, ""
     try:
         for record in records(path):
             if record.values is None:
                 broken, first = broken + 1, first or f"line {record.line}: {record.reason}"
                 continue
-            title, text = _title_and_text(record.values)
+            title, text = _title_and_text(record.values, fields)
             for passage in passages_of(Content(title or file_title(path), text)):
                 yield passage._replace(place=f":{record.line}")
     except BadInput as error:
@@ -129,15 +137,17 @@ def _of_records(path: Path) -> Iterator[Passage]:
         raise Unreadable("; ".join(notes))
 
 
-def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the fields `title` and `text`; without a text, all fields are it."""
-    fields = {
+def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+    """Return the title and the text of a record; without a text, all fields are it."""
+    texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
         if value
     }
-    text = fields.get("text") or "\n".join(f"{name}: {value}" for name, value in fields.items())
-    return " ".join(clean(fields.get("title", "")).split())[:MAX_HEADING], clean(text)
+    by_name = {name.casefold(): text for name, text in texts.items()}
+    title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
+    text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
+    return " ".join(clean(title).split())[:MAX_HEADING], clean(text)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
