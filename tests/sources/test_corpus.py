@@ -204,6 +204,12 @@ def test_what_is_left_out_of_folders(opened, folder: Path):
     os.mkfifo(folder / "pipe")
     assert len(opened().index.marks()) == 2
     assert opened().notes == []
+    reasons = {Path(path).name: why for path, why in opened().left_out.items()}
+    assert reasons == {
+        **dict.fromkeys((".git", ".hidden.md"), "it is hidden"),
+        **dict.fromkeys(("node_modules", "env"), "it holds installed packages"),
+        "logo.png": "its name says that it holds no text of its own",
+    }
 
 
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):

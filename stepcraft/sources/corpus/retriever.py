@@ -48,6 +48,10 @@ class CorpusRetriever(Source):
     """What holds the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
     """Why a file, a record in it, or a folder could not be read, by path."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Why a file or folder was left out, by path."""
+    paths: list[str] = Field(default_factory=list)
+    """The files that were looked at."""
     read: int = 0
     """The files that were new or changed when the files were last looked at."""
     alpha: float = 0.4
@@ -118,8 +122,11 @@ class CorpusRetriever(Source):
         entries: list[Entry] = []
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
+        left_out: dict[str, str] = {}
+        paths: list[str] = []
         self.read = 0
-        for file in files_of(self.roots, problems):
+        for file in files_of(self.roots, problems, left_out):
+            paths.append(file.path)
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
@@ -151,7 +158,7 @@ class CorpusRetriever(Source):
             self.index.fill(entries, complete)
         if marks:
             self.index.forget(marks)
-        self.problems = problems
+        self.problems, self.left_out, self.paths = problems, left_out, paths
 
 
 def _entries(path: str, group: str, fields: Fields) -> Iterator[Entry]:
