@@ -24,8 +24,8 @@ Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """What documents are read from: a name, or an object that holds them."""
 
 _PROSE = re.compile(
-    r"\.(?:adoc|asciidoc|docx|eml|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|org|pdf"
-    r"|pptx|qmd|rmd|rst|tex|txt|[1-9])$",
+    r"\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|odt"
+    r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
     re.IGNORECASE,
 )
 """Names of files in folders that are read; data and source code teach no tasks, each file is paid

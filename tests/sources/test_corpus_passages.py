@@ -1,9 +1,11 @@
 """What files of each kind give: their passages with titles and places."""
 
+import io
 import json
 import re
 from base64 import b64encode
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -357,7 +359,7 @@ def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "data", "why"),
-    [("a.rtf", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
+    [("a.txt", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
 )
 def test_what_is_no_text_is_refused_by_name(
     tmp_path: Path, name: str, data: bytes, why: str
@@ -441,3 +443,53 @@ def test_no_word_is_lost_and_places_are_right(
     lines = written.split("\n")
     for item in found:
         assert item.text.split("\n")[0].strip() in lines[int(item.place[1:]) - 1]
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with ZipFile(stream, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return stream.getvalue()
+
+
+def test_an_epub_gives_chapters_in_their_order(tmp_path: Path):
+    chapters = {
+        f"OEBPS/text/{name}.xhtml": f"<html><body><h1>{title}</h1><p>{text}</p></body></html>"
+        for name, title, text in (
+            ("b two", "Black", "Four minutes."),
+            ("a", "Green", "Two minutes."),
+        )
+    }
+    package = (
+        "<package><metadata><dc:title>All of tea</dc:title></metadata><manifest>"
+        '<item id="x" href="text/a.xhtml"/><item id="y" href="text/b%20two.xhtml"/></manifest>'
+        '<spine><itemref idref="x"/><itemref idref="y"/></spine></package>'
+    )
+    container = (
+        '<container><rootfiles><rootfile full-path="OEBPS/all.opf"/></rootfiles></container>'
+    )
+    book = zipped({"META-INF/container.xml": container, "OEBPS/all.opf": package, **chapters})
+    found = read(tmp_path, "tea.epub", book)
+    assert [(item.text, item.place) for item in found] == [
+        ("Two minutes.", " chapter 1"),
+        ("Four minutes.", " chapter 2"),
+    ]
+
+
+def test_an_opendocument_text(tmp_path: Path):
+    content = (
+        "<office:text><text:h text:outline-level='1'>Tea</text:h><text:p>Steep <text:span>it"
+        "</text:span>.</text:p><text:list><text:list-item><text:p>Hot</text:p></text:list-item>"
+        "</text:list><table:table><table:table-row><table:table-cell><text:p>Green</text:p>"
+        "</table:table-cell><table:table-cell><text:p>2 min</text:p></table:table-cell>"
+        "</table:table-row></table:table></office:text>"
+    )
+    (found,) = read(tmp_path, "tea.odt", zipped({"content.xml": content}))
+    assert (found.title, found.text) == ("Tea", "Steep it.\n\n- Hot\n\n| Green | 2 min |")
+
+
+def test_rtf(tmp_path: Path):
+    text = rb"{\rtf1\ansi\ansicpg1251{\fonttbl\f0 Arial;}\f0 \'d7\'e0\'e9 \b hot\b0\par Two.}"
+    (found,) = read(tmp_path, "tea.rtf", text)
+    assert found.text == "Чай hot\nTwo."

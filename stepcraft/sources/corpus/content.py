@@ -50,6 +50,9 @@ _PARSERS = {
     ".mbox": ("mail:mbox", " message {}"),
     **dict.fromkeys((".mhtml", ".mht"), ("mail:mhtml", "")),
     ".xml": ("xml:xml", ""),
+    ".epub": ("book:epub", " chapter {}"),
+    ".odt": ("book:odt", ""),
+    ".rtf": ("book:rtf", ""),
 }
 """By suffix, the parser and what cites a part."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
@@ -202,7 +205,7 @@ def _bytes(path: Path, limit: int) -> bytes:
 def _decoded(data: bytes) -> tuple[str, str]:
     """Return a text, and what a reader should know of its encoding."""
     if data.startswith(b"{\\rtf"):
-        raise Unreadable("it is RTF; save it as .docx or as text")
+        raise Unreadable("it is RTF; name it .rtf")
     try:
         text, note = decoded(data)
     except Binary as error:

@@ -181,7 +181,7 @@ def open_corpus(
     """Open files and folders as a retriever.
 
     Read are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual pages, HTML, XML,
-    PDF, e-mail, notebooks, subtitles, JSONL, CSV, source code, and with MarkItDown
+    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, JSONL, CSV, source code, and with MarkItDown
     (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
     passages are kept in an index, for which only new and changed files are read. Several processes
     may open the same corpus at once; one that is killed while it reads is continued by the next.
