@@ -240,6 +240,7 @@ def play(
                     outcome=room.outcome,
                     least_score=0.0,
                     k=5,
+                    k_results=2,
                 )
             )
         told = "\n\n".join([AGENT, *(["Your notes:\n" + "\n".join(notes)] if notes else [])])
