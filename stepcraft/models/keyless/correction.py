@@ -90,7 +90,8 @@ def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, s
     The sentence says the same but for the value, as far as words can tell. Nothing is returned
     where two sentences differ, or where more than one value does.
     """
-    if not statement.values or len(statement.text) == _LENGTH:
+    is_row = statement.text.lstrip().startswith("|")
+    if is_row or not statement.values or len(statement.text) == _LENGTH:
         return None
     found = [
         (len(stems(text) & stems(other.text)), text, other.place)
@@ -119,6 +120,9 @@ def _as_in(statement: Sentence, other: Sentence) -> str:
     words = stems(text[: value.start] + text[value.stop :])
     shared = words & (stems(other.text) | stems(other.title))
     if len(shared) < max(2, _LEAST_SHARE * len(words)) or _differ(statement, other):
+        return ""
+    # Many names stand in like places, so that the sentences must be nearly the same.
+    if value.kind == "name" and shared != words | (stems(other.text) - stems(alike[0].text)):
         return ""
     return text[: value.start] + alike[0].text + text[value.stop :]
 
