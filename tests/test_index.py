@@ -24,8 +24,8 @@ from stepcraft.index import (
     GroupedIndex,
     LocalIndex,
     in_group,
-    query_words,
 )
+from stepcraft.text.words import query_words
 
 
 class Letters:
@@ -155,14 +155,14 @@ def test_ranking_stays_exact_while_entries_come_go_and_change(steps, query):
 
 def test_of_words_that_stand_in_many_rows_the_rarest_choose_what_is_ranked():
     with closing(LocalIndex(":memory:")) as index:
-        texts = ["everywhere" + " often" * (number % 3 == 0) for number in range(48_000)]
-        index.put(entries(*texts, "everywhere other seldom", "everywhere often seldom"))
-        assert set(ids(index, "everywhere often seldom")) == {"id48001", "id48000"}
-        assert ids(index, "everywhere often seldom")[0] == "id48001"
-        assert ids(index, "everywhere absent", 1) == ["id1"]
+        texts = ["common" + " often" * (number % 3 == 0) for number in range(48_000)]
+        index.put(entries(*texts, "common other seldom", "common often seldom"))
+        assert set(ids(index, "common often seldom")) == {"id48001", "id48000"}
+        assert ids(index, "common often seldom")[0] == "id48001"
+        assert ids(index, "common absent", 1) == ["id1"]
         assert ids(index, "often absent", 2) == ["id0", "id3"]
         index.put([Entry("new", "absent", {})])
-        assert ids(index, "everywhere absent") == ["new"]
+        assert ids(index, "common absent") == ["new"]
 
 
 def test_equal_scores_stand_in_the_order_in_which_they_were_added(index):
