@@ -47,6 +47,7 @@ _REMOVE = (
     "INSERT INTO words (words, rowid, text, parts)"
     " VALUES ('delete', old.seq, coalesce(old.folded, old.text), old.parts);"
 )
+_UNEMBED = "DELETE FROM vectors WHERE seq = old.seq;"
 _LOG = "INSERT INTO changed (seq) VALUES (old.seq);"
 _WORDS = (
     # To this tokenizer all that is no ASCII belongs to words.
@@ -57,8 +58,7 @@ _WORDS = (
     "CREATE TRIGGER reworded AFTER UPDATE OF text ON entries WHEN old.text != new.text"
     " OR old.folded IS NOT new.folded OR old.parts IS NOT new.parts BEGIN"
     f" {_REMOVE} {_ADD} {_LOG} END",
-    f"CREATE TRIGGER deleted AFTER DELETE ON entries BEGIN"
-    f" {_REMOVE} DELETE FROM vectors WHERE seq = old.seq; {_LOG} END",
+    f"CREATE TRIGGER deleted AFTER DELETE ON entries BEGIN {_REMOVE} {_UNEMBED} {_LOG} END",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
 )

@@ -71,7 +71,8 @@ class Words(NamedTuple):
 def stored_words(text: str) -> Words:
     """Return the words of a text, for an index that splits at blanks and does nothing else."""
     words = _words(text, lambda units: [*units, *_pairs(units)])
-    is_english = 8 * sum(map(_ENGLISH.__contains__, words)) > len(words)
+    # More than three: a procedure in any language is stored as "how to … using …".
+    is_english = sum(map(_ENGLISH.__contains__, words)) > 3 + len(words) / 8
     joined = () if is_english else filter(_LONG.fullmatch, words)
     parts = dict.fromkeys(part for word in joined for part in _parts(word))
     return Words(" ".join(words), " ".join(parts))
