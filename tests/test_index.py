@@ -422,6 +422,44 @@ def test_another_version_is_refused(tmp_path: Path):
         LocalIndex(path, Letters())
 
 
+LAYOUT_2 = """
+DROP TRIGGER added;
+DROP TRIGGER reworded;
+DROP TRIGGER deleted;
+DROP TABLE words;
+ALTER TABLE entries DROP COLUMN parts;
+ALTER TABLE entries RENAME COLUMN folded TO spaced;
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='porter unicode61');
+INSERT INTO words (rowid, text) SELECT seq, text FROM entries;
+CREATE TRIGGER added AFTER INSERT ON entries BEGIN SELECT 1; END;
+CREATE TRIGGER reworded AFTER UPDATE OF text ON entries BEGIN SELECT 1; END;
+CREATE TRIGGER deleted AFTER DELETE ON entries BEGIN SELECT 1; END;
+PRAGMA user_version = 2;
+"""
+"""Makes a file that of an earlier version."""
+
+
+def test_the_words_of_a_file_of_an_earlier_version_are_made_anew_once(tmp_path: Path):
+    path = tmp_path / "i.db"
+    with closing(LocalIndex(path, Letters())) as index:
+        index.put(entries("bad cab", "Apfelkuchen backen", "पत्र लिखना और bead"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(LAYOUT_2)
+    embedder = Letters()
+    together = [LocalIndex(path, embedder) for _ in range(2)]
+    for index in together:
+        assert ids(index, "kuchen", alpha=0) == ["id1"]
+        assert ids(index, "पत्र", alpha=0) == ["id2"]
+        assert [entry.payload["number"] for entry in index] == [0, 1, 2]
+        assert index.search("bad cab", 1, alpha=1)[0].score == pytest.approx(1)
+    together[0].put([Entry("id1", "bread", {})])
+    together[1].delete(["id2"])
+    assert ids(together[0], "kuchen", alpha=0) == ids(together[0], "पत्र", alpha=0) == []
+    assert embedder.embedded == ["bread"]
+    for index in together:
+        index.close()
+
+
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write read-only files"
 )

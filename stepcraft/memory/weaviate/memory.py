@@ -291,11 +291,7 @@ def _outdated(objects: Objects) -> int:
 
 def _set_words(objects: Objects, items: Sequence[Any]) -> None:
     """Change the words of objects, and nothing else of them."""
-    changes = [
-        partial(objects.data.update, item.uuid, _words(procedure))
-        for item in items
-        if (procedure := _procedure(item))
-    ]
+    changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
     for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
         if isinstance(outcome, Exception):
             raise outcome
@@ -386,9 +382,10 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
     )
 
 
-def _words(procedure: Procedure) -> dict[str, str]:
-    """Return the properties that are searched by words."""
-    found = stored_words("\n".join((procedure.input, procedure.output, *procedure.steps)))
+def _words(procedure: Procedure | None) -> dict[str, str]:
+    """Return the properties that are searched by words; empty ones for what is no procedure."""
+    texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
+    found = stored_words("\n".join(texts))
     return dict(zip(WORDS, (*found, str(VERSION)), strict=True))
 
 
