@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
@@ -27,7 +28,8 @@ def open_source(
     `k` may also come with a call: `source.invoke(query, k=10)`.
 
     Args:
-        spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web`
+        spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
+            and fields of records: see `open_corpus`), `web`
             or `web:ENGINE` (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled
             procedures) or `memory:procedures.db` (any URL of `open_memory`),
             `package.module:attribute` (a retriever or a search tool of LangChain, or a function
@@ -48,7 +50,8 @@ def open_source(
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus
 
-        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings)
+        paths, fields = corpus_paths(rest)
+        return open_corpus(paths, k=k, embeddings=embeddings, **fields)
     if kind == "web":
         from stepcraft.sources.web.retriever import open_web
 
@@ -79,11 +82,18 @@ def open_source(
     )
 
 
-def corpus_paths(text: str) -> list[str]:
-    """Return the text if it is the path of a file or folder, else the parts between commas."""
+def corpus_paths(text: str) -> tuple[list[str], dict[str, str]]:
+    """Return the paths of a corpus, with commas between them, and its options behind a "?".
+
+    A file or folder may have a comma or a "?" in its name.
+    """
     if os.path.exists(os.path.expanduser(text)):  # noqa: PTH110, PTH111 - whatever the text is
-        return [text]
-    return [*filter(None, map(str.strip, text.split(",")))]
+        return [text], {}
+    paths, _, query = text.rpartition("?")
+    options = dict(parse_qsl(query))
+    if paths and options and options.keys() <= {"title", "text"}:
+        return corpus_paths(paths)[0], options
+    return [*filter(None, map(str.strip, text.split(",")))], {}
 
 
 def is_dotted(spec: str) -> bool:

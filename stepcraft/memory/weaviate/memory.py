@@ -1,6 +1,7 @@
 """A memory in Weaviate: in a server, or in its cloud."""
 
 import json
+import logging
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,14 +14,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import (
-    Matrix,
-    check_search,
-    cjk_words,
-    embedded,
-    query_vector,
-    query_words,
-)
+from stepcraft.index import Matrix, check_search, embedded, query_vector
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.history import same_text
 from stepcraft.memory.local import recorded_embedder
@@ -28,7 +22,7 @@ from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import (
     CONTENT,
-    SEARCHED,
+    WORDS,
     add_tenant,
     create_collection,
     recorded,
@@ -36,9 +30,12 @@ from stepcraft.memory.weaviate.schema import (
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
+from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+_log = logging.getLogger(__name__)
 
 ALPHA = 0.5
 """The weight of vectors in a hybrid search by default.
@@ -50,6 +47,8 @@ cosines of a local memory lie closer together, so that they take a larger weight
 _BATCH = 1000
 _AT_ONCE = 2
 """How many messages of so many objects are sent at once, as by the client's own batch."""
+
+_CHANGED_AT_ONCE = 8
 
 _JSON = ("metadata", "outcomes", "versions")
 """The properties that hold JSON."""
@@ -112,6 +111,8 @@ class WeaviateMemory(ServedMemory):
                 "the former, or fill a new collection with the latter, as `stepcraft memory copy "
                 "OLD NEW --embeddings NAME` does"
             )
+        if recorded_name:
+            self._renew_words()
 
     def search(
         self,
@@ -154,6 +155,17 @@ class WeaviateMemory(ServedMemory):
         """Close the connection; it may be called twice."""
         self._release.detach()
         self._connection.close()
+
+    def _renew_words(self) -> None:
+        """Make the words anew of what another version has stored, unless all are of this one."""
+        if not (count := self._connection.call(_outdated)):
+            return
+        _log.warning("%s: the words of %d procedures are indexed anew, once", self.name, count)
+        last = None
+        while page := self._connection.call(partial(_page, after=last)):
+            old = [item for item in page if item.properties.get("words_version") != str(VERSION)]
+            self._connection.call(partial(_set_words, items=old))
+            last = page[-1].uuid
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         items = self._connection.call(partial(_fetch, ids=list(ids)))
@@ -235,7 +247,7 @@ def _search(
             words,
             vector=numbers,
             alpha=alpha,
-            query_properties=list(SEARCHED),
+            query_properties=["words", f"parts^{PARTS_WEIGHT}"],
             fusion_type=HybridFusion.RELATIVE_SCORE,
             limit=max(k, _LEAST_BY_WORDS),
             **shared,
@@ -265,8 +277,24 @@ def _vector(item: Any) -> Matrix:  # noqa: ANN401 - of the client
 
 
 def _page(objects: Objects, after: Any) -> Sequence[Any]:  # noqa: ANN401 - of the client
-    reply = objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=CONTENT)
+    properties = [*CONTENT, "words_version"]
+    reply = objects.query.fetch_objects(limit=_BATCH, after=after, return_properties=properties)
     return reply.objects
+
+
+def _outdated(objects: Objects) -> int:
+    """Return how many objects have no words of this version."""
+    is_current = Filter.by_property("words_version").equal(str(VERSION))
+    current = objects.aggregate.over_all(total_count=True, filters=is_current).total_count or 0
+    return (objects.aggregate.over_all(total_count=True).total_count or 0) - current
+
+
+def _set_words(objects: Objects, items: Sequence[Any]) -> None:
+    """Change the words of objects, and nothing else of them."""
+    changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
+    for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
+        if isinstance(outcome, Exception):
+            raise outcome
 
 
 def _not_indexed(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
@@ -347,12 +375,18 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
         | {
             **{name: json.dumps(fields.get(name) or {}, ensure_ascii=False) for name in _JSON},
             "tags": _as_texts(procedure.tags),
-            # Weaviate takes a run of Chinese or Japanese characters for one word.
-            "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
+            **_words(procedure),
         },
         uuid=procedure.id,
         vector=vector.tolist() if vector.any() else None,
     )
+
+
+def _words(procedure: Procedure | None) -> dict[str, str]:
+    """Return the properties that are searched by words; empty ones for what is no procedure."""
+    texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
+    found = stored_words("\n".join(texts))
+    return dict(zip(WORDS, (*found, str(VERSION)), strict=True))
 
 
 def _as_texts(tags: Mapping[str, str]) -> list[str]:

@@ -20,7 +20,7 @@ from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, Hit, in
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
-from stepcraft.sources.corpus.passages import VERSION, passages
+from stepcraft.sources.corpus.passages import FIELDS, VERSION, Fields, passages
 from stepcraft.sources.isolated import NotParsed, Unreadable
 from stepcraft.sources.passage import passage_of
 
@@ -44,8 +44,14 @@ class CorpusRetriever(Source):
     """The GroupedIndex that is searched."""
     roots: Roots
     """The files and folders, and how they were named."""
+    fields: Fields = FIELDS
+    """What holds the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
     """Why a file, a record in it, or a folder could not be read, by path."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Why a file or folder was left out, by path."""
+    paths: list[str] = Field(default_factory=list)
+    """The files that were looked at."""
     read: int = 0
     """The files that were new or changed when the files were last looked at."""
     alpha: float = 0.4
@@ -116,8 +122,11 @@ class CorpusRetriever(Source):
         entries: list[Entry] = []
         complete: dict[str, Complete] = {}
         marks: dict[str, str] = self.index.marks()
+        left_out: dict[str, str] = {}
+        paths: list[str] = []
         self.read = 0
-        for file in files_of(self.roots, problems):
+        for file in files_of(self.roots, problems, left_out):
+            paths.append(file.path)
             group = _digest(file.path)
             # The mark of a file is its state, and what is wrong with it.
             state = f"{VERSION} {file.size} {file.changed} "
@@ -127,7 +136,7 @@ class CorpusRetriever(Source):
                 self.read += 1
                 mark, ids = state, set[str]()
                 try:
-                    for entry in _entries(file.path, group):
+                    for entry in _entries(file.path, group, self.fields):
                         entries.append(entry)
                         ids.add(entry.id)
                         if len(entries) >= _BATCH:
@@ -149,12 +158,12 @@ class CorpusRetriever(Source):
             self.index.fill(entries, complete)
         if marks:
             self.index.forget(marks)
-        self.problems = problems
+        self.problems, self.left_out, self.paths = problems, left_out, paths
 
 
-def _entries(path: str, group: str) -> Iterator[Entry]:
+def _entries(path: str, group: str, fields: Fields) -> Iterator[Entry]:
     """Yield the passages of a file."""
-    for number, (title, text, place) in enumerate(passages(Path(path))):
+    for number, (title, text, place) in enumerate(passages(Path(path), fields)):
         whole = f"{title}\n{text}"
         payload = {"title": title, "path": path, "place": place, "number": number}
         yield Entry(in_group(group, _digest(whole)), whole, payload)
@@ -164,13 +173,16 @@ def open_corpus(
     paths: Iterable[str | os.PathLike[str]],
     *,
     k: int = 5,
+    title: str = "",
+    text: str = "",
     embeddings: "str | Embeddings | None" = None,
     index: str | os.PathLike[str] | None = None,
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
 
-    Read are Markdown, plain text, reStructuredText, HTML, PDF, notebooks, JSONL, CSV, source code,
-    and with MarkItDown (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
+    Read are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual pages, HTML, XML,
+    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, JSONL, CSV, source code, and with MarkItDown
+    (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
     passages are kept in an index, for which only new and changed files are read. Several processes
     may open the same corpus at once; one that is killed while it reads is continued by the next.
 
@@ -181,6 +193,9 @@ def open_corpus(
     Args:
         paths: Files, and folders with all folders in them.
         k: The number of passages to find.
+        title: The field that is the title of a record of JSONL or CSV; by default `title`, `name`,
+            `subject`, `question` or `headline`.
+        text: The field that is its text; by default `text`, or else all fields.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
@@ -192,9 +207,14 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
+    fields: Fields = (
+        (title.casefold(),) if title else FIELDS[0],
+        (text.casefold(),) if text else FIELDS[1],
+    )
 
     def opened(path: Path) -> CorpusRetriever:
-        corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
+        groups = GroupedIndex(path, embedder)
+        corpus = CorpusRetriever(index=groups, roots=roots, fields=fields, k=k)
         try:
             corpus.refresh()
         except BaseException:
@@ -207,7 +227,7 @@ def open_corpus(
             return opened(named_path(index))
         folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
         folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-        choices = repr((embedder and embedder.name, [*map(str, roots)]))
+        choices = repr((embedder and embedder.name, [*map(str, roots)], title, text))
         path = folder / f"{_digest(choices)}.db"
         with suppress(DamagedIndex):
             return opened(path)
