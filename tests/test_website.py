@@ -2,8 +2,8 @@
 
 import re
 
-from website.blocks import PICTURE, ROOT, Ran
-from website.build import with_links, with_outputs
+from website.blocks import PICTURE, ROOT, Ran, is_current, with_outputs
+from website.build import with_links
 
 DOCS = [page for page in (ROOT / "docs").rglob("*.md") if "_files" not in page.parts]
 
@@ -30,13 +30,19 @@ bake
 """
 
 
-def test_outputs_stand_where_their_marks_are_and_are_cut() -> None:
-    shown = with_outputs(PAGE, Ran(outputs={4: "\x1b[32mloaf\x1b[0m\n```\n" + "crumb\n" * 50}))
-    assert shown.startswith(
-        '1. Bake:\n\n    ```sh\n    bake\n    ```\n\n    ````text title="Output"\n    loaf\n'
-    )
-    assert shown.count("crumb") == 38
-    assert shown.endswith("    \N{HORIZONTAL ELLIPSIS}\n    ````\n\n```sh\nbake\n```\n")
+def test_outputs_are_written_where_their_marks_are_and_are_cut() -> None:
+    printed = "\x1b[32mloaf\x1b[0m\n```\n" + "crumb\n" * 50
+    page = with_outputs(PAGE, Ran(outputs={4: printed}))
+    assert '    <!-- output -->\n    ````text title="Output"\n    loaf\n' in page
+    assert page.count("crumb") == 38
+    assert "    \N{HORIZONTAL ELLIPSIS}\n    ````\n\n<!-- not run" in page
+
+
+def test_outputs_take_the_place_of_earlier_ones() -> None:
+    page = with_outputs(PAGE, Ran(outputs={4: "a loaf in 3.2 s"}))
+    assert is_current(page, Ran(outputs={4: "a loaf in 11.04 s"}))
+    assert not is_current(page, Ran(outputs={4: "a roll in 3.2 s"}))
+    assert with_outputs(page, Ran(outputs={4: "a roll"})).count("Output") == 1
 
 
 def test_links_out_of_the_documentation_lead_to_the_repository() -> None:

@@ -9,9 +9,9 @@ which the keyless model replies. HTML comments on the lines before a fence say w
     <!-- not run: REASON -->     the block is shown only
     <!-- ci: NAME -->            the block is run by .ci/run alone
 
-`<!-- output -->` on the line after a fence is the place of what the block prints, and
-`<!-- picture: FILE TEXT -->` that of a picture of a page that a block wrote, with a text for those
-who do not see it.
+`<!-- output -->` on the line after a fence stands before what the block prints, in a fence of its
+own that `python -m website.blocks --write PAGE…` brings up to date. `<!-- picture: FILE TEXT -->` is
+the place of a picture of a page that a block wrote, with a text for those who do not see it.
 """
 
 import argparse
@@ -45,10 +45,16 @@ _BLOCK = re.compile(
     r"(?P<marks>(?:^[ ]*<!-- [^\n]* -->\s*\n)*)"
     r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>sh|python)\b[^\n`]*\n"
     r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$"
-    r"(?P<output>\s*\n[ ]*<!-- output -->[ ]*$)?",
+    r"(?P<output>\s*\n[ ]*<!-- output -->[ ]*$(?:\s*\n[ ]*`{4}text\b.*?^[ ]*`{4}[ ]*$)?)?",
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"<!-- (run|exit|not run|ci): (.*?) -->")
+_MOST_LINES = 40
+_VARIES = re.compile(
+    r"\d[\d,]*\.\d+|\d+ (?:ms|s|seconds?)\b|\d{4}-\d\d-\d\d(?:[T ][\d:.+Z-]+)?|/tmp/[^\s:]+"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=:)\d{5}\b"
+)
+"""Seconds, scores, times, folders, ids and ports, which are other ones in each run or machine."""
 PICTURE = re.compile(r"^<!-- picture: (\S+) (.+) -->[ ]*$", re.MULTILINE)
 
 
@@ -99,6 +105,27 @@ def blocks(page: str) -> list[Block]:
             )
         )
     return parsed
+
+
+def with_outputs(page: str, ran: Ran) -> str:
+    """Return a page with what its blocks printed, where it shows that."""
+    for block in reversed(blocks(page)):
+        start, stop = block.output
+        if start < 0:
+            continue
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.outputs.get(block.line, "")).strip().splitlines()
+        if len(lines) > _MOST_LINES:
+            lines = [*lines[:_MOST_LINES], "\N{HORIZONTAL ELLIPSIS}"]
+        # Four backticks hold whatever is printed: no command prints more than three.
+        lines = ["<!-- output -->", '````text title="Output"', *lines, "````"]
+        shown = "\n".join(f"{block.indent}{line}".rstrip() for line in lines)
+        page = f"{page[:start]}\n{shown}{page[stop:]}"
+    return page
+
+
+def is_current(page: str, ran: Ran) -> bool:
+    """Tell whether a page shows what its blocks printed, but for what differs from run to run."""
+    return _VARIES.sub("", page) == _VARIES.sub("", with_outputs(page, ran))
 
 
 @dataclass(frozen=True)
@@ -243,6 +270,7 @@ def run_pages() -> int:
     """Run the pages that are named; print what fails."""
     parser = argparse.ArgumentParser(prog="python -m website.blocks")
     parser.add_argument("--show", action="store_true", help="print what each block prints")
+    parser.add_argument("--write", action="store_true", help="write it into the page")
     parser.add_argument("pages", type=Path, nargs="+")
     options = parser.parse_args()
     failed = False
@@ -252,6 +280,9 @@ def run_pages() -> int:
             ran = pages.run(page)
             for line, text in ran.outputs.items() if options.show else ():
                 print(f"-- {page}:{line}\n{text}")
+            text = page.read_text("utf-8")
+            if options.write and not ran.failure and not is_current(text, ran):
+                page.write_text(with_outputs(text, ran), "utf-8")
             seconds = time.monotonic() - began
             print(ran.failure or f"{page}: {len(ran.outputs)} blocks in {seconds:.1f} s")
             failed = failed or bool(ran.failure)

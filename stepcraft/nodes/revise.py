@@ -226,17 +226,19 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
         "pending": [number for number in state["pending"] if number not in group],
         "warnings": warnings,
     }
-    text = without_marks("".join(tried.parts))
+    after = dict.fromkeys(range(len(parts) + 1), "")
+    for part_text, origin in zip(tried.parts, tried.origins, strict=True):
+        after[origin or 0] += without_marks(part_text)
     problems = [
         f"PART {change['part']}, {quoted(change['old'] or change['new'])}: {reason}"
         for change, reason in refused
     ] + [
         f"{quoted(check['text'])} is contradicted, and no block changes it"
         for check in checks
-        if check["verdict"] == "contradicted" and check["text"] in text
+        if check["verdict"] == "contradicted" and check["text"] in after[check["part"]]
     ]
     if unknown:
-        problems.append(f"there is no {' and no '.join(unknown)} to give a verdict on")
+        problems.append(f"there is no {' and no '.join(unknown)}")
     if problems:
         raise UnreadableReply("; ".join(problems[:8]) + ".", update=update)
     return update
@@ -301,11 +303,10 @@ def _corrections(
     return allowed, problems
 
 
-def no_changes(state: Any, reason: str) -> dict[str, Any]:
+def no_changes(state: Any, _reason: str) -> dict[str, Any]:
     """Leave the draft as it is; the warning says that it was not checked."""
     pending = [number for number in state["pending"] if number not in _group(state)]
-    warning = f"the draft is unchecked, in part or in whole: {reason}"
-    return {"pending": pending, "warnings": [warning]}
+    return {"pending": pending, "warnings": ["the draft is unchecked, in part or in whole"]}
 
 
 def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:

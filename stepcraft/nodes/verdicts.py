@@ -44,7 +44,7 @@ class Verdicts(NamedTuple):
     unjudged: int
     """How many statements, or parts, have no verdict."""
     unknown: list[str]
-    """The numbers of its verdicts that no statement has."""
+    """What its verdicts name that there is not: numbers of statements, and passages."""
 
 
 def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
@@ -93,6 +93,8 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
     unknown = [
         each.written for each in lines if each.first not in known and each.first[0] not in others
     ]
+    numbers = {number for each in lines for number in each.passages}
+    unknown += [f"p{each}" for each in sorted(numbers) if not 0 < each <= len(state["evidence"])]
     return Verdicts(checks, unjudged, unknown)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stepcraft.nodes.begin import asked_question, checked_text
+from stepcraft.nodes.begin import asked_question, checked_resources
 from stepcraft.nodes.state import Revision
 from stepcraft.progress import counted
 from stepcraft.report._checks import checked_pieces, verdicts
@@ -108,7 +108,7 @@ def page(
         content=content,
         titles=_SECTIONS,
         result=result,
-        resources=checked_text("resources", inputs.get("resources") or ""),
+        resources=checked_resources(inputs.get("resources")),
         pieces=pieces,
         listed=listed,
         verdicts=Counter(check.check["verdict"] for check in checks),

@@ -25,7 +25,7 @@ BAD = [
     ("aag x --review -m p.jsonl", "--review"),
     ("aag x --remember -m p.jsonl", "p.jsonl can only be searched"),
     ("rat x --from nosuch", "'nosuch'"),
-    ("rat x --draft latin.txt", "UTF-8"),
+    ("rat x --draft binary.bin", "binary.bin cannot be checked: it is binary"),
     ("rpg x --kind brief", "kind='brief'"),
     ("run nosuch x", "'nosuch'"),
     ("run direct x --from web", "'sources'"),
@@ -64,7 +64,7 @@ BAD = [
 def files(here: Path) -> None:
     (here / "folder").mkdir()
     (here / "empty.jsonl").touch()
-    (here / "latin.txt").write_bytes(b"caf\xe9")
+    (here / "binary.bin").write_bytes(b"\x00\x01\x02")
     tea = '{"output": "tea", "input": "leaves", "steps": ["Boil."]}'
     (here / "p.jsonl").write_text(f'{tea}\n{{"question": "tea?"}}\n')
 

@@ -54,6 +54,10 @@ def test_an_answer_is_checked_against_documents(here: Path) -> None:
     checked = data("rat 'What does rye flour do?' --draft draft.md --from corpus:rye.md")
     assert checked["first_draft"] == "Rye flour makes a dough dry."
     assert [passage["source"] for passage in checked["evidence"]] == ["rye.md:3"]
+    crlf = "A cre\u0301pe.\r\n\r\nRye makes a dough dry.\r\n"
+    (here / "crlf.md").write_bytes(crlf.encode())
+    assert data("rat 'What is dry?' --draft crlf.md --from corpus:rye.md")["answer"] == crlf
+
     stdin = data("rat 'And salt?' --draft - --from corpus:rye.md", stdin="Salt slows yeast.")
     assert stdin["first_draft"] == "Salt slows yeast."
 

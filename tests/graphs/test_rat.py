@@ -268,3 +268,8 @@ def test_a_last_message_without_text_cannot_be_checked(reply: AIMessage) -> None
     messages = [HumanMessage("Who built it?"), reply]
     with pytest.raises(BadInput, match="the last AI message cannot be checked"):
         graph.invoke({"messages": messages}, context=RatContext(check_last=True))
+
+
+def test_a_draft_is_one_text():
+    with pytest.raises(BadInput, match="draft must be a text, not list"):
+        build_rat(sources=Shelf()).invoke({**QUESTION, "draft": ["a", "b"]})

@@ -203,7 +203,7 @@ def test_a_verdict_on_what_is_not_there_is_handed_back() -> None:
     result, model = checked(
         "1.1-3 supported p1\n2.4 contradicted p2", "1.1-3 supported p1", draft=STEEL
     )
-    assert "there is no 2.4 to give a verdict on" in model.calls[1].prompt
+    assert "there is no 2.4." in model.calls[1].prompt
     assert [verdict for _, verdict in verdicts(result)] == ["supported"] * 3
 
 
@@ -218,3 +218,35 @@ def test_a_part_without_a_verdict_is_said() -> None:
         result = graph.invoke(QUESTION)
         assert [each["part"] for each in result["checks"]] == parts
         assert ("no verdict on 1 part" in str(result["warnings"])) is warned
+
+
+def test_a_verdict_by_a_passage_that_was_not_found_is_handed_back() -> None:
+    lines = "1.1-2.1 supported p{}"
+    result, model = checked(lines.format(99), lines.format(1))
+    assert "there is no p99." in model.calls[1].messages[-1].text
+    assert {tuple(each["evidence"]) for each in result["checks"]} == {("Haldruvin",)}
+
+
+def test_a_corrected_statement_may_stand_in_another_part() -> None:
+    draft = "Oster\n\nIt has four arches.\n\nHaldruvin\n\nIt has four arches."
+    lines = "1.1 supported p2\n2.1 contradicted p1\n3.1 not found\n4.1 supported p2\n"
+    result, model = checked(lines + block(2, "four", "two"), draft=draft)
+    assert (len(model.calls), result["warnings"]) == (1, [])
+    assert result["answer"].count("two arches") == 1
+
+
+def test_a_part_that_is_deleted_leaves_the_numbers_of_the_others() -> None:
+    draft = "It is of steel.\n\nHaldruvin built it in 1837.\n\nThe Oster bridge has four arches."
+    first = "1.1 contradicted p2\n2.1 contradicted p1\n3.1 supported p2\n"
+    gone = "<<<<<<< PART 1\nIt is of steel.\n=======\n>>>>>>> END"
+    result, _ = checked(
+        f"{first}{gone}\n{block(2, '1837', '1873')}", "2.1 supported p1", draft=draft, rounds=2
+    )
+    assert [(each["round"], each["part"]) for each in result["checks"]][-1] == (2, 2)
+    assert result["answer"].strip().startswith("Haldruvin built it in 1873.")
+
+
+def test_a_reason_is_told_once() -> None:
+    result, _ = checked("Well.", "Hm.")
+    assert str(result["warnings"]).count("neither a verdict nor a change") == 1
+    assert "the draft is unchecked, in part or in whole" in result["warnings"]
