@@ -17,8 +17,7 @@ from stepcraft.index import embedded, query_words
 from stepcraft.memory.history import same_text
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
-from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
-from stepcraft.memory.urls import POSTGRES
+from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -51,18 +50,21 @@ _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING
 
 # Postgres would take names such as `a.b` and `a/b` for one word each. A text of more than a
 # megabyte of words is refused by a tsvector, so it is cut before.
-_ADD_WORDS = r"""
+WORDS_OF = r"""to_tsvector('english'::regconfig, translate(
+    left(coalesce({}, ''), 100000) || ' ' || left(coalesce({}, ''), 100000),
+    E'!"#$%%&\'()*+,-./:;<=>?@[\\]^_`{{|}}~', repeat(' ', 32)))"""
+"""The words of two columns: a text, and its CJK words."""
+
+_ADD_WORDS = f"""
 INSERT INTO stepcraft_words
-SELECT prefix, key, stored.updated_at, to_tsvector('english'::regconfig, translate(
-    left(coalesce(value->>'text', ''), 100000) || ' ' || left(coalesce(value->>'cjk', ''), 100000),
-    E'!"#$%%&\'()*+,-./:;<=>?@[\\]^_`{|}~', repeat(' ', 32)))
+SELECT prefix, key, stored.updated_at, {WORDS_OF.format("value->>'text'", "value->>'cjk'")}
 FROM store AS stored LEFT JOIN stepcraft_words AS known USING (prefix, key)
 WHERE prefix = %(prefix)s AND (%(keys)s::text[] IS NULL OR key = ANY (%(keys)s))
     AND stored.updated_at IS DISTINCT FROM known.updated_at
 ORDER BY key
 ON CONFLICT (prefix, key)
     DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at
-"""
+"""  # noqa: S608 - our own constants
 _REMOVE_WORDS = """
 DELETE FROM stepcraft_words AS known WHERE prefix = %(prefix)s
     AND NOT EXISTS (SELECT FROM store WHERE prefix = known.prefix AND key = known.key)
@@ -77,30 +79,38 @@ _IS_CURRENT = (
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
 # nothing of how rare a word is. The length of a text is the number of its different words.
-_BEST_WORDS = """
+BEST_WORDS = """
 WITH hits AS MATERIALIZED (
-    SELECT key, lexeme, cardinality(positions) AS times, length(stepcraft_words.words) AS size
-    FROM stepcraft_words, unnest(stepcraft_words.words)
-    WHERE prefix = %(prefix)s AND stepcraft_words.words @@ %(query)s::tsquery
-        AND lexeme = ANY (%(words)s)
-        AND (%(tags)s::jsonb = '{}' OR key IN (
-            SELECT key FROM store WHERE prefix = %(prefix)s AND value->'tags' @> %(tags)s::jsonb))
+    SELECT key, lexeme, cardinality(positions) AS times, length(texts.words) AS size
+    FROM ({texts}) AS texts, unnest(texts.words)
+    WHERE texts.words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
 ), rarity AS (
     SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
-        (SELECT count(*) AS total FROM stepcraft_words WHERE prefix = %(prefix)s) AS everything
+        ({total}) AS everything(total)
 ), best AS (
     SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
         / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
     FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
     GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
-SELECT value, score / max(score) OVER () AS score
-FROM best JOIN store USING (key) WHERE prefix = %(prefix)s
+{found}
 """
+"""The texts that fit best by words: `texts` selects the keys and words of all, `total` counts them,
+and `found` selects from `best`, which has keys and scores."""
+_BEST_WORDS = BEST_WORDS.format(
+    texts="""SELECT key, words FROM stepcraft_words WHERE prefix = %(prefix)s
+        AND (%(tags)s::jsonb = '{}' OR key IN (SELECT key FROM store
+            WHERE prefix = %(prefix)s AND value->'tags' @> %(tags)s::jsonb))""",
+    total="SELECT count(*) FROM stepcraft_words WHERE prefix = %(prefix)s",
+    found="""SELECT value, score / max(score) OVER () AS score
+        FROM best JOIN store USING (key) WHERE prefix = %(prefix)s""",
+)
+QUERY_WORDS = "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words"
+"""The words of a query, as they are in a tsvector."""
 
-_LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
-"""A lock of the session on a namespace; closing the connection releases it."""
+LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
+"""A lock of the session on a name; closing the connection releases it."""
 
 
 class PostgresMemory(StoreMemory):
@@ -133,7 +143,7 @@ class PostgresMemory(StoreMemory):
         embeddings: "str | Embeddings | None" = None,
         create: bool = True,
     ) -> None:
-        self._database, namespace = _parts(url)
+        self._database, namespace = parts_of(url)
         self._prefix = ".".join(checked_namespace(namespace))
         self.name = url
         try:
@@ -155,17 +165,7 @@ class PostgresMemory(StoreMemory):
             )
         index = self._index(embeddings, exists=exists, dimensions=dimensions)
         self._has_unread_vectors = dimensions is not None and index is None
-        self._pool: Any = ConnectionPool(
-            self._database,
-            min_size=1,
-            max_size=8,
-            timeout=_CONNECT_S,
-            reconnect_timeout=_CONNECT_S,
-            check=ConnectionPool.check_connection,
-            configure=_search_until_enough,
-            kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
-            open=True,
-        )
+        self._pool = pool_of(self._database)
         try:
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
@@ -267,17 +267,11 @@ class PostgresMemory(StoreMemory):
             if not isinstance(failure.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise
             return super()._best_words(query, count, tags)
-        [row] = self._rows(
-            "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
-            (" ".join(query_words(query)),),
-        )
-        words: list[str] = row["words"]
-        any_word = " | ".join(f"'{word}'" for word in words)
+        [row] = self._rows(QUERY_WORDS, (" ".join(query_words(query)),))
         rows = self._rows(
             _BEST_WORDS,
             {
-                "query": any_word,
-                "words": words,
+                **any_word(row["words"]),
                 "prefix": self._prefix,
                 "count": count,
                 "tags": json.dumps(tags),
@@ -290,7 +284,7 @@ class PostgresMemory(StoreMemory):
         }
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self._database, **_OPTIONS)
+        return connected(self._database)
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
@@ -308,7 +302,7 @@ class PostgresMemory(StoreMemory):
             with connection:
                 with self._plain_failures():
                     connection.execute("SET lock_timeout = '60s'")
-                    connection.execute(_LOCK, (self._prefix,))
+                    connection.execute(LOCK, (self._prefix,))
                 yield
 
     def _index(
@@ -345,16 +339,42 @@ class PostgresMemory(StoreMemory):
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 
+def connected(database: str) -> psycopg.Connection:
+    """Return a connection of its own."""
+    return psycopg.connect(database, **_OPTIONS)
+
+
+def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
+    """Return connections to a database, which give rows as mappings and are made anew when lost."""
+    return ConnectionPool(
+        database,
+        min_size=1,
+        max_size=8,
+        timeout=_CONNECT_S,
+        reconnect_timeout=_CONNECT_S,
+        check=ConnectionPool.check_connection,
+        configure=_search_until_enough,
+        kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
+        open=True,
+    )
+
+
+def any_word(words: Sequence[str]) -> dict[str, Any]:
+    """Return what `BEST_WORDS` needs of the words of a query."""
+    return {"words": words, "query": " | ".join(f"'{word}'" for word in words)}
+
+
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
-    """Have pgvector read on in an HNSW index until enough rows of the namespace are there.
+    """Have pgvector read on in an HNSW index until enough of the wanted rows are there.
 
     Older versions ignore it.
     """
     connection.execute("SET hnsw.iterative_scan = strict_order")
+    connection.execute(f"SET hnsw.ef_search = {CANDIDATES}")
 
 
-def _parts(url: str) -> tuple[str, str]:
-    """Return how libpq connects to the database, and the namespace of the store in it.
+def parts_of(url: str) -> tuple[str, str]:
+    """Return how libpq connects to the database, and what stands behind its name.
 
     Raises:
         BadInput: The URL is malformed, names no database, or holds a password.
@@ -365,10 +385,10 @@ def _parts(url: str) -> tuple[str, str]:
         raise BadInput(f"{url} is no URL of a database: {error}".strip()) from error
     if "password" in info:
         raise BadInput(
-            "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use "
-            "~/.pgpass"
+            "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass"
         )
     database, _, namespace = info.pop("dbname", "").partition("/")
     if not database:
-        raise BadInput(f"{url} names no database; write {POSTGRES}://host:5432/database/name")
+        scheme = url.partition(":")[0]
+        raise BadInput(f"{url} names no database; write {scheme}://host:5432/database/name")
     return make_conninfo(**info, dbname=database), namespace

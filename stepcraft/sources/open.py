@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput
+from stepcraft.memory.urls import scheme_of
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def open_source(
 
     Args:
         spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web`
-            or `web:ENGINE` (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled
-            procedures) or `memory:procedures.db` (any URL of `open_memory`),
-            `package.module:attribute` (a retriever or a search tool of LangChain, or a function
-            without arguments that returns one).
+            or `web:ENGINE` (see `open_web`), `weaviate://host:8080/Collection` or
+            `postgresql://host/database/name` (a corpus in a server: see `open_shared`), `memory`
+            (STEPCRAFT_MEMORY, else the bundled procedures) or `memory:procedures.db` (any URL of
+            `open_memory`), `package.module:attribute` (a retriever or a search tool of LangChain,
+            or a function without arguments that returns one).
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
@@ -52,6 +54,10 @@ def open_source(
         from stepcraft.sources.web.retriever import open_web
 
         return open_web(spec, k=k)
+    if is_shared(spec):
+        from stepcraft.sources.shared.retriever import open_shared
+
+        return open_shared(spec, k=k, embeddings=embeddings)
     if kind == "memory":
         from stepcraft.memory.open import open_memory
 
@@ -73,9 +79,15 @@ def open_source(
         )
     raise BadInput(
         f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "
-        "with commas between them), web, memory or memory:URL (procedures), or "
+        "with commas between them), weaviate://host:8080/Collection or postgresql://host/database/"
+        "name (a corpus in a server), web, memory or memory:URL (procedures), or "
         "package.module:attribute (a LangChain retriever of your own)"
     )
+
+
+def is_shared(spec: str) -> bool:
+    """Tell whether a spec is the URL of a corpus in a server."""
+    return scheme_of(spec) in ("weaviate", "weaviate+cloud", "postgresql")
 
 
 def corpus_paths(text: str) -> list[str]:

@@ -1,0 +1,191 @@
+"""The passages of a corpus in a server.
+
+A passage belongs to one version of a page, and is never changed. The record of the page says which
+version is found, so that a search sees each page in one state: the passages of a new version are
+stored first, then its record is replaced, then the old passages are deleted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+from stepcraft.errors import Failed, MemoryFailure
+from stepcraft.index import Complete, Embedder, Entry, Hit, embedded
+from stepcraft.memory.procedure import checked_tags
+
+FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
+AGAIN = "`stepcraft source build corpus:PATH --into OTHER --embeddings NAME`"
+
+PATH = "path"
+"""The filter that is no tag, but what paths begin with."""
+
+
+class Record(NamedTuple):
+    """What is stored of a page beside its passages."""
+
+    path: str
+    tags: Sequence[str]
+    version: str
+    """What the ids of its passages begin with; "" without any."""
+    mark: str
+    passages: int
+
+
+class Item(NamedTuple):
+    """A passage to be stored."""
+
+    version: str
+    digest: str
+    """Of its title and text."""
+    entry: Entry
+    vector: bytes
+    """The unit vector in 32-bit floats; empty without one."""
+
+
+class SharedPassages(ABC):
+    """The passages of a corpus in a server; a `stepcraft.sources.corpus.update.Index`.
+
+    Args:
+        name: The URL.
+        tags: The tags of what is stored. Pages with other tags are not listed, and stay.
+    """
+
+    batch = 2000
+
+    def __init__(self, name: str, tags: Mapping[str, str]) -> None:
+        self.name = name
+        self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
+        self._records: dict[tuple[str, ...], Record] = {}
+
+    @property
+    @abstractmethod
+    def embedder(self) -> Embedder | None:
+        """The embedding model."""
+
+    @abstractmethod
+    def search(
+        self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
+    ) -> list[Hit]:
+        """Return the k passages that fit best; the payload of each is title, path and place."""
+
+    @abstractmethod
+    def beside(self, key: str) -> list[Hit]:
+        """Return the passages before and behind the one with this id in its page."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; it may be called twice."""
+
+    def building(self) -> AbstractContextManager[object]:
+        """Let one builder at a time fill the corpus, where the server can see to that."""
+        return nullcontext()
+
+    @abstractmethod
+    def tidy(self) -> bool:
+        """Delete what killed builders left, and return whether pages have to be read again."""
+
+    @abstractmethod
+    def records(self) -> Iterable[Record]:
+        """Return the records of all pages."""
+
+    @abstractmethod
+    def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the vectors that are stored of some texts."""
+
+    @abstractmethod
+    def _store(self, items: Sequence[Item]) -> Sequence[Failed]:
+        """Store passages; return those that were refused."""
+
+    @abstractmethod
+    def _publish(self, records: Sequence[Record], replaced: Sequence[str]) -> None:
+        """Store the records of pages, then delete replaced versions."""
+
+    @abstractmethod
+    def _drop(self, records: Sequence[Record]) -> None:
+        """Delete pages: their records, then their passages."""
+
+    def marks(self) -> dict[str, str]:
+        """Return the mark of each page with these tags, by path."""
+        self._records = {(each.path, *each.tags): each for each in self.records()}
+        return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
+
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
+        """Store entries, and publish complete pages; return the entries that were refused.
+
+        A text that is stored in any page is not embedded again.
+
+        Raises:
+            MemoryFailure: The server or the embedding model failed. What was stored stays.
+        """
+        items, failed = self._embedded([*{each.id: each for each in entries}.values()])
+        failed += self._store(items)
+        refused = {each.where: f"{each.reason} " for each in failed}
+        records = [
+            Record(
+                path=path,
+                tags=self.tags,
+                version=next(iter(page.ids), "").partition(":")[0],
+                mark=page.mark + "".join(refused.get(id_, "") for id_ in page.ids),
+                passages=len(set(page.ids) - refused.keys()),
+            )
+            for path, page in complete.items()
+        ]
+        keys = [(each.path, *each.tags) for each in records]
+        before = {self._records[key].version for key in keys if key in self._records}
+        self._publish(records, [*before - {each.version for each in records} - {""}])
+        self._records |= zip(keys, records, strict=True)
+        return failed
+
+    def forget(self, groups: Collection[str]) -> None:
+        """Delete pages, by their paths."""
+        keys = [(path, *self.tags) for path in groups]
+        self._drop([self._records.pop(key) for key in keys])
+
+    def _embedded(self, entries: Sequence[Entry]) -> tuple[list[Item], list[Failed]]:
+        digests = {each.id: each.id.partition(":")[2] for each in entries}
+        vectors: dict[str, bytes] = {}
+        refused: dict[str, str] = {}
+        if self.embedder:
+            if self._records:
+                vectors.update(self._vectors([*digests.values()]))
+            texts = {digests[each.id]: each.text for each in entries}
+            new = [text for digest, text in texts.items() if digest not in vectors]
+            size = len(next(iter(vectors.values()), b""))
+            result = embedded(self.embedder, new, size)
+            for digest, text in texts.items():
+                if text in result.vectors:
+                    vectors[digest] = result.vectors[text]
+                elif text in result.refused:
+                    refused[digest] = result.refused[text]
+        items = [
+            Item(each.id.partition(":")[0], digest, each, vectors.get(digest, b""))
+            for each in entries
+            if (digest := digests[each.id]) not in refused
+        ]
+        failed = [
+            Failed(id_, refused[digest]) for id_, digest in digests.items() if digest in refused
+        ]
+        return items, failed
+
+
+def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return what the paths begin with, and the tags, of a filter.
+
+    Raises:
+        BadInput: It is no mapping of texts.
+    """
+    tags = checked_tags(where)
+    return tags.pop(PATH, ""), tags
+
+
+def check_can_build(index: SharedPassages, made_with: str) -> None:
+    """Refuse to store texts without the vectors that the others have.
+
+    Raises:
+        MemoryFailure: The corpus has vectors, and no embedding model is named.
+    """
+    if index.embedder is None and made_with != "none":
+        raise MemoryFailure(
+            f"{index.name} was made with embeddings {made_with!r}: name them to build it"
+        )

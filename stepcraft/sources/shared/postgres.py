@@ -1,0 +1,322 @@
+"""The passages of a corpus in two tables of a Postgres database with pgvector."""
+
+import json
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psycopg
+
+from stepcraft.errors import BadInput, Failed, MemoryFailure
+from stepcraft.index import Embedder, Entry, Hit, check_search, cjk_words, query_vector, query_words
+from stepcraft.memory.local import recorded_embedder
+from stepcraft.memory.postgres import (
+    BEST_WORDS,
+    LOCK,
+    QUERY_WORDS,
+    WORDS_OF,
+    any_word,
+    connected,
+    parts_of,
+    pool_of,
+)
+from stepcraft.memory.store import CANDIDATES, fused
+from stepcraft.sources.shared.passages import (
+    AGAIN,
+    FILL,
+    Item,
+    Record,
+    SharedPassages,
+    as_filters,
+    check_can_build,
+)
+from stepcraft.text.clean import clean
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+ALPHA = 0.4
+"""The weight of vectors in a hybrid search by default, as of a corpus in a file."""
+
+_MOST_INDEXED = 2000
+"""The most dimensions of which pgvector makes an index."""
+
+_RECORDED = "SELECT obj_description(to_regclass(%s), 'pg_class') AS embeddings"
+_MAKE = """
+CREATE TABLE {name}_pages (
+    path text, tags text[], version text NOT NULL, mark text NOT NULL, passages int NOT NULL,
+    PRIMARY KEY (path, tags));
+CREATE TABLE {name} (
+    key text PRIMARY KEY, version text NOT NULL, number int NOT NULL, digest text NOT NULL,
+    path text NOT NULL, tags text[] NOT NULL, title text NOT NULL, place text NOT NULL,
+    body text NOT NULL, words tsvector NOT NULL, vector vector({dimensions}));
+CREATE INDEX ON {name} (version, number);
+CREATE INDEX ON {name} (digest);
+CREATE INDEX ON {name} USING gin (words);
+"""
+_INDEX = "CREATE INDEX ON {name} USING hnsw (vector vector_cosine_ops)"
+
+_STORE = f"""
+INSERT INTO {{name}}
+SELECT key, version, number, digest, path, %(tags)s::text[], title, place, body,
+    {WORDS_OF.format("body", "cjk")}, vector::vector
+FROM unnest(%(key)s::text[], %(version)s::text[], %(number)s::int[], %(digest)s::text[],
+    %(path)s::text[], %(title)s::text[], %(place)s::text[], %(body)s::text[], %(cjk)s::text[],
+    %(vector)s::text[])
+    AS new (key, version, number, digest, path, title, place, body, cjk, vector)
+ON CONFLICT DO NOTHING
+"""  # noqa: S608 - our own constants
+_PUBLISH = """
+INSERT INTO {name}_pages VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (path, tags) DO UPDATE
+    SET version = excluded.version, mark = excluded.mark, passages = excluded.passages
+"""
+_WANTED = """
+    FROM {name} AS passage WHERE starts_with(path, %(path)s) AND tags @> %(tags)s::text[]
+        AND EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version
+            AND page.path = passage.path AND page.tags = passage.tags)"""
+"""Passages that a search may find: those of the version of their page that its record names."""
+_NEAREST = f"""
+SELECT key, title, path, place, body, 1 - (vector <=> %(vector)s::vector) AS score {_WANTED}
+    AND vector IS NOT NULL ORDER BY vector <=> %(vector)s::vector LIMIT %(count)s
+"""
+_BEST_WORDS = BEST_WORDS.format(
+    texts=f"SELECT key, words {_WANTED}",
+    total="SELECT coalesce(sum(passages), 0) FROM {name}_pages",
+    found="""SELECT key, title, path, place, body, score / max(score) OVER () AS score
+        FROM best JOIN {name} USING (key)""",
+)
+_BESIDE = """
+SELECT passage.* FROM {name} AS passage, {name} AS middle WHERE middle.key = %s
+    AND passage.version = middle.version AND abs(passage.number - middle.number) = 1
+ORDER BY passage.number
+"""
+_TIDY = """
+DELETE FROM {name} AS passage
+WHERE NOT EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version)
+"""
+
+
+class PostgresPassages(SharedPassages):
+    """The passages of a corpus in two tables of a database, found by words and pgvector.
+
+    One builder at a time fills it; a second one waits.
+
+    Args:
+        url: `postgresql://user@host:5432/database/name`; the password comes from PGPASSWORD or
+            ~/.pgpass. The tables are called `stepcraft_name` and `stepcraft_name_pages`.
+        embeddings: As in `open_memory`.
+        tags: The tags of what is stored.
+        create: Whether missing tables are created, to be filled.
+
+    Raises:
+        BadInput: The URL is malformed, or there are no such tables.
+        MemoryFailure: The database cannot be used, or its vectors were made with other embeddings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        embeddings: "str | Embeddings | None" = None,
+        tags: Mapping[str, str] | None = None,
+        create: bool = False,
+    ) -> None:
+        super().__init__(url, tags or {})
+        self._database, name = parts_of(url)
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
+            raise BadInput(
+                f"{url} names no corpus; write postgresql://host:5432/database/name, with a name "
+                "of small letters, digits and _"
+            )
+        self._table = f"stepcraft_{name}"
+        try:
+            connected(self._database).close()
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        self._pool = pool_of(self._database)
+        try:
+            self._open(embeddings, create=create)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model."""
+        return self._embedder
+
+    def search(
+        self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
+    ) -> list[Hit]:
+        """Return the k passages that fit best, weighted as in a corpus in a file."""
+        weight = ALPHA if alpha is None else alpha
+        check_search(k, weight)
+        path, tags = as_filters(where)
+        values = {
+            "path": path,
+            "tags": [f"{name}={value}" for name, value in tags.items()],
+            "count": max(k, CANDIDATES),
+        }
+        vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        near = (
+            [] if vector is None else self._rows(_NEAREST, {**values, "vector": _literal(vector)})
+        )
+        if vector is None:
+            weight = 0
+        words = self._best_words(query, values) if weight < 1 else []
+        rows = {row["key"]: row for row in (*near, *words)}
+        ranked = fused(_scores(near), _scores(words), weight)
+        return [_hit(rows[key], score) for key, score in ranked[:k]]
+
+    def beside(self, key: str) -> list[Hit]:
+        """Return the passages before and behind the one with this id in its page."""
+        return [_hit(row, 0.0) for row in self._rows(_BESIDE, [key])]
+
+    def close(self) -> None:
+        """Close the connections; it may be called twice."""
+        self._pool.close()
+
+    @contextmanager
+    def building(self) -> Generator[None]:
+        """Let one builder at a time fill the corpus."""
+        try:
+            connection = connected(self._database)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        with connection:
+            connection.execute(LOCK, (self._table,))
+            yield
+
+    def tidy(self) -> bool:
+        """Delete what killed builders left."""
+        self._execute(_TIDY)
+        return False
+
+    def records(self) -> Iterator[Record]:
+        """Return the records of all pages."""
+        return (Record(**row) for row in self._rows("SELECT * FROM {name}_pages"))
+
+    def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        rows = self._rows(
+            "SELECT DISTINCT ON (digest) digest, vector::text AS vector FROM {name}"
+            " WHERE digest = ANY (%s) AND vector IS NOT NULL",
+            [digests],
+        )
+        return {
+            row["digest"]: np.array(json.loads(row["vector"]), np.float32).tobytes() for row in rows
+        }
+
+    def _store(self, items: Sequence[Item]) -> Sequence[Failed]:
+        entries = [item.entry for item in items]
+        values: dict[str, Any] = {
+            "tags": [*self.tags],
+            "key": [each.id for each in entries],
+            "version": [item.version for item in items],
+            "digest": [item.digest for item in items],
+            "body": [each.text for each in entries],
+            "cjk": [cjk_words(each.text) for each in entries],
+            "vector": [
+                _literal(np.frombuffer(item.vector, np.float32)) if item.vector else None
+                for item in items
+            ],
+        }
+        for name in ("number", "path", "title", "place"):
+            values[name] = [each.payload[name] for each in entries]
+        self._execute(_STORE, values)
+        return []
+
+    def _publish(self, records: Sequence[Record], replaced: Sequence[str]) -> None:
+        with self._connection() as connection, connection.transaction():
+            connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
+            self._delete_versions(connection, replaced)
+
+    def _drop(self, records: Sequence[Record]) -> None:
+        with self._connection() as connection, connection.transaction():
+            connection.cursor().executemany(
+                f"DELETE FROM {self._table}_pages WHERE path = %s AND tags = %s",  # noqa: S608
+                [(each.path, each.tags) for each in records],
+            )
+            self._delete_versions(connection, [each.version for each in records])
+
+    def _delete_versions(self, connection: Any, versions: Sequence[str]) -> None:  # noqa: ANN401
+        sql = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
+        connection.execute(sql, [versions])
+
+    def _open(self, embeddings: "str | Embeddings | None", *, create: bool) -> None:
+        made_with = self._made_with()
+        if not (made_with or create):
+            raise BadInput(f"{self.name} has no such corpus; check the name, or {FILL}")
+        self._embedder = recorded_embedder(self.name, embeddings, made_with)
+        name = self._embedder.name if self._embedder else "none"
+        if not made_with:
+            with self.building():
+                made_with = self._made_with() or self._make(name)
+        if self._embedder and made_with != name:
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {made_with!r}, not {name!r}: open it with "
+                f"the former, or fill another corpus with the latter, as {AGAIN} does"
+            )
+        if create:
+            check_can_build(self, made_with)
+
+    def _made_with(self) -> str | None:
+        [row] = self._rows(_RECORDED, [self._table])
+        embeddings: str | None = row["embeddings"]
+        return embeddings
+
+    def _make(self, embeddings: str) -> str:
+        length = len(self._embedder.embed_query("dimensions")) if self._embedder else 1
+        with self._connection() as connection, connection.transaction():
+            if not connection.execute("SELECT FROM pg_extension WHERE extname = 'vector'").rowcount:
+                connection.execute("CREATE EXTENSION vector")
+            connection.execute(_MAKE.format(name=self._table, dimensions=length), prepare=False)
+            if length <= _MOST_INDEXED:
+                connection.execute(_INDEX.format(name=self._table))
+            comment = psycopg.sql.SQL("COMMENT ON TABLE {} IS {}").format(
+                psycopg.sql.Identifier(self._table), embeddings
+            )
+            connection.execute(comment)
+        return embeddings
+
+    def _best_words(self, query: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        [row] = self._rows(QUERY_WORDS, [" ".join(query_words(query))])
+        return self._rows(_BEST_WORDS, {**values, **any_word(row["words"])}) if row["words"] else []
+
+    def _rows(self, query: str, values: Any = None) -> list[dict[str, Any]]:  # noqa: ANN401
+        with self._connection() as connection:
+            sql = query.replace("{name}", self._table)
+            # Planned for these values, as in a memory.
+            rows: list[dict[str, Any]] = connection.execute(sql, values, prepare=False).fetchall()
+        return rows
+
+    def _execute(self, query: str, values: Any = None) -> None:  # noqa: ANN401
+        with self._connection() as connection:
+            connection.execute(query.replace("{name}", self._table), values, prepare=False)
+
+    @contextmanager
+    def _connection(self) -> Generator[Any]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: psycopg.Error) -> MemoryFailure:
+        reason = str(error).strip().partition("\n")[0][:300]
+        return MemoryFailure(f"{self.name} failed: {reason}")
+
+
+def _scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    return {row["key"]: float(row["score"]) for row in rows}
+
+
+def _literal(vector: Any) -> str:  # noqa: ANN401 - of NumPy
+    return str(vector.tolist())
+
+
+def _hit(row: Mapping[str, Any], score: float) -> Hit:
+    payload = {name: row[name] for name in ("title", "path", "place")}
+    return Hit(Entry(str(row["key"]), str(row["body"]), payload), score)
