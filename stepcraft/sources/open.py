@@ -6,8 +6,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.urls import scheme_of
 from stepcraft.secrets import excerpt
+from stepcraft.sources.shared.urls import is_shared
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -83,11 +83,6 @@ def open_source(
         "name (a corpus in a server), web, memory or memory:URL (procedures), or "
         "package.module:attribute (a LangChain retriever of your own)"
     )
-
-
-def is_shared(spec: str) -> bool:
-    """Tell whether a spec is the URL of a corpus in a server."""
-    return scheme_of(spec) in ("weaviate", "weaviate+cloud", "postgresql")
 
 
 def corpus_paths(text: str) -> list[str]:

@@ -65,7 +65,6 @@ def update(
     index: Index,
     pages: Iterable[Page],
     tried: set[str],
-    *,
     on_progress: Callable[[Updated], object] = lambda _: None,
 ) -> Updated:
     """Read the pages that changed into an index, and drop what is gone.
@@ -74,44 +73,70 @@ def update(
         index: The index.
         pages: All files of the corpus.
         tried: Takes the states of files whose parser failed, which are not tried again.
-        on_progress: Is told of the report after each file.
+        on_progress: Is told of what was done after each file.
     """
-    report = Updated()
-    entries: list[Entry] = []
-    complete: dict[str, Complete] = {}
-    marks = index.marks()
+    marks, reader = index.marks(), _Reader(index)
+    report = reader.report
     for page in pages:
         mark = marks.pop(page.group, "")
         report.files += 1
         if not (mark.startswith(page.state) or page.group + page.state in tried):
-            report.read += 1
-            mark, ids = page.state, set[str]()
-            try:
-                for entry in _entries(page):
-                    entries.append(entry)
-                    ids.add(entry.id)
-                    report.passages += 1
-                    if len(entries) >= index.batch:
-                        refused = index.fill(entries, complete)
-                        mark += "".join(f"{each.reason} " for each in refused if each.where in ids)
-                        ids.difference_update(each.where for each in refused)
-                        entries, complete = [], {}
-            except NotParsed as error:
-                # Another process tries again, perhaps with more memory or another parser.
-                mark = f"{_AGAIN}{mark}{error}"
+            mark = reader.read(page)
+            if mark.startswith(_AGAIN):
                 tried.add(page.group + page.state)
-            except Unreadable as error:
-                mark += str(error)
-            complete[page.group] = Complete(mark, ids)
         if problem := mark.removeprefix(_AGAIN).removeprefix(page.state):
             report.problems[page.path] = problem
         on_progress(report)
-    if complete:
-        index.fill(entries, complete)
+    reader.fill()
     if marks:
         index.forget(marks)
-        report.removed += len(marks)
+        report.removed = len(marks)
     return report
+
+
+class _Reader:
+    """Reads pages into an index, a batch of passages at a time."""
+
+    def __init__(self, index: Index) -> None:
+        self.report = Updated()
+        self._index = index
+        self._entries: list[Entry] = []
+        self._complete: dict[str, Complete] = {}
+        self._paths: dict[str, str] = {}
+
+    def read(self, page: Page) -> str:
+        """Read a page; return its mark."""
+        self.report.read += 1
+        self._paths[page.ids] = page.path
+        mark, ids = page.state, set[str]()
+        try:
+            for entry in _entries(page):
+                self._entries.append(entry)
+                ids.add(entry.id)
+                self.report.passages += 1
+                if len(self._entries) >= self._index.batch:
+                    refused = self.fill()
+                    mark += "".join(f"{each.reason} " for each in refused if each.where in ids)
+                    ids.difference_update(each.where for each in refused)
+        except NotParsed as error:
+            # Another process tries again, perhaps with more memory or another parser.
+            mark = f"{_AGAIN}{mark}{error}"
+        except Unreadable as error:
+            mark += str(error)
+        self._complete[page.group] = Complete(mark, ids)
+        return mark
+
+    def fill(self) -> Sequence[Failed]:
+        """Write what was read; return what was refused."""
+        if not (self._entries or self._complete):
+            return ()
+        refused = self._index.fill(self._entries, self._complete)
+        self._entries, self._complete = [], {}
+        for each in refused:
+            path = self._paths[each.where.partition(":")[0]]
+            before = self.report.problems.get(path, "")
+            self.report.problems[path] = f"{before}{each.reason} "
+        return refused
 
 
 def digest(*texts: str) -> str:

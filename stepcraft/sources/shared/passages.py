@@ -57,6 +57,7 @@ class SharedPassages(ABC):
         self.name = name
         self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
         self._records: dict[tuple[str, ...], Record] = {}
+        self._is_new = False
 
     @property
     @abstractmethod
@@ -86,6 +87,10 @@ class SharedPassages(ABC):
         """Delete what killed builders left, and return whether pages have to be read again."""
 
     @abstractmethod
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+
+    @abstractmethod
     def records(self) -> Iterable[Record]:
         """Return the records of all pages."""
 
@@ -108,6 +113,7 @@ class SharedPassages(ABC):
     def marks(self) -> dict[str, str]:
         """Return the mark of each page with these tags, by path."""
         self._records = {(each.path, *each.tags): each for each in self.records()}
+        self._is_new = self.is_empty()
         return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
@@ -147,7 +153,7 @@ class SharedPassages(ABC):
         vectors: dict[str, bytes] = {}
         refused: dict[str, str] = {}
         if self.embedder:
-            if self._records:
+            if digests and not self._is_new:
                 vectors.update(self._vectors([*digests.values()]))
             texts = {digests[each.id]: each.text for each in entries}
             new = [text for digest, text in texts.items() if digest not in vectors]

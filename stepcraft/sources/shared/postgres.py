@@ -5,9 +5,11 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 import psycopg
+from psycopg import sql
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import Embedder, Entry, Hit, check_search, cjk_words, query_vector, query_words
@@ -137,10 +139,11 @@ class PostgresPassages(SharedPassages):
         except psycopg.Error as error:
             raise self._failure(error) from error
         self._pool = pool_of(self._database)
+        self._release = finalize(self, self._pool.close)
         try:
             self._open(embeddings, create=create)
         except BaseException:
-            self._pool.close()
+            self.close()
             raise
 
     @property
@@ -177,7 +180,7 @@ class PostgresPassages(SharedPassages):
 
     def close(self) -> None:
         """Close the connections; it may be called twice."""
-        self._pool.close()
+        self._release()
 
     @contextmanager
     def building(self) -> Generator[None]:
@@ -194,6 +197,10 @@ class PostgresPassages(SharedPassages):
         """Delete what killed builders left."""
         self._execute(_TIDY)
         return False
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+        return not self._rows("SELECT FROM {name} LIMIT 1")
 
     def records(self) -> Iterator[Record]:
         """Return the records of all pages."""
@@ -242,8 +249,8 @@ class PostgresPassages(SharedPassages):
             self._delete_versions(connection, [each.version for each in records])
 
     def _delete_versions(self, connection: Any, versions: Sequence[str]) -> None:  # noqa: ANN401
-        sql = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
-        connection.execute(sql, [versions])
+        delete = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
+        connection.execute(delete, [versions])
 
     def _open(self, embeddings: "str | Embeddings | None", *, create: bool) -> None:
         made_with = self._made_with()
@@ -275,8 +282,8 @@ class PostgresPassages(SharedPassages):
             connection.execute(_MAKE.format(name=self._table, dimensions=length), prepare=False)
             if length <= _MOST_INDEXED:
                 connection.execute(_INDEX.format(name=self._table))
-            comment = psycopg.sql.SQL("COMMENT ON TABLE {} IS {}").format(
-                psycopg.sql.Identifier(self._table), embeddings
+            comment = sql.SQL("COMMENT ON TABLE {} IS {}").format(
+                sql.Identifier(self._table), embeddings
             )
             connection.execute(comment)
         return embeddings
@@ -287,9 +294,9 @@ class PostgresPassages(SharedPassages):
 
     def _rows(self, query: str, values: Any = None) -> list[dict[str, Any]]:  # noqa: ANN401
         with self._connection() as connection:
-            sql = query.replace("{name}", self._table)
             # Planned for these values, as in a memory.
-            rows: list[dict[str, Any]] = connection.execute(sql, values, prepare=False).fetchall()
+            cursor = connection.execute(query.replace("{name}", self._table), values, prepare=False)
+            rows: list[dict[str, Any]] = cursor.fetchall()
         return rows
 
     def _execute(self, query: str, values: Any = None) -> None:  # noqa: ANN401

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from langchain_core.documents import Document
 from pydantic import Field
@@ -21,9 +20,9 @@ from stepcraft.secrets import excerpt
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import VERSION
 from stepcraft.sources.corpus.update import Page, Updated, digest, update
-from stepcraft.sources.open import is_shared
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.shared.passages import PATH, SharedPassages
+from stepcraft.sources.shared.urls import is_shared, parted
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -64,7 +63,7 @@ def open_shared(
     embeddings: "str | Embeddings | None" = None,
     where: Mapping[str, str] | None = None,
 ) -> SharedCorpus:
-    """Open a corpus that `build_shared` has filled as a retriever.
+    """Open a corpus that `build_corpus` has filled as a retriever.
 
     Args:
         url: `weaviate://host:8080/Collection` or `weaviate+cloud://cluster/Collection` (see
@@ -79,13 +78,13 @@ def open_shared(
         BadInput: The URL is malformed, or there is no such corpus.
         MemoryFailure: The server cannot be used, or the corpus was made with other embeddings.
     """
-    base, filters = _parted(url)
+    base, filters = parted(url)
     filters = checked_tags({**filters, **(where or {})})
     index = _opened(base, embeddings=embeddings)
     return SharedCorpus(index=index, k=k, where=filters)
 
 
-def build_shared(
+def build_corpus(
     paths: Iterable[str | os.PathLike[str]],
     url: str,
     *,
@@ -166,16 +165,6 @@ def _opened(
             f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
         ) from error
     return PostgresPassages(url, embeddings=embeddings, tags=tags, create=create)
-
-
-def _parted(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL without `where`, and what that says."""
-    base, _, query = url.partition("?")
-    options = query.split("&") if query else []
-    wanted = [unquote(each.removeprefix("where=")) for each in options if each.startswith("where=")]
-    others = "&".join(each for each in options if not each.startswith("where="))
-    pairs = [each.partition("=") for each in wanted]
-    return f"{base}?{others}" if others else base, {name: value for name, _, value in pairs}
 
 
 def _pages(paths: Iterable[str], roots: Roots, tags: Iterable[str]) -> Iterator[Page]:

@@ -126,6 +126,10 @@ class WeaviatePassages(SharedPassages):
         """Close the connection; it may be called twice."""
         self._objects.close()
 
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+        return not self._objects.count()
+
     def records(self) -> Iterator[Record]:
         """Return the records of all pages."""
         objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
@@ -161,7 +165,7 @@ class WeaviatePassages(SharedPassages):
 
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         same = Filter.by_property("digest").contains_any([*digests])
-        items = self._objects.matching(same, 2 * len(digests), vectors=True) if digests else ()
+        items = self._objects.matching(same, 2 * len(digests), vectors=True)
         return {
             str(item.properties["digest"]): vector.tobytes()
             for item in items
