@@ -1,11 +1,14 @@
 """A corpus in Weaviate or Postgres: what it finds, and how it follows the files."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -256,51 +259,79 @@ def test_what_is_no_corpus_is_refused(
 
 def many(folder: Path, version: int = 0) -> None:
     """Files of several passages, some of which change with the version."""
-    for number in range(40):
+    for number in range(24):
         of = version if number % 4 == 0 else 0
         sections = (f"## Part {n}\nTea {number} of version {of}, part {n}.\n" for n in range(6))
         (folder / f"{number}.md").write_text(f"# Tea {number}\n\n" + "\n".join(sections))
 
 
-def building(folder: Path, url: str, embeddings: str = "wordllama") -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.sources.builder", str(folder), url, embeddings]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+class Builder:
+    """A process that builds a corpus in processes of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.sources.builder"],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, folder: Path, url: str) -> None:
+        """Begin to build."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{folder} {url}\n")
+        self._process.stdin.flush()
+
+    def lines(self) -> Iterator[str]:
+        """What a build says: the number of its process, the files that are done, and whether it was built."""
+        assert self._process.stdout
+        return iter(lambda: self._process.stdout.readline().strip(), "ended")  # type: ignore[union-attr]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+@pytest.fixture
+def builders(request: pytest.FixtureRequest) -> Iterator[list[Builder]]:
+    """Two processes that build."""
+    started = [Builder(request.config.rootpath) for _ in range(2)]
+    yield started
+    for each in started:
+        each.close()
 
 
 def test_a_build_that_is_killed_ten_times_ends_as_one_that_was_not(
-    place: Place, folder: Path, request: pytest.FixtureRequest
+    place: Place, folder: Path, builders: list[Builder]
 ):
-    chance = random.Random(4)
-    root = request.config.rootpath
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(root))
-        for turn in range(10):
-            many(folder, turn // 3)
-            with building(folder, place.url) as builder:
-                assert builder.stdout
-                for _ in range(chance.randint(1, 40)):
-                    builder.stdout.readline()
-                builder.kill()
-        with building(folder, place.url) as builder:
-            assert builder.stdout
-            assert builder.stdout.read().endswith("done\n")
+    chance, builder = random.Random(4), builders[0]
+    for turn in range(10):
+        many(folder, turn // 3)
+        builder.start(folder, place.url)
+        lines = builder.lines()
+        process = int(next(lines))
+        for _ in range(chance.randint(1, 24)):
+            next(lines, None)
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(process, signal.SIGKILL)
+        deque(lines, 0)
+    builder.start(folder, place.url)
+    assert [*builder.lines()][-1] == "built"
     fresh = place.again()
     build_corpus([folder], fresh.url, embeddings="wordllama")
     assert place.stored() == fresh.stored()
 
 
-def test_two_builders_at_once_end_as_one(
-    place: Place, folder: Path, request: pytest.FixtureRequest
-):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(request.config.rootpath))
-        for version in (1, 2):
-            many(folder, version)
-            builders = [building(folder, place.url) for _ in range(2)]
-            assert [builder.communicate()[0][-5:] for builder in builders] == ["done\n"] * 2
-            fresh = place.again()
-            build_corpus([folder], fresh.url, embeddings="wordllama")
-            assert place.stored() == fresh.stored()
+def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):
+    for version in (1, 2):
+        many(folder, version)
+        for builder in builders:
+            builder.start(folder, place.url)
+        assert [[*builder.lines()][-1] for builder in builders] == ["built", "built"]
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="wordllama")
+    assert place.stored() == fresh.stored()
 
 
 def test_searches_see_each_page_in_one_state_while_it_is_built(
@@ -341,7 +372,7 @@ def test_a_server_that_is_killed_while_it_is_filled(own_weaviate: WeaviateServer
     url, fresh = own_weaviate.url("Killed"), own_weaviate.url("Fresh")
 
     def kill_at(report: Any, _: int) -> None:
-        if report.files == 30:
+        if report.files == 20:
             own_weaviate.kill()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -351,7 +382,7 @@ def test_a_server_that_is_killed_while_it_is_filled(own_weaviate: WeaviateServer
     own_weaviate.start()
     build_corpus([folder], url)
     build_corpus([folder], fresh)
-    for query in ("tea 7 of version 0, part 3", "tea 39, part 5"):
+    for query in ("tea 7 of version 0, part 3", "tea 23, part 5"):
         found = [open_source(each).invoke(query, k=1)[0].page_content for each in (url, fresh)]
         assert found[0] == found[1]
 

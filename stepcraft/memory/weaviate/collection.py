@@ -1,6 +1,6 @@
 """What the collections of ours in Weaviate share: opening, searching, fetching, storing."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import finalize
@@ -36,6 +36,10 @@ _LEAST_BY_WORDS = 100
 Item = DataObject[dict[str, Any], None]
 Condition: TypeAlias = Any
 """A filter of the client, whose types are private."""
+
+
+Hits: TypeAlias = Sequence[tuple[Any, float]]
+"""Objects that were found, with their scores."""
 
 
 class OpenCollection:
@@ -94,8 +98,14 @@ class OpenCollection:
             )
 
     def search(
-        self, query: str, k: int, *, alpha: float, filters: Condition = None
-    ) -> list[tuple[Any, float]]:
+        self,
+        query: str,
+        k: int,
+        *,
+        alpha: float,
+        filters: Condition = None,
+        refine: Callable[[Objects, Hits], Hits] = lambda _, hits: hits,
+    ) -> Hits:
         """Return the k objects that fit best with their scores.
 
         Scores are cosines by vectors alone, and else relative to the best.
@@ -105,6 +115,7 @@ class OpenCollection:
             k: How many to return at most.
             alpha: The weight of vectors; without an embedder it is 0.
             filters: The client's filter, if only some objects are searched.
+            refine: Chooses among the objects, by further calls within the same time limit.
         """
         check_search(k, alpha)
         vector = query_vector(self.embedder, clean(query)) if alpha and self.embedder else None
@@ -113,17 +124,18 @@ class OpenCollection:
         words = " ".join(query_words(query)) if alpha < 1 else ""
         if vector is None and not words:
             return []
+        numbers = None if vector is None else vector.tolist()
         shared: dict[str, Any] = {
-            "return_properties": [*self.layout.content],
+            "return_properties": [*self.layout.shown],
             "return_metadata": MetadataQuery(distance=True, score=True),
             "filters": filters,
         }
 
-        def found(objects: Objects) -> list[tuple[Any, float]]:
-            numbers = None if vector is None else vector.tolist()
+        def found(objects: Objects) -> Hits:
             if not words:
                 near = objects.query.near_vector(numbers or [], limit=k, **shared)
-                return [(item, 1 - (item.metadata.distance or 0)) for item in near.objects]
+                hits = [(item, 1 - (item.metadata.distance or 0)) for item in near.objects]
+                return refine(objects, hits)[:k]
             mixed: Any = objects.query.hybrid(
                 words,
                 vector=numbers,
@@ -133,7 +145,7 @@ class OpenCollection:
                 limit=max(k, _LEAST_BY_WORDS),
                 **shared,
             )
-            return [(item, item.metadata.score) for item in mixed.objects[:k]]
+            return refine(objects, [(item, item.metadata.score) for item in mixed.objects])[:k]
 
         return self.connection.search(found)
 

@@ -35,12 +35,14 @@ Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does
 cosines of a local memory lie closer together, so that they take a larger weight to count as much.
 """
 
+_CONTENT = (
+    *("input", "output", "steps", "source", "metadata"),
+    *("tags", "key", "expires", "outcomes", "versions"),
+)
 _LAYOUT = Layout(
     holds="procedures",
-    content=(
-        *("input", "output", "steps", "source", "metadata"),
-        *("tags", "key", "expires", "outcomes", "versions"),
-    ),
+    content=_CONTENT,
+    shown=_CONTENT,
     searched=("input", "output", "steps", "cjk"),
     exact=("source", "tags", "key"),
     lists=("steps", "tags"),

@@ -24,6 +24,7 @@ class Layout(NamedTuple):
 
     holds: str
     content: Sequence[str]
+    shown: Sequence[str]
     """The properties that searches return."""
     searched: Sequence[str]
     """The properties whose words are searched."""

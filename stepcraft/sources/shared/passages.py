@@ -7,9 +7,12 @@ stored first, then its record is replaced, then the old passages are deleted.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import NamedTuple
 
+from stepcraft.concurrency import in_thread
 from stepcraft.errors import Failed, MemoryFailure
 from stepcraft.index import Complete, Embedder, Entry, Hit, embedded
 from stepcraft.memory.procedure import checked_tags
@@ -58,6 +61,7 @@ class SharedPassages(ABC):
         self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
         self._records: dict[tuple[str, ...], Record] = {}
         self._is_new = False
+        self._storing: Future[None] | None = None
 
     @property
     @abstractmethod
@@ -99,12 +103,10 @@ class SharedPassages(ABC):
         """Return the vectors that are stored of some texts."""
 
     @abstractmethod
-    def _store(self, items: Sequence[Item]) -> Sequence[Failed]:
-        """Store passages; return those that were refused."""
-
-    @abstractmethod
-    def _publish(self, records: Sequence[Record], replaced: Sequence[str]) -> None:
-        """Store the records of pages, then delete replaced versions."""
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
+        """Store passages, then the records of pages, then delete replaced versions."""
 
     @abstractmethod
     def _drop(self, records: Sequence[Record]) -> None:
@@ -119,13 +121,13 @@ class SharedPassages(ABC):
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
         """Store entries, and publish complete pages; return the entries that were refused.
 
-        A text that is stored in any page is not embedded again.
+        A text that is stored in any page is not embedded again. The server stores these while the
+        next ones are read; `finish` waits for it.
 
         Raises:
             MemoryFailure: The server or the embedding model failed. What was stored stays.
         """
         items, failed = self._embedded([*{each.id: each for each in entries}.values()])
-        failed += self._store(items)
         refused = {each.where: f"{each.reason} " for each in failed}
         records = [
             Record(
@@ -139,12 +141,25 @@ class SharedPassages(ABC):
         ]
         keys = [(each.path, *each.tags) for each in records]
         before = {self._records[key].version for key in keys if key in self._records}
-        self._publish(records, [*before - {each.version for each in records} - {""}])
+        replaced = [*before - {each.version for each in records} - {""}]
         self._records |= zip(keys, records, strict=True)
+        self.finish()
+        self._storing = in_thread(partial(self._store, items, records, replaced))
         return failed
+
+    def finish(self) -> None:
+        """Wait until the server has stored what it was given.
+
+        Raises:
+            MemoryFailure: The server failed.
+        """
+        if self._storing:
+            storing, self._storing = self._storing, None
+            storing.result()
 
     def forget(self, groups: Collection[str]) -> None:
         """Delete pages, by their paths."""
+        self.finish()
         keys = [(path, *self.tags) for path in groups]
         self._drop([self._records.pop(key) for key in keys])
 

@@ -11,7 +11,7 @@ import numpy as np
 import psycopg
 from psycopg import sql
 
-from stepcraft.errors import BadInput, Failed, MemoryFailure
+from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Embedder, Entry, Hit, check_search, cjk_words, query_vector, query_words
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.postgres import (
@@ -216,7 +216,9 @@ class PostgresPassages(SharedPassages):
             row["digest"]: np.array(json.loads(row["vector"]), np.float32).tobytes() for row in rows
         }
 
-    def _store(self, items: Sequence[Item]) -> Sequence[Failed]:
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
         entries = [item.entry for item in items]
         values: dict[str, Any] = {
             "tags": [*self.tags],
@@ -233,9 +235,6 @@ class PostgresPassages(SharedPassages):
         for name in ("number", "path", "title", "place"):
             values[name] = [each.payload[name] for each in entries]
         self._execute(_STORE, values)
-        return []
-
-    def _publish(self, records: Sequence[Record], replaced: Sequence[str]) -> None:
         with self._connection() as connection, connection.transaction():
             connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
             self._delete_versions(connection, replaced)

@@ -124,12 +124,10 @@ def build_corpus(
     with closing(index), index.building():
 
         def refresh() -> Updated:
-            return update(
-                index,
-                _pages(files, roots, index.tags),
-                set(),
-                on_progress=lambda report: on_progress(report, len(files)),
-            )
+            pages = _pages(files, roots, index.tags)
+            done = update(index, pages, set(), lambda report: on_progress(report, len(files)))
+            index.finish()
+            return done
 
         report = refresh()
         if index.tidy():  # a server that was killed lost passages

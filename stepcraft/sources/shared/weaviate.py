@@ -3,6 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,15 @@ import numpy as np
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
-from stepcraft.errors import Failed, MemoryFailure
+from stepcraft.errors import MemoryFailure
 from stepcraft.index import MOST_RESULTS, Embedder, Entry, Hit, cjk_words
 from stepcraft.memory.weaviate.collection import (
-    Item as Stored,
-)
-from stepcraft.memory.weaviate.collection import (
+    Hits,
     OpenCollection,
     as_texts,
     vector_of,
 )
+from stepcraft.memory.weaviate.collection import Item as Stored
 from stepcraft.memory.weaviate.connection import Objects
 from stepcraft.memory.weaviate.schema import Layout
 from stepcraft.sources.shared.passages import (
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
 ALPHA = 0.4
 """The weight of vectors in a hybrid search by default."""
 
+_SHOWN = ("path", "title", "place", "text", "version", "tags")
 _LAYOUT = Layout(
     holds="passages",
-    content=(
-        *("path", "title", "place", "text", "number"),
-        *("version", "digest", "tags", "mark", "passages"),
-    ),
+    content=(*_SHOWN, "number", "digest", "mark", "passages"),
+    shown=_SHOWN,
     searched=("title", "text", "cjk"),
     exact=("path", "version", "digest", "tags"),
     lists=("tags",),
@@ -107,9 +106,9 @@ class WeaviatePassages(SharedPassages):
             min(2 * k, MOST_RESULTS),
             alpha=ALPHA if alpha is None else alpha,
             filters=Filter.all_of(filters) if filters else None,
+            refine=partial(_published, k=k),
         )
-        found = self._objects.connection.search(lambda objects: _published(objects, hits))
-        return [_hit(item, score) for item, score in found[:k]]
+        return [_hit(item, score) for item, score in hits[:k]]
 
     def beside(self, key: str) -> list[Hit]:
         """Return the passages before and behind the one with this id in its page."""
@@ -172,14 +171,13 @@ class WeaviatePassages(SharedPassages):
             if (vector := vector_of(item)).any()
         }
 
-    def _store(self, items: Sequence[Item]) -> Sequence[Failed]:
-        ids = {_id(item.entry.id): item.entry.id for item in items}
-        failed = self._objects.insert([_object(item, self.tags) for item in items])
-        return [Failed(ids[each.where], each.reason) for each in failed]
-
-    def _publish(self, records: Sequence[Record], replaced: Sequence[str]) -> None:
-        for failure in self._objects.insert([*map(_record_object, records)]):
-            raise MemoryFailure(f"{self.name} refused the record of a page: {failure.reason}")
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
+        objects = [_object(item, self.tags) for item in items]
+        for stored in (objects, [*map(_record_object, records)]):
+            for failure in self._objects.insert(stored):
+                raise MemoryFailure(f"{self.name} refused {failure.where}: {failure.reason}")
         self._delete_versions(replaced)
 
     def _drop(self, records: Sequence[Record]) -> None:
@@ -192,20 +190,22 @@ class WeaviatePassages(SharedPassages):
             self._objects.delete_matching(Filter.by_property("version").contains_any([*part]))
 
 
-def _published(objects: Objects, hits: Sequence[tuple[Any, float]]) -> list[tuple[Any, float]]:
-    """Return the hits that belong to the version of their page that its record names."""
-    records = {
-        _record_id(item.properties["path"], item.properties["tags"] or ()) for item, _ in hits
-    }
-    if not records:
-        return []
-    reply = objects.query.fetch_objects(
-        filters=Filter.by_id().contains_any([*records]),
-        limit=len(records),
-        return_properties=["version"],
-    )
-    versions = {item.properties["version"] for item in reply.objects}
-    return [(item, score) for item, score in hits if item.properties["version"] in versions]
+def _published(objects: Objects, hits: Hits, k: int) -> Hits:
+    """Return the first k hits that belong to the version of their page that its record names."""
+    found: list[tuple[Any, float]] = []
+    for first in range(0, len(hits), 2 * k):
+        some = [(item.properties, item, score) for item, score in hits[first : first + 2 * k]]
+        records = {_record_id(values["path"], values["tags"] or ()) for values, *_ in some}
+        reply = objects.query.fetch_objects(
+            filters=Filter.by_id().contains_any([*records]),
+            limit=len(records),
+            return_properties=["version"],
+        )
+        versions = {item.properties["version"] for item in reply.objects}
+        found += [(item, score) for values, item, score in some if values["version"] in versions]
+        if len(found) >= k:
+            break
+    return found
 
 
 def _id(entry: str) -> str:
