@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import finalize
 
 import numpy as np
@@ -12,7 +12,16 @@ import psycopg
 from psycopg import sql
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder, Entry, Hit, check_search, cjk_words, query_vector, query_words
+from stepcraft.index import (
+    Embedder,
+    Entry,
+    Hit,
+    Matrix,
+    check_search,
+    cjk_words,
+    query_vector,
+    query_words,
+)
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.postgres import (
     BEST_WORDS,
@@ -38,6 +47,9 @@ from stepcraft.text.clean import clean
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+_Some: TypeAlias = Any
+"""Values and connections, whose types in psycopg depend on each other."""
 
 ALPHA = 0.4
 """The weight of vectors in a hybrid search by default, as of a corpus in a file."""
@@ -81,15 +93,15 @@ _WANTED = """
             AND page.path = passage.path AND page.tags = passage.tags)"""
 """Passages that a search may find: those of the version of their page that its record names."""
 _NEAREST = f"""
-SELECT key, title, path, place, body, 1 - (vector <=> %(vector)s::vector) AS score {_WANTED}
+SELECT key, 1 - (vector <=> %(vector)s::vector) AS score {_WANTED}
     AND vector IS NOT NULL ORDER BY vector <=> %(vector)s::vector LIMIT %(count)s
 """
 _BEST_WORDS = BEST_WORDS.format(
     texts=f"SELECT key, words {_WANTED}",
     total="SELECT coalesce(sum(passages), 0) FROM {name}_pages",
-    found="""SELECT key, title, path, place, body, score / max(score) OVER () AS score
-        FROM best JOIN {name} USING (key)""",
+    found="SELECT key, score / max(score) OVER () AS score FROM best",
 )
+_SHOWN = "SELECT key, title, path, place, body FROM {name} WHERE key = ANY (%s)"
 _BESIDE = """
 SELECT passage.* FROM {name} AS passage, {name} AS middle WHERE middle.key = %s
     AND passage.version = middle.version AND abs(passage.number - middle.number) = 1
@@ -158,21 +170,34 @@ class PostgresPassages(SharedPassages):
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         path, tags = as_filters(where)
-        values = {
+        values: dict[str, Any] = {
             "path": path,
             "tags": [f"{name}={value}" for name, value in tags.items()],
             "count": max(k, CANDIDATES),
         }
         vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
-        near = (
-            [] if vector is None else self._rows(_NEAREST, {**values, "vector": _literal(vector)})
-        )
         if vector is None:
             weight = 0
-        words = self._best_words(query, values) if weight < 1 else []
-        rows = {row["key"]: row for row in (*near, *words)}
-        ranked = fused(_scores(near), _scores(words), weight)
-        return [_hit(rows[key], score) for key, score in ranked[:k]]
+        else:
+            values["vector"] = _literal(vector)
+        near: dict[str, float] = {}
+        words: dict[str, float] = {}
+        # One view of the tables, so that each page is in one state.
+        with self._connection() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if weight:
+                near = _scores(self._rows(_NEAREST, values, connection))
+            if weight < 1:
+                asked = [" ".join(query_words(query))]
+                [row] = self._rows(QUERY_WORDS, asked, connection)
+                matching = {**values, **any_word(row["words"])}
+                words = _scores(
+                    self._rows(_BEST_WORDS, matching, connection) if row["words"] else ()
+                )
+            ranked = fused(near, words, weight)[:k]
+            rows = self._rows(_SHOWN, [[key for key, _ in ranked]], connection)
+        hits = {row["key"]: row for row in rows}
+        return [_hit(hits[key], score) for key, score in ranked]
 
     def beside(self, key: str) -> list[Hit]:
         """Return the passages before and behind the one with this id in its page."""
@@ -247,7 +272,7 @@ class PostgresPassages(SharedPassages):
             )
             self._delete_versions(connection, [each.version for each in records])
 
-    def _delete_versions(self, connection: Any, versions: Sequence[str]) -> None:  # noqa: ANN401
+    def _delete_versions(self, connection: _Some, versions: Sequence[str]) -> None:
         delete = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
         connection.execute(delete, [versions])
 
@@ -287,18 +312,16 @@ class PostgresPassages(SharedPassages):
             connection.execute(comment)
         return embeddings
 
-    def _best_words(self, query: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        [row] = self._rows(QUERY_WORDS, [" ".join(query_words(query))])
-        return self._rows(_BEST_WORDS, {**values, **any_word(row["words"])}) if row["words"] else []
-
-    def _rows(self, query: str, values: Any = None) -> list[dict[str, Any]]:  # noqa: ANN401
-        with self._connection() as connection:
+    def _rows(
+        self, query: str, values: _Some = None, connection: _Some = None
+    ) -> list[dict[str, Any]]:
+        with nullcontext(connection) if connection else self._connection() as used:
             # Planned for these values, as in a memory.
-            cursor = connection.execute(query.replace("{name}", self._table), values, prepare=False)
+            cursor = used.execute(query.replace("{name}", self._table), values, prepare=False)
             rows: list[dict[str, Any]] = cursor.fetchall()
         return rows
 
-    def _execute(self, query: str, values: Any = None) -> None:  # noqa: ANN401
+    def _execute(self, query: str, values: _Some = None) -> None:
         with self._connection() as connection:
             connection.execute(query.replace("{name}", self._table), values, prepare=False)
 
@@ -315,11 +338,11 @@ class PostgresPassages(SharedPassages):
         return MemoryFailure(f"{self.name} failed: {reason}")
 
 
-def _scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     return {row["key"]: float(row["score"]) for row in rows}
 
 
-def _literal(vector: Any) -> str:  # noqa: ANN401 - of NumPy
+def _literal(vector: Matrix) -> str:
     return str(vector.tolist())
 
 

@@ -61,7 +61,6 @@ def open_shared(
     *,
     k: int = 5,
     embeddings: "str | Embeddings | None" = None,
-    where: Mapping[str, str] | None = None,
 ) -> SharedCorpus:
     """Open a corpus that `build_corpus` has filled as a retriever.
 
@@ -72,16 +71,14 @@ def open_shared(
             only what has paths that begin like this.
         k: The number of passages to find.
         embeddings: As in `open_memory`.
-        where: As in the URL.
 
     Raises:
         BadInput: The URL is malformed, or there is no such corpus.
         MemoryFailure: The server cannot be used, or the corpus was made with other embeddings.
     """
-    base, filters = parted(url)
-    filters = checked_tags({**filters, **(where or {})})
-    index = _opened(base, embeddings=embeddings)
-    return SharedCorpus(index=index, k=k, where=filters)
+    base, where = parted(url)
+    where = checked_tags(where)
+    return SharedCorpus(index=_opened(base, embeddings=embeddings), k=k, where=where)
 
 
 def build_corpus(
