@@ -174,7 +174,7 @@ def weaviate_figures(server: WeaviateServer, folder: Path, known: list, queries:
                 return raw.query.hybrid(
                     " ".join(query_words(query)),
                     vector=list(ready.embed_query(query)),
-                    alpha=0.4,
+                    alpha=0.3,
                     query_properties=["title", "text", "cjk"],
                     limit=limit,
                     return_properties=["path", "title", "text", "place"],

@@ -15,7 +15,7 @@ from psycopg_pool import ConnectionPool
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import embedded, query_words
 from stepcraft.memory.history import same_text
-from stepcraft.memory.local import recorded_embedder
+from stepcraft.memory.local import check_recorded, recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
 
@@ -315,12 +315,9 @@ class PostgresMemory(StoreMemory):
         self._embedder = embedder
         if embedder is None:
             return None
-        if self._embeddings not in ("", embedder.name):
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {self._embeddings!r}, not "
-                f"{embedder.name!r}: open it with the former, or fill another database with the "
-                "latter, as `stepcraft memory copy OLD NEW --embeddings NAME` does"
-            )
+        if self._embeddings:
+            again = "`stepcraft memory copy OLD NEW --embeddings NAME`"
+            check_recorded(self.name, embedder, self._embeddings, again)
         length = len(embedder.embed_query("dimensions"))
         if exists and dimensions != length:
             raise MemoryFailure(

@@ -13,7 +13,7 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import MOST_RESULTS, Matrix, check_search, query_vector, query_words
-from stepcraft.memory.local import recorded_embedder
+from stepcraft.memory.local import check_recorded, recorded_embedder
 from stepcraft.memory.procedure import is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import Layout, add_tenant, create_collection, recorded
@@ -91,11 +91,7 @@ class OpenCollection:
                     raise
         self.connection.call(partial(add_tenant, tenant=address.tenant))
         self.embeddings = made_with or name
-        if self.embedder and self.embeddings != name:
-            raise MemoryFailure(
-                f"{url} was made with embeddings {self.embeddings!r}, not {name!r}: open it with "
-                f"the former, or fill a new collection with the latter, as {again} does"
-            )
+        check_recorded(url, self.embedder, self.embeddings, again)
 
     def search(
         self,

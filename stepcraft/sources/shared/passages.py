@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import Failed, MemoryFailure
 from stepcraft.index import Complete, Embedder, Entry, Hit, embedded
+from stepcraft.memory.local import check_recorded
 from stepcraft.memory.procedure import checked_tags
 
 FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
@@ -35,15 +36,9 @@ class Record(NamedTuple):
     passages: int
 
 
-class Item(NamedTuple):
-    """A passage to be stored."""
-
-    version: str
-    digest: str
-    """Of its title and text."""
-    entry: Entry
-    vector: bytes
-    """The unit vector in 32-bit floats; empty without one."""
+Item: TypeAlias = tuple[Entry, bytes]
+"""A passage, whose id is `version:digest of title and text`, and its unit vector in 32-bit floats,
+which may be empty."""
 
 
 class SharedPassages(ABC):
@@ -81,6 +76,18 @@ class SharedPassages(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the connection; it may be called twice."""
+
+    def _check(self, made_with: str, *, create: bool) -> None:
+        """Refuse another embedding model than that of the corpus and, to build it, none.
+
+        Raises:
+            MemoryFailure: It was made with other embeddings.
+        """
+        check_recorded(self.name, self.embedder, made_with, AGAIN)
+        if create and not self.embedder and made_with != "none":
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {made_with!r}: name them to build it"
+            )
 
     def building(self) -> AbstractContextManager[object]:
         """Let one builder at a time fill the corpus, where the server can see to that."""
@@ -133,7 +140,7 @@ class SharedPassages(ABC):
             Record(
                 path=path,
                 tags=self.tags,
-                version=next(iter(page.ids), "").partition(":")[0],
+                version=version_in(next(iter(page.ids), "")),
                 mark=page.mark + "".join(refused.get(id_, "") for id_ in page.ids),
                 passages=len(set(page.ids) - refused.keys()),
             )
@@ -164,30 +171,36 @@ class SharedPassages(ABC):
         self._drop([self._records.pop(key) for key in keys])
 
     def _embedded(self, entries: Sequence[Entry]) -> tuple[list[Item], list[Failed]]:
-        digests = {each.id: each.id.partition(":")[2] for each in entries}
-        vectors: dict[str, bytes] = {}
-        refused: dict[str, str] = {}
-        if self.embedder:
-            if digests and not self._is_new:
-                vectors.update(self._vectors([*digests.values()]))
-            texts = {digests[each.id]: each.text for each in entries}
-            new = [text for digest, text in texts.items() if digest not in vectors]
-            size = len(next(iter(vectors.values()), b""))
-            result = embedded(self.embedder, new, size)
-            for digest, text in texts.items():
-                if text in result.vectors:
-                    vectors[digest] = result.vectors[text]
-                elif text in result.refused:
-                    refused[digest] = result.refused[text]
-        items = [
-            Item(each.id.partition(":")[0], digest, each, vectors.get(digest, b""))
+        """Return the entries with their vectors, and those that have none, with the reasons."""
+        if not self.embedder:
+            return [(each, b"") for each in entries], []
+        stored: Mapping[str, bytes] = {}
+        if entries and not self._is_new:
+            stored = self._vectors([digest_in(each.id) for each in entries])
+        vectors = {
+            each.text: stored[digest]
             for each in entries
-            if (digest := digests[each.id]) not in refused
-        ]
+            if (digest := digest_in(each.id)) in stored
+        }
+        new = [each.text for each in entries if each.text not in vectors]
+        result = embedded(self.embedder, new, len(next(iter(vectors.values()), b"")))
+        vectors |= result.vectors
         failed = [
-            Failed(id_, refused[digest]) for id_, digest in digests.items() if digest in refused
+            Failed(each.id, result.refused[each.text])
+            for each in entries
+            if each.text in result.refused
         ]
-        return items, failed
+        return [(each, vectors[each.text]) for each in entries if each.text in vectors], failed
+
+
+def version_in(id: str) -> str:  # noqa: A002 - as the field
+    """Return the version in the id of an entry."""
+    return id.partition(":")[0]
+
+
+def digest_in(id: str) -> str:  # noqa: A002 - as the field
+    """Return the digest in the id of an entry."""
+    return id.partition(":")[2]
 
 
 def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -198,15 +211,3 @@ def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """
     tags = checked_tags(where)
     return tags.pop(PATH, ""), tags
-
-
-def check_can_build(index: SharedPassages, made_with: str) -> None:
-    """Refuse to store texts without the vectors that the others have.
-
-    Raises:
-        MemoryFailure: The corpus has vectors, and no embedding model is named.
-    """
-    if index.embedder is None and made_with != "none":
-        raise MemoryFailure(
-            f"{index.name} was made with embeddings {made_with!r}: name them to build it"
-        )

@@ -35,13 +35,13 @@ from stepcraft.memory.postgres import (
 )
 from stepcraft.memory.store import CANDIDATES, fused
 from stepcraft.sources.shared.passages import (
-    AGAIN,
     FILL,
     Item,
     Record,
     SharedPassages,
     as_filters,
-    check_can_build,
+    digest_in,
+    version_in,
 )
 from stepcraft.text.clean import clean
 
@@ -244,17 +244,17 @@ class PostgresPassages(SharedPassages):
     def _store(
         self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
     ) -> None:
-        entries = [item.entry for item in items]
+        entries = [entry for entry, _ in items]
         values: dict[str, Any] = {
             "tags": [*self.tags],
             "key": [each.id for each in entries],
-            "version": [item.version for item in items],
-            "digest": [item.digest for item in items],
+            "version": [version_in(each.id) for each in entries],
+            "digest": [digest_in(each.id) for each in entries],
             "body": [each.text for each in entries],
             "cjk": [cjk_words(each.text) for each in entries],
             "vector": [
-                _literal(np.frombuffer(item.vector, np.float32)) if item.vector else None
-                for item in items
+                _literal(np.frombuffer(vector, np.float32)) if vector else None
+                for _, vector in items
             ],
         }
         for name in ("number", "path", "title", "place"):
@@ -285,13 +285,7 @@ class PostgresPassages(SharedPassages):
         if not made_with:
             with self.building():
                 made_with = self._made_with() or self._make(name)
-        if self._embedder and made_with != name:
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {made_with!r}, not {name!r}: open it with "
-                f"the former, or fill another corpus with the latter, as {AGAIN} does"
-            )
-        if create:
-            check_can_build(self, made_with)
+        self._check(made_with, create=create)
 
     def _made_with(self) -> str | None:
         [row] = self._rows(_RECORDED, [self._table])

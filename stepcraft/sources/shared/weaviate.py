@@ -29,13 +29,14 @@ from stepcraft.sources.shared.passages import (
     Record,
     SharedPassages,
     as_filters,
-    check_can_build,
+    digest_in,
+    version_in,
 )
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-ALPHA = 0.4
+ALPHA = 0.3
 """The weight of vectors in a hybrid search by default."""
 
 _SHOWN = ("path", "title", "place", "text", "version", "tags")
@@ -84,8 +85,7 @@ class WeaviatePassages(SharedPassages):
         self._objects = OpenCollection(
             url, _LAYOUT, embeddings=embeddings, create=create, fill=FILL, again=AGAIN
         )
-        if create:
-            check_can_build(self, self._objects.embeddings)
+        self._check(self._objects.embeddings, create=create)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -232,19 +232,19 @@ def _record(values: Mapping[str, Any]) -> Record:
 
 
 def _object(item: Item, tags: Sequence[str]) -> Stored:
-    title = str(item.entry.payload["title"])
+    entry, vector = item
     return DataObject(
         properties={
-            **item.entry.payload,
-            "text": item.entry.text.removeprefix(f"{title}\n"),
-            "version": item.version,
-            "digest": item.digest,
+            **entry.payload,
+            "text": entry.text.removeprefix(f"{entry.payload['title']}\n"),
+            "version": version_in(entry.id),
+            "digest": digest_in(entry.id),
             "tags": [*tags],
             # Weaviate takes a run of Chinese or Japanese characters for one word.
-            "cjk": cjk_words(item.entry.text),
+            "cjk": cjk_words(entry.text),
         },
-        uuid=_id(item.entry.id),
-        vector=np.frombuffer(item.vector, np.float32).tolist() if item.vector else None,
+        uuid=_id(entry.id),
+        vector=np.frombuffer(vector, np.float32).tolist() if vector else None,
     )
 
 
