@@ -36,12 +36,12 @@ from wordllama import WordLlama
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import resident, seconds
-from stepcraft.index import query_words
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources.corpus.files import files_of, roots_of
 from stepcraft.sources.corpus.passages import passages
 from stepcraft.sources.corpus.retriever import CorpusRetriever, open_corpus
+from stepcraft.text.words import query_words
 
 K = 5
 QUERIES = 40

@@ -30,12 +30,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.memory import procedures, queries, resident, seconds
-from stepcraft.index import query_words
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ALPHA
 from stepcraft.models.embeddings import WordLlamaEmbedder
+from stepcraft.text.words import query_words
 
 K = 3
 STEPS = 25

@@ -29,12 +29,13 @@ import weaviate
 from langchain_core.embeddings import Embeddings
 
 from benchmarks.memory import resident, seconds
-from stepcraft.index import embedded, query_words, unit_vectors
+from stepcraft.index import embedded, unit_vectors
 from stepcraft.memory.open import open_memory
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources import build_corpus, open_source
 from stepcraft.sources.corpus.passages import passages
 from stepcraft.sources.shared.weaviate import WeaviatePassages
+from stepcraft.text.words import PARTS_WEIGHT, query_words
 from tests.servers.postgres_server import found_postgres, own_database
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -175,7 +176,7 @@ def weaviate_figures(server: WeaviateServer, folder: Path, known: list, queries:
                     " ".join(query_words(query)),
                     vector=list(ready.embed_query(query)),
                     alpha=0.3,
-                    query_properties=["title", "text", "cjk"],
+                    query_properties=["words", f"parts^{PARTS_WEIGHT}"],
                     limit=limit,
                     return_properties=["path", "title", "text", "place"],
                 ).objects

@@ -1,8 +1,17 @@
 """Middleware of `create_agent` and deepagents: procedures for a task, and a check of its answer."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
+import re
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypeVar
@@ -16,7 +25,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
@@ -34,10 +43,11 @@ from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
-from stepcraft.nodes.message import blocks, text_of
+from stepcraft.nodes.message import text_of
 from stepcraft.nodes.state import final_checks
 from stepcraft.retrieval.target import Sources
 from stepcraft.secrets import excerpt
+from stepcraft.text.names import codes
 
 T = TypeVar("T")
 
@@ -50,6 +60,11 @@ With wordllama's vectors 19 of 20 goals that the bundled procedures reach find o
 more, and 18 of 30 goals of other trades none.
 """
 
+_QUERY = 500
+"""Characters of each result of a tool that are searched for."""
+_NAME = re.compile(r"[^\W\d]\w*")
+
+_NO_PROCEDURES = "the agent works without procedures"
 _NOT_LEARNED = "nothing is learned from the run"
 _NOT_CHECKED = "the answer was not checked"
 
@@ -62,6 +77,8 @@ class MemoryState(AgentState[Any]):
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
     """Those that fit the task, as the model sees them; "" if none does."""
+    found: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    """Those that fit results of tools, as the model sees them behind each, by the call's id."""
     shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
     """Their ids, to which `record_outcome` credits what came of the run."""
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
@@ -73,8 +90,10 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Shows an agent the procedures for its task, and offers what it learned for approval.
 
     A run begins with one search of the memory for the last human message. What fits stands below
-    the system prompt of every model call of the run, and never among the messages. Where nothing
-    fits, the agent works as without it. The ids are in the result's `shown_procedures`.
+    the system prompt of every model call of the run. After each step the results of its tools are
+    searched for, so that a failure brings up how its cause is mended; what is new stands behind
+    them. The messages of the state stay as they are. Where nothing fits, the agent works as without
+    it. The ids are in the result's `shown_procedures`.
 
     With `learn`, a run that called tools ends with that model writing the procedure that the run
     shows, merged with the one that the memory has for the same task. With `repair`, it also writes
@@ -85,11 +104,14 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     Args:
         memory: The memory, or a URL for `open_memory`, opened when a run begins; `store:` is the
             store of the agent, and its namespace may hold {user}.
-        k: The most procedures that are shown.
-        least_score: The least cosine of their goal and the message, from 0 to 1.
+        k: The most procedures that are shown for the task; with 0 none is.
+        k_results: The most that are shown for the results of a step; 0 searches for none.
+        least_score: The least cosine of their goal and the message or the results, from 0 to 1;
+            with 0 words count, too.
         outcome: Says of the state of an answered run whether it reached its goal, None if it cannot
-            tell. What it says is credited to the procedures that were shown; where it says nothing,
-            `learn` judges by the messages, and nothing is credited.
+            tell. What it says is credited to the procedures that were shown and followed: at least
+            half of the names in their steps' code are in the calls. Where it says nothing, `learn`
+            judges by the messages, and nothing is credited.
         learn: The model that writes what was learned, or its name; None offers nothing.
         repair: Whether that model writes a procedure anew that made a run fail.
         approve: Whether a person is asked. Else a repaired procedure is stored beside the one that
@@ -108,6 +130,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         memory: ProcedureMemory | str,
         *,
         k: int = 3,
+        k_results: int = 1,
         least_score: float = LEAST_SCORE,
         outcome: Callable[[Mapping[str, Any]], bool | None] = lambda _state: None,
         learn: BaseChatModel | str | None = None,
@@ -122,6 +145,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             raise BadInput("repair=True needs the model that repairs: name it as learn=")
         self.memory = memory
         self.k = k
+        self.k_results = k_results
         self.least_score = least_score
         self.outcome = outcome
         self.approve = approve
@@ -134,17 +158,32 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Find the procedures for the task."""
         del runtime
         best: list[Found] = []
-        with _logged("the agent works without procedures"):
-            count = fetched(self.k, OUTCOME_WEIGHT)
-            hits = self._opened().search(asked_question(state), count, alpha=1)
-            fits = [hit for hit in hits if hit.score >= self.least_score]
-            best = reranked(fits, self.k, OUTCOME_WEIGHT)
+        with _logged(_NO_PROCEDURES):
+            best = self._best(asked_question(state), self.k) if self.k else []
         ids = [hit.procedure.id for hit in best]
-        return {"procedures": shown_procedures(best), "shown_procedures": ids, "learned": {}}
+        procedures = shown_procedures(best)
+        return {"procedures": procedures, "found": {}, "shown_procedures": ids, "learned": {}}
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """As `before_agent`; the memory is searched in a thread."""
         return await _in_thread(self.before_agent, state, runtime)
+
+    def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
+        """Find the procedures for what the tools of the last step returned."""
+        del runtime
+        results = _last_results(state) if self.k_results else []
+        shown, best = state.get("shown_procedures", []), list[Found]()
+        with _logged(_NO_PROCEDURES):
+            query = "\n".join(each.text[:_QUERY] for each in results)
+            best = self._best(query, self.k_results, shown) if query else []
+        if not best:
+            return None
+        found = {**state.get("found", {}), results[-1].tool_call_id: shown_procedures(best)}
+        return {"found": found, "shown_procedures": [*shown, *(hit.procedure.id for hit in best)]}
+
+    async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
+        """As `before_model`; the memory is searched in a thread."""
+        return await _in_thread(self.before_model, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Put the procedures below the system prompt."""
@@ -179,12 +218,10 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Credit the outcome, and ask a person whether what was learned is to be stored."""
         del runtime
         with _logged("the outcome is not recorded"):
-            if (shown := state.get("shown_procedures")) and (succeeded := self.outcome(state)) in (
-                True,
-                False,
-            ):
+            succeeded = self.outcome(state)
+            if succeeded is not None and (followed := self._followed(state)):
                 run = str(state["messages"][-1].id)
-                record_outcome(self._opened(), shown, succeeded=succeeded, run=run)
+                record_outcome(self._opened(), followed, succeeded=succeeded, run=run)
         with _logged("what was learned is not saved"):
             if learned := state.get("learned"):
                 save_procedure(self._opened(), learned, get_config(), approve=self.approve)
@@ -196,11 +233,27 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def _opened(self) -> ProcedureMemory:
         return opened(self.memory, self.embeddings)
 
+    def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
+        """Return the procedures that fit a text best, without those that are known."""
+        count = fetched(k, OUTCOME_WEIGHT) + len(known)
+        hits = self._opened().search(query, count, alpha=1 if self.least_score else None)
+        new = [hit for hit in hits if hit.procedure.id not in known]
+        return reranked([hit for hit in new if hit.score >= self.least_score], k, OUTCOME_WEIGHT)
+
+    def _followed(self, state: MemoryState) -> list[str]:
+        """Return the ids of the shown procedures that the calls of the run followed."""
+        memory, turn = self._opened(), _turn(state)
+        calls = [call for each in turn if isinstance(each, AIMessage) for call in each.tool_calls]
+        called = {*_NAME.findall(json.dumps([[call["name"], call["args"]] for call in calls]))}
+        return [
+            id_
+            for id_ in state.get("shown_procedures", [])
+            if (procedure := memory.get(id_)) and _is_in(procedure.steps, called)
+        ]
+
     def _finished(self, state: MemoryState) -> dict[str, Any] | None:
         """Return the transcript of an answered turn that called tools, with its outcome."""
-        messages = state["messages"]
-        requests = [place for place, each in enumerate(messages) if each.type == "human"]
-        turn = messages[max(requests, default=0) :]
+        turn = _turn(state)
         if not (any(each.type == "tool" for each in turn) and _answer(state)):
             return None
         run = {**vars(transcript(turn, "an agent")), "shown": state.get("shown_procedures", [])}
@@ -278,6 +331,29 @@ async def _in_thread(hook: Callable[..., T], *args: object) -> T:
     return await asyncio.wrap_future(in_thread(partial(hook, *args)))
 
 
+def _turn(state: AgentState[Any]) -> list[AnyMessage]:
+    """Return the messages from the last request on."""
+    messages = state["messages"]
+    requests = [place for place, each in enumerate(messages) if each.type == "human"]
+    return messages[max(requests, default=0) :]
+
+
+def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
+    """Return the results of the tools that the last message of the model called."""
+    results: list[ToolMessage] = []
+    for message in reversed(state["messages"]):
+        if not isinstance(message, ToolMessage):
+            break
+        results.insert(0, message)
+    return results
+
+
+def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
+    """Tell whether calls have at least half of the names in the code of steps; all if none."""
+    names = {name for step in steps for code in codes(step) for name in _NAME.findall(code)}
+    return 2 * len(names & {*called}) >= len(names)
+
+
 def _answer(state: AgentState[Any]) -> AIMessage | None:
     """Return the last message if it is a text of the model that calls no tool.
 
@@ -346,10 +422,27 @@ def _is_answer(block: str | dict[str, Any]) -> bool:
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    procedures = request.state.get("procedures")
-    if not procedures:
+    state: Any = request.state
+    if found := state.get("found"):
+        messages = [_with_found(each, found) for each in request.messages]
+        request = request.override(messages=messages)
+    if not (procedures := state.get("procedures")):
         return request
-    system = request.system_message or SystemMessage([])
-    text = {"type": "text", "text": procedures}
-    prompt = [each for each in blocks(system) if each != ""]
-    return request.override(system_message=system.model_copy(update={"content": [*prompt, text]}))
+    system = request.system_message or SystemMessage("")
+    content: str | list[Any]
+    if isinstance(system.content, str):
+        content = "\n\n".join(filter(None, [system.content, procedures]))
+    else:
+        content = [*system.content, {"type": "text", "text": procedures}]
+    return request.override(system_message=system.model_copy(update={"content": content}))
+
+
+def _with_found(message: AnyMessage, found: Mapping[str, str]) -> AnyMessage:
+    """Return the result of a tool with the procedures that were found for it."""
+    if not isinstance(message, ToolMessage) or message.tool_call_id not in found:
+        return message
+    text = found[message.tool_call_id]
+    content = message.content
+    if isinstance(content, str):
+        return message.model_copy(update={"content": f"{content}\n\n{text}"})
+    return message.model_copy(update={"content": [*content, {"type": "text", "text": text}]})

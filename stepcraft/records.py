@@ -45,6 +45,8 @@ class Record:
     """Its fields; None if it cannot be read."""
     reason: str = ""
     """Why it cannot be read."""
+    items: list[Any] | None = None
+    """What it holds where it is a list."""
 
 
 def records(path: Path) -> Iterator[Record]:
@@ -195,7 +197,9 @@ def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
 def _object(line: int, value: object) -> Record:
     if isinstance(value, dict):
         return Record(line, cast("dict[str, Any]", value))
-    return Record(line, None, f"it is a {type(value).__name__}, not an object with fields")
+    items = value if isinstance(value, list) else None
+    reason = f"it is a {type(value).__name__}, not an object with fields"
+    return Record(line, None, reason, items)
 
 
 def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
@@ -256,6 +260,7 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
     ".json": _read_json,
+    ".traj": _read_json,
     ".csv": _read_csv,
     ".tsv": partial(_read_csv, delimiter="\t"),
 }

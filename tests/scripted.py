@@ -19,7 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, ensure_config
 from pydantic import PrivateAttr
 
-Reply = str | AIMessage | Exception
+Reply = str | AIMessage | BaseException
 Answer = Callable[[str, str], Reply]
 """From the node's name and the prompt's text to a reply."""
 
@@ -183,7 +183,7 @@ def _next(replies: Iterator[Reply], call: Call) -> Reply:
 
 def _end(call: Call, reply: Reply) -> AIMessage:
     call.ended = time.perf_counter()
-    if isinstance(reply, Exception):
+    if isinstance(reply, BaseException):
         raise reply
     message = AIMessage(reply) if isinstance(reply, str) else reply.model_copy()
     message.usage_metadata = message.usage_metadata or _usage(call, message)

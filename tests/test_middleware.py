@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -78,6 +79,44 @@ def test_a_procedure_is_shown_from_the_least_score_on(memory: LocalMemory) -> No
         create_agent(model, [search], middleware=middleware).invoke(TASK)
         first = model.calls[0].messages[0]
         assert (first.type == "system" and question in first.text) == is_shown
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_a_result_speaks_of_is_found_and_stands_behind_it(
+    memory: LocalMemory, is_async: bool
+) -> None:
+    @tool
+    def oven(task: str) -> str:
+        """Use the oven."""
+        return f"{task} failed: feed a starter of rye first"
+
+    starter = Procedure(output="feed a starter of rye", input="rye", steps=("Feed it.", "Wait."))
+    memory.add([starter])
+    call = {"name": "oven", "args": {"task": "baking"}, "id": "c"}
+    model = ToolModel([AIMessage("", tool_calls=[call]), "Done."])
+    middleware = [ProceduralMemoryMiddleware(memory, k=1)]
+    agent = create_agent(model, [oven], middleware=middleware)
+    result = asyncio.run(agent.ainvoke(TASK)) if is_async else agent.invoke(TASK)
+    shown = model.calls[-1].messages[-1].text
+    assert shown.startswith("baking failed")
+    assert "feed a starter of rye" in shown
+    assert result["messages"][2].text.endswith("of rye first"), "the state has the tool's own words"
+    assert result["shown_procedures"] == [bread_of(memory).id, starter.id]
+
+
+def test_an_outcome_is_credited_to_what_was_followed(memory: LocalMemory) -> None:
+    followed = Procedure(
+        output="bake a white bread", input="x", steps=("Call `search(query=…)`.", "Eat.")
+    )
+    ignored = Procedure(
+        output="bake a white loaf", input="x", steps=("Call `order(what=bread)`.", "Eat.")
+    )
+    memory.add([followed, ignored])
+    middleware = [ProceduralMemoryMiddleware(memory, k=9, outcome=lambda _state: True)]
+    agent = create_agent(ToolModel([searching("bread"), "Baked."]), [search], middleware=middleware)
+    assert {followed.id, ignored.id} <= {*agent.invoke(TASK)["shown_procedures"]}
+    successes = [memory.get(each.id).outcomes.successes for each in (followed, ignored)]
+    assert successes == [1, 0]
 
 
 def test_without_a_memory_the_agent_works_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
@@ -247,7 +286,13 @@ def test_a_procedure_that_made_a_run_fail_is_repaired(
     bread = bread_of(memory)
     later = "\n".join(f"{number}. {step}" for number, step in enumerate(bread.steps, 2))
     writer = ScriptedModel({"repair": [REPAIRED.format(input=bread.input, later=later)]})
-    options: Any = {"outcome": lambda _state: False, "repair": True, "approve": approve, "k": 1}
+    options: Any = {
+        "outcome": lambda _state: False,
+        "repair": True,
+        "approve": approve,
+        "k": 1,
+        "k_results": 0,
+    }
     agent = learning(memory, writer, **options)
     result = asyncio.run(agent.ainvoke(TASK, THREAD)) if is_async else agent.invoke(TASK, THREAD)
     assert result["shown_procedures"] == [bread.id]

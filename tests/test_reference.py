@@ -13,6 +13,7 @@ from stepcraft import build_extract
 from stepcraft.cli import app
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, get_graph
+from stepcraft.sources.web import open_web
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -110,6 +111,15 @@ def test_every_command_and_option_is_described() -> None:
             walk(inner, f"{name} {subcommand}")
 
     walk(get_command(app), "stepcraft")
+
+
+def test_the_example_names_sources_that_there_are() -> None:
+    example = (ROOT / ".env.example").read_text("utf-8")
+    named = re.findall(r"\bweb:\w+", example)
+    assert named
+    assert all(f"`{name}`" in str(open_web.__doc__) for name in named)
+    [source] = re.findall("source of evidence of graphs.*?\n# STEPCRAFT_SOURCE", example, re.DOTALL)
+    assert "weaviate" not in source
 
 
 def test_every_variable_is_described() -> None:

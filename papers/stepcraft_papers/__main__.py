@@ -99,7 +99,9 @@ def figures(
 ) -> None:
     """Print what the papers report for a benchmark, with the method of ours to compare."""
     if benchmark not in FIGURES:
-        raise typer.BadParameter(f"the papers report nothing for {benchmark!r}")
+        raise typer.BadParameter(
+            f"no figures of the papers for {benchmark!r} are part of this package"
+        )
     rows = [(f.label, f.method, f.score, f"{f.value}") for f in FIGURES[benchmark]]
     print_table("paper", "ours", "score", "value", rows=rows)
 

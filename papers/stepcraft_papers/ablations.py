@@ -82,7 +82,7 @@ def score_rows(figures: Sequence[Figure], summary: Summary) -> list[Row]:
 def aag_rows(
     benchmark: str, protocol: Protocol, judges: Sequence[BaseChatModel | str], votes: int = 10
 ) -> list[Row]:
-    """Run AAG's ablations and have judges compare them with RAG, which is the cheapest of them.
+    """Run AAG's ablations and have judges compare them with RAG.
 
     Raises:
         BadInput: As for `ablate`, or a judge cannot be used.
@@ -93,6 +93,8 @@ def aag_rows(
         judge(
             protocol.directory,
             list(judges),
+            against="rag",
+            kinds=["vote"],
             votes=votes,
             concurrency=protocol.concurrency,
             on_progress=protocol.on_progress,

@@ -38,9 +38,10 @@ _SYLLABLES = [first + last for first in "bdfgklmnprstvz" for last in ("a", "e", 
 TASK = "Get hold of one {}. Nothing else counts, and you begin with empty hands."
 AGENT = """\
 You are in a world that you do not know. Names are made up, and mean nothing elsewhere. Reach the
-goal with as few calls of tools as you can, failed ones included, and say in one sentence that it is
-reached, or why not. Calls that you make at once run side by side: make one that needs another's
-result after it. What your other tasks were, you know only if you are told here."""
+goal with as few calls of tools as you can: each counts, failed ones and those made at once, too.
+Say in one sentence that it is reached, or why not. Calls that you make at once may run in any
+order: make one that needs another's result after it. What your other tasks were, you know only if
+you are told here."""
 NOTES = """\
 Write a note for your next task in this world, which will be another one: what you found out about
 what can be had how. At most 80 words, and only what your notes do not say yet."""
@@ -146,7 +147,10 @@ class Room:
                         ],
                     )
                 )
-                return f"Done {done} times; then it failed: you lack {missing}. {self._holding()}"
+                return (
+                    f"Done {done} times; then it failed: for one more you lack {missing}. "
+                    f"{self._holding()}"
+                )
             self.held.subtract(variant.precondition)
             self.held.update(variant.output)
         return f"Done. {self._holding()}"
@@ -236,6 +240,7 @@ def play(
                     outcome=room.outcome,
                     least_score=0.0,
                     k=5,
+                    k_results=2,
                 )
             )
         told = "\n\n".join([AGENT, *(["Your notes:\n" + "\n".join(notes)] if notes else [])])

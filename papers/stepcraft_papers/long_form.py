@@ -6,13 +6,13 @@ passages (`docs`). ELI5 (Fan et al. 2019) is read in ALCE's format, `eli5_eval_b
 and in KILT's, `eli5-dev-kilt.jsonl`. Passages are pooled as the corpus.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.scores import contains, need_rouge, rouge_lsum
+from stepcraft.evals.scores import need_rouge, normalise, rouge_lsum
 from stepcraft.text.clean import stems
 from stepcraft_papers.entries import (
     Entry,
@@ -38,14 +38,24 @@ def long_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, f
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
     if readings := sample.get("contains"):
-        scores["STR-EM"] = contains(answer, readings)
+        scores["STR-EM"] = str_em(answer, readings)
     if references := sample.get("long_answers"):
         scores["ROUGE-Lsum"] = max(rouge_lsum(answer, reference) for reference in references)
     words = stems(answer)
-    claims = [claimed for claim in sample.get("claims", ()) if (claimed := stems(claim))]
+    claims = [claimed for claim in sample.get("facts", ()) if (claimed := stems(claim))]
     if claims:
         scores["claim words"] = fmean(len(claimed & words) / len(claimed) for claimed in claims)
     return scores
+
+
+def str_em(answer: str, readings: Sequence[Sequence[str]]) -> float:
+    """Return the share of the readings of which a short answer occurs after normalisation.
+
+    It may be part of a word, as in ASQA's official script.
+    """
+    text = normalise(answer)
+    hits = [any(form and form in text for form in map(normalise, names)) for names in readings]
+    return sum(hits) / len(hits) if hits else 0.0
 
 
 def _asqa(file: Path) -> list[Sample]:
@@ -86,7 +96,7 @@ def _eli5(file: Path) -> list[Sample]:
             entry.refuse("ELI5", "question or no answer")
         sample = Sample(id=entry.id, question=question, long_answers=answers)
         if claims := texts_of(entry.fields.get("claims")):
-            sample["claims"] = claims
+            sample["facts"] = claims
         samples.append(sample)
     return samples
 

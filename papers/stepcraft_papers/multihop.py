@@ -8,12 +8,15 @@ the file of 2WikiMultiHopQA, the aliases and demonyms of an answer are right as 
 official script (version 1.1).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Gold, Sample
+from stepcraft.evals.scores import exact_match, f1
+from stepcraft.evals.scoring import gold_scores
 from stepcraft_papers.entries import (
     Entry,
     entries,
@@ -76,6 +79,13 @@ def _aliases(file: Path) -> dict[str, list[str]]:
     }
 
 
+def short_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
+    """Return exact match and F1 as the official scripts do, and the recall of gold passages."""
+    answer, answers = str(output.get("answer") or ""), sample.get("answers", ())
+    scores = {"exact match": exact_match(answer, answers), "F1": f1(answer, answers)}
+    return scores | gold_scores(sample.get("gold", ()), output.get("evidence") or ())
+
+
 HOTPOTQA = file_benchmark(
     "hotpotqa",
     "questions of several hops with short answers: exact match, F1, recall of gold passages",
@@ -84,6 +94,7 @@ HOTPOTQA = file_benchmark(
     licence="CC BY-SA 4.0",
     citation="Yang et al., HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question "
     "Answering, EMNLP 2018",
+    score=short_answer_scores,
     settings={"kind": "short", "rpg_paper": {"kind": "multihop"}},
 )
 TWO_WIKI = file_benchmark(
@@ -94,5 +105,6 @@ TWO_WIKI = file_benchmark(
     licence="Apache 2.0",
     citation="Ho et al., Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of "
     "Reasoning Steps, COLING 2020",
+    score=short_answer_scores,
     settings={"kind": "short", "rpg_paper": {"kind": "multihop"}},
 )

@@ -2,9 +2,10 @@
 
 PopQA (Mallen et al. 2023) is read in the official format, `popQA.tsv` (`id`, `question`,
 `possible_answers` as a JSON list), and in that of Self-RAG's long tail with `answers`. PubHealth
-(Kotonya and Toni 2020) is read in the official format, `test.tsv` (`claim`, `label` as a word, or
-as the number that the Hugging Face hub gives it); rows that are broken or have no label, of which
-the official file has some, are left out, as usual.
+(Kotonya and Toni 2020) is read as RPG's authors have it, `health_claims_processed.jsonl` of
+Self-RAG (`question`, `answers`: true or false), and in the official format, `test.tsv` (`claim`,
+`label` as a word, or as the number that the Hugging Face hub gives it), which has four labels; rows
+that are broken or have no label, of which the official file has some, are left out, as usual.
 """
 
 import re
@@ -19,12 +20,15 @@ from stepcraft_papers.entries import entries, file_benchmark, text_of, texts_of
 
 LABELS = ("false", "mixture", "true", "unproven")
 """In the order of their numbers."""
-_LABEL = re.compile(rf"((?:\bnot|n't|\bnever)\s+(?:\w+\s+)?)?\b({'|'.join(LABELS)})\b")
-"""A label, and what denies it."""
+_LABEL = re.compile(
+    rf"((?:not|n't|\bnever|\bno)\s+(?:[\w']+\s+){{0,8}})?\b(un)?({'|'.join(LABELS)})\b"
+)
+"""A label, and what denies it in its clause."""
 _CLAIM = (
     "Is this claim true, false, a mixture of both, or unproven? Answer with one word: true, false, "
     "mixture or unproven.\nClaim: {}"
 )
+_TRUE_OR_FALSE = "Is this claim true or false? Answer with one word: true or false.\nClaim: {}"
 
 
 def alias_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
@@ -44,10 +48,12 @@ def alias_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
 def label_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Whether the label that an answer names first is the right one.
 
-    A label that is denied ("not true", "not entirely true") is passed over.
+    A label that is denied ("not true", "cannot be called true") is passed over.
     """
     answer = str(output.get("answer") or "").lower()
-    labels = [match[2] for match in _LABEL.finditer(answer) if not match[1]]
+    labels = [
+        "false" if match[2] else match[3] for match in _LABEL.finditer(answer) if not match[1]
+    ]
     return {"accuracy": float(labels[:1] == sample.get("answers"))}
 
 
@@ -66,6 +72,11 @@ def _pubhealth(file: Path) -> list[Sample]:
     samples: list[Sample] = []
     for number, record in enumerate(records(file), 1):
         fields = record.values or {"claim": "", "label": ""}
+        if texts_of(fields.get("answers")):
+            claim, labels = text_of(fields, "question"), texts_of(fields["answers"])
+            question = _TRUE_OR_FALSE.format(claim)
+            samples.append(Sample(id=str(number), question=question, answers=[labels[0].lower()]))
+            continue
         if not {"claim", "label"} <= fields.keys():
             raise BadInput(
                 f"{file}:{record.line} is no record of PubHealth: it has no claim or no label; "

@@ -19,8 +19,8 @@ from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import Method, read_methods
 from stepcraft.evals.samples import Sample, repeated
-from stepcraft.evals.scores import contains
 from stepcraft_papers import python_tasks
+from stepcraft_papers.long_form import str_em
 from stepcraft_papers.source import unpacked
 from stepcraft_papers.textworld import solve, tasks
 from stepcraft_papers.word_problems import program_accuracy
@@ -107,7 +107,7 @@ def gold(sample: Sample, programs: dict[str, str]) -> str:
         return f"It is computed.\n\n```python\nprint({sample['answers'][0]})\n```"
     if "long_answers" in sample:
         readings = sample.get("contains", [])
-        return max(sample["long_answers"], key=lambda answer: contains(answer, readings))
+        return max(sample["long_answers"], key=lambda answer: str_em(answer, readings))
     if "steps" not in sample and "answers" in sample:
         return sample["answers"][0]
     steps = sample.get("steps") or [*map(str, solve(*tasks()[sample["id"]]))]

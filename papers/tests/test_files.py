@@ -79,11 +79,23 @@ def test_the_gold_of_hotpotqa(tmp_path: Path, is_hub: bool) -> None:
         ("It is not true.", "true", 0.0),
         ("unproven, and so not false", "unproven", 1.0),
         ("", "false", 0.0),
+        ("This claim cannot be called true; it is false.", "false", 1.0),
+        ("It isn't exactly the case that this is true. False.", "false", 1.0),
+        ("It is untrue.", "false", 1.0),
+        ("The claim is not supported, so it is false.", "false", 1.0),
     ],
 )
 def test_the_label_of_a_claim(answer: str, label: str, right: float) -> None:
     sample = Sample(id="1", question="?", answers=[label])
     assert label_accuracy(sample, {"answer": answer}) == {"accuracy": right}
+
+
+def test_claims_in_the_format_of_the_authors_are_true_or_false(tmp_path: Path) -> None:
+    file = tmp_path / "health_claims_processed.jsonl"
+    file.write_text(json.dumps({"question": "Cats fly.", "answers": ["false"]}))
+    [sample] = BENCHMARKS["pubhealth"].load(file, None).samples
+    assert (sample["answers"], "mixture" in sample["question"]) == (["false"], False)
+    assert sample["question"].endswith("Claim: Cats fly.")
 
 
 def test_claims_without_a_label_are_left_out(tmp_path: Path) -> None:
@@ -113,7 +125,7 @@ def test_long_answers() -> None:
         question="?",
         contains=[["1801", "1 May"], ["1899"]],
         long_answers=["the cat sat", "a dog ran home quickly today"],
-        claims=["The cat sat.", "Lenses turn."],
+        facts=["The cat sat.", "Lenses turn."],
     )
     # Three of five and three of three words: the better of the two references counts, as in ALCE.
     assert long_answer_scores(sample, {"answer": "The cat sat in 1801."}) == {

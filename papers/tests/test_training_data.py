@@ -173,13 +173,15 @@ def sample(number: int) -> TrainingSample:
 
 
 def test_a_sample_stays_on_its_side_as_the_file_grows() -> None:
-    learned, held_back = split([sample(number) for number in range(20)], 50, 5)
-    more, still = split([sample(number) for number in range(18)], 10, 5)
-    assert (len(learned), len(held_back), len(more)) == (15, 5, 10)
-    assert len({each.id for each in held_back} & {each.id for each in still}) >= 3
-    assert not {each.id for each in held_back} & {each.id for each in learned}
+    held_back = set[str]()
+    for count in (100, 200, 1_000):
+        learned, held = split([sample(number) for number in range(count)], 10_000, 50)
+        held_back |= {each.id for each in held}
+        assert not held_back & {each.id for each in learned}
+    assert (len(held), len(learned)) == (50, 894)
+    assert len(split([sample(number) for number in range(20)], 7, 0)[0]) == 7
     with pytest.raises(BadInput, match="none is left"):
-        split([sample(0)], 1, 5)
+        split([], 1, 5)
 
 
 @pytest.mark.parametrize(

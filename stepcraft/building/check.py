@@ -13,9 +13,9 @@ from stepcraft.llm.node import State
 from stepcraft.llm.resources import Resources
 from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.text.clean import normalised, stems
+from stepcraft.text.markdown import shown_heading
 
 _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
-_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|<[^<>]{1,200}>")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
@@ -116,12 +116,6 @@ def place_of(source: str, heading: str) -> str:
     slug = re.sub(r"[^\w\- ]", "", shown_heading(heading).lower()).strip().replace(" ", "-")
     fragment = anchor[1] if anchor else slug
     return f"{source}#{fragment}" if fragment and "#" not in source else source
-
-
-def shown_heading(heading: str) -> str:
-    """Return a heading as readers see it: without links, markup and its anchor."""
-    text = _LINK.sub(r"\1", _ANCHOR.sub("", heading))
-    return " ".join(re.sub(r"[`*]|\\(?=_|[^\w\s])", "", text).split())
 
 
 def _words(heading: str) -> str:

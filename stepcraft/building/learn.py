@@ -90,7 +90,15 @@ def build_learn(
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
             return "succeeded"
-        return "failed" if repairs and state["shown"] and state["succeeded"] is False else "no use"
+        return (
+            "failed" if repairs and state["shown"] and state.get("succeeded") is False else "no use"
+        )
+
+    def has_like(state: LearnState) -> bool:
+        return bool(state["like"])
+
+    def has_followed(state: LearnState) -> bool:
+        return bool(state["followed"])
 
     comparing: BuilderOptions = {"model": model, "settings": DuplicatesContext(max_calls=max_calls)}
     duplicates = Resources.of("duplicates", DuplicatesContext, comparing)
@@ -109,12 +117,8 @@ def build_learn(
         after_extract,
         {"succeeded": "find_like", "failed": "find_followed", "no use": END},
     )
-    builder.add_conditional_edges(
-        "find_like", lambda state: bool(state["like"]), {True: "compare", False: END}
-    )
-    builder.add_conditional_edges(
-        "find_followed", lambda state: bool(state["followed"]), {True: "repair", False: END}
-    )
+    builder.add_conditional_edges("find_like", has_like, {True: "compare", False: END})
+    builder.add_conditional_edges("find_followed", has_followed, {True: "repair", False: END})
     builder.add_edge("compare", END)
     builder.add_edge("repair", END)
     return builder.compile(name="learn")

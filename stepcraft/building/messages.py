@@ -1,19 +1,43 @@
 """Messages of conversations in the forms in which LangChain and the providers write them."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-_ROLES = {"model": "assistant", "human": "user", "ai": "assistant", "function": "tool"}
+_ROLES = {
+    **dict.fromkeys(("model", "ai", "gpt", "chatgpt", "bot", "agent"), "assistant"),
+    **dict.fromkeys(("function", "observation", "function_response", "environment"), "tool"),
+    "human": "user",
+    "developer": "system",
+}
+_ACTION = re.compile(
+    r"^[ \t]*Action[ \t]*\d*:[ \t]*(?P<name>[\w.-]+)"
+    r"(?:\[(?P<argument>.*)\]|\((?P<arguments>.*)\)"
+    r"|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(?P<input>.*))",
+    re.MULTILINE | re.DOTALL,
+)
+"""A call in the words of ReAct (arXiv 2210.03629), of its paper or of LangChain."""
+_CONTENTS = ("parts", "content", "value", "text")
+_OF_LINE = ("type", "isSidechain", "isMeta")
+"""The fields of a line that are kept beside the message in it."""
+_NOTHING = {
+    *("reasoning", "null", "system_prompt", "recall", "change_agent_state"),
+    *("summary", "session_meta", "event_msg", "turn_context", "file-history-snapshot"),
+}
+"""Records of a log that say nothing of what was done."""
+_OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
 
 
 def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
-    """Return messages of LangChain, OpenAI (chat, functions, responses), Anthropic or Gemini.
+    """Return messages of LangChain, of a provider, or of an agent's log.
 
-    Of their content the texts are kept, the calls of tools and their results. Arguments that are no
-    JSON object stay as a text, under the name `arguments`.
+    The providers are OpenAI (chat, functions, responses), Anthropic and Gemini; the logs those of
+    ShareGPT, SWE-agent, OpenHands, coding agents' sessions, and ReAct's words. Of their content the
+    texts are kept, the calls of tools and their results. Arguments that are no JSON object stay as
+    a text, under the name `arguments`.
 
     Raises:
         ValueError, KeyError, TypeError: They are no messages.
@@ -21,50 +45,113 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     if not values:
         raise ValueError("the list is empty")
     messages: list[Any] = []
-    ids: dict[str, str] = {}  # of the last call of each tool
+    ids: dict[str | None, str] = {}  # of the last call of each tool, and of all under ""
     for value in values:
         for message in _plain(value) if isinstance(value, Mapping) else [value]:
             if isinstance(message, dict):
                 for call in message.get("tool_calls", ()):
-                    call["id"] = ids[call["name"]] = call["id"] or f"call {len(messages)}"
+                    call["id"] = ids[call["name"]] = ids[""] = call["id"] or f"call {len(messages)}"
                 if message["role"] == "tool":
                     name = message.pop("name")
-                    message["tool_call_id"] = message["tool_call_id"] or ids.get(name, name)
+                    known = ids.get(name) or ids.get("") or name or "call"
+                    message["tool_call_id"] = message["tool_call_id"] or known
             messages.append(message)
     return convert_to_messages(messages)
 
 
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages that one value stands for: OpenAI's with LangChain's calls."""
+    value = _unwrapped(value)
+    if "observation" in value or "action" in value:
+        yield from _step(value)
+        return
+    kind = str(value.get("role") or value.get("from") or value["type"])
+    role = _ROLES.get(kind, kind)
+    content = next((value[name] for name in _CONTENTS if value.get(name) is not None), None)
+    if role in _NOTHING or value.get("isSidechain") or value.get("isMeta"):
+        return
+    if role in {"function_call_output", "custom_tool_call_output"}:
+        yield _result(value["output"], value["call_id"])
+    elif role == "tool":
+        is_error = value.get("status") == "error"
+        yield _result(content, value.get("tool_call_id"), value.get("name"), is_error=is_error)
+    elif role in {"function_call", "custom_tool_call", "tool_call"}:
+        call = _json(content) if isinstance(content, str) else value
+        yield {"role": "assistant", "content": "", "tool_calls": [_call(call)]}
+    else:
+        yield from _said(role, content, value)
+
+
+def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message that LangChain, or the log of a coding agent, has wrapped."""
     if value.get("lc"):
         kind = str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message").lower()
-        value = {"type": kind, **value["kwargs"]}
-    elif isinstance(value.get("data"), Mapping):
-        value = {"type": value["type"], **value["data"]}
-    role, content = value.get("role") or value["type"], value.get("parts", value.get("content"))
-    role = _ROLES.get(role, role)
+        return {"type": kind, **value["kwargs"]}
+    for name in ("data", "payload", "message"):
+        if isinstance(inner := value.get(name), Mapping):
+            return {**{key: value[key] for key in _OF_LINE if key in value}, **inner}
+    return value
+
+
+def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a person or a model said, its calls, and the results among its blocks."""
     calls = [_call(each) for each in value.get("tool_calls") or ()]
     if value.get("function_call"):
         calls.append(_call(value["function_call"]))
-    if role == "reasoning":
-        return
-    if role == "function_call_output":
-        yield _result(value["output"], value["call_id"])
-        return
-    if role == "tool":
-        is_error = value.get("status") == "error"
-        yield _result(content, value.get("tool_call_id"), value.get("name"), is_error=is_error)
-        return
-    if role == "function_call":
-        calls, role = [_call(value)], "assistant"
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
     ids = {call["id"] for call in calls}  # LangChain's messages have their calls twice
     calls += [call for call in _calls(parts) if not call["id"] or call["id"] not in ids]
     yield from _results(parts)
     text = "\n".join(filter(None, map(_text, blocks)))
-    if text or calls or not isinstance(content, list):
+    if role == "assistant" and not calls and (action := _ACTION.search(text)):
+        text, calls = text[: action.start()], [_in_words(action)]
+    if role == "user" and (observation := _OBSERVATION.match(text)):
+        yield _result(text[observation.end() :], None)
+    elif text or calls or not isinstance(content, list):
         yield {"role": role, "content": text, **({"tool_calls": calls} if calls else {})}
+
+
+def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a step of SWE-agent, or of an event of OpenHands."""
+    action, observed = value.get("action"), value.get("observation")
+    args: Any = value.get("args")
+    args = dict(args) if isinstance(args, Mapping) else {}
+    thought = str(args.pop("thought", "") or value.get("thought") or "")
+    if action == "message":
+        role = "user" if value.get("source") == "user" else "assistant"
+        yield {"role": role, "content": str(args.get("content") or value.get("content") or "")}
+    elif action == "finish":
+        text = args.get("final_thought") or args.get("message") or value.get("message") or thought
+        yield {"role": "assistant", "content": str(text)}
+    elif (
+        isinstance(action, str) and action not in _NOTHING and value.get("source") != "environment"
+    ):
+        call = {"name": action, "args": args} if "args" in value else {"name": "run"}
+        id_ = value.get("id")
+        call |= {"id": None if id_ is None else str(id_)}
+        call |= {} if "args" in value else {"args": {"command": action}}
+        yield {"role": "assistant", "content": thought, "tool_calls": [_call(call)]}
+        if isinstance(observed, str) and "args" not in value:
+            yield _result(observed, None)
+    elif "cause" in value:
+        yield _result(value.get("content") or "", str(value["cause"]))
+
+
+def _in_words(match: re.Match[str]) -> dict[str, Any]:
+    """Return the call that an agent writes in words."""
+    given = (match["argument"] or match["arguments"] or match["input"] or "").strip()
+    found = _json(given)
+    args = found if isinstance(found, dict) else {"input": given} if given else {}
+    return _call({"name": match["name"], "args": args})
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
+    """Return the value that a text is in JSON, or the text."""
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        return text
 
 
 def _calls(blocks: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -93,10 +180,7 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     names = ("arguments", "args", "input")
     arguments: Any = next((inner[name] for name in names if inner.get(name)), {})
     if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments, strict=False)
-        except ValueError:
-            arguments = {"arguments": arguments}
+        arguments = _json(arguments)
     if not isinstance(arguments, dict):
         arguments = {"arguments": arguments}
     id_ = call.get("call_id") or call.get("id")

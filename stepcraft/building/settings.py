@@ -47,8 +47,9 @@ what something needs, how much of it, and what it is done with.
 Where the calls only looked up how something is done, and the answer says it, the goal is that
 thing, and the steps are those of the answer, as far as the results bear them out.
 Leave out calls that failed or led nowhere, repeated attempts, and talk, but not what they showed:
-what a failed call lacked, or what does not exist, stands in the step that it matters to. Take
-everything from the text: add no step, name or value of your own. There is no heading: write "Run".
+what a failed call lacked, or what does not exist, stands in the step that it matters to. Where
+more was got than was used, write how much was enough. Take everything from the text: add no step,
+name or value of your own. There is no heading: write "Run".
 Where the goal was not reached, or the record shows no calls that served it, reject it."""
 
 SUCCESS_INSTRUCTIONS = """\

@@ -24,7 +24,9 @@ Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """What documents are read from: a name, or an object that holds them."""
 
 _PROSE = re.compile(
-    r"\.(?:adoc|(?<!\.build\.)x?html?|ipynb|markdown|mdx?|pdf|qmd|rmd|rst|txt)$", re.IGNORECASE
+    r"\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|odt"
+    r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
+    re.IGNORECASE,
 )
 """Names of files in folders that are read; data and source code teach no tasks, each file is paid
 for, and a build does not read its own page."""
@@ -71,7 +73,7 @@ def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
         case "http" | "https", _, _:
             yield _of_page(urldefrag(name).url)
         case "corpus", ":", paths:
-            yield from _of_files(corpus_paths(paths), listing)
+            yield from _of_files(corpus_paths(paths)[0], listing)
         case _ if is_dotted(name) and not Path(name).exists():
             yield from _of_loader(named_object(name), name)
         case kind, colon, _ if not kind or (colon and not Path(name).exists()):

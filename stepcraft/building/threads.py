@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
+from stepcraft.building.conversations import conversations
 from stepcraft.building.documents import Document, Listed, digest_of, listed
 from stepcraft.building.messages import messages_of
 from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
-from stepcraft.records import records
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
 
@@ -47,45 +46,30 @@ _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """Yield the threads of a file of JSON lines.
 
-    A line is an object with `messages`, or the state of a LangGraph thread (`values.messages`), in
-    the form of `messages_of`, with `thread_id` and `feedback` where there are any. Of several
-    states of a thread the one with most messages counts; a thread without an id is identified by
-    its content.
+    Of several states of a thread the one with most messages counts; a thread without an id is
+    identified by its content.
 
     Args:
-        path: The file.
-        failed: Takes the lines that are none.
+        path: The file; see `conversations`.
+        failed: Takes the records that are none.
 
     Raises:
         BadInput: The file cannot be read.
     """
     longest: dict[str, tuple[int, Document]] = {}
-    for record in records(Path(path)):
-        thread = record.values or {}
-        state = thread.get("values") or thread
+    for conversation in conversations(path, failed):
+        state = conversation.state
         try:
             messages = _messages(state)
-            id_ = thread.get("thread_id")
-            name = digest_of(messages) if id_ in (None, "") else id_
-            source = f"threads:{path}?thread={name}"
-            document = thread_of(state, source, _feedback(thread.get("feedback")))
-        except (SourceFailure, AttributeError) as error:
-            failed.append(Failed(f"{path}:{record.line}", record.reason or str(error)))
+            source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
+            document = thread_of(state, source, conversation.feedback)
+        except SourceFailure as error:
+            failed.append(Failed(conversation.place, str(error)))
             continue
         size = len(messages) if isinstance(messages, list) else 0
         if size >= longest.get(source, (0, document))[0]:
             longest[source] = size, document
     yield from (listed(document) for _, document in longest.values())
-
-
-def _feedback(values: object) -> dict[str, Any]:
-    """Return the scores of feedback by their keys: of an object, or of a list of entries."""
-    if isinstance(values, dict):
-        return values
-    entries = (
-        [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
-    )
-    return {str(each.get("key")): each.get("score") for each in entries}
 
 
 def thread_of(

@@ -1,7 +1,7 @@
 """`stepcraft eval`: run methods on questions of one's own, and report what was found."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option, Typer
 from typing_extensions import Unpack
@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from stepcraft.cli.building import finish
 from stepcraft.cli.options import (
     EvaluationOptions,
+    Price,
     WorkOptions,
     check_writable,
     search_fields,
@@ -16,19 +17,34 @@ from stepcraft.cli.options import (
     work_arguments,
 )
 from stepcraft.cli.output import note, one_line, say
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, RunStopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stepcraft.evals.benchmark import Questions
     from stepcraft.evals.compare import Pair, PairedMethods
+    from stepcraft.evals.judging import Estimate
+    from stepcraft.evals.methods import AnyMethod
+    from stepcraft.evals.summary import Summary
 
 eval_app = Typer(
     help="Evaluate methods on your own questions.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Directory = Annotated[Path, Argument(metavar="DIR", help="The directory of an evaluation.")]
+Baseline = Annotated[
+    str | None,
+    Option(metavar="METHOD", help="Compare the others with this method; by default the first."),
+]
+FailUnder = Annotated[
+    list[str] | None,
+    Option(
+        metavar="SCORE=LEAST",
+        help="End with status 1 if a method's mean is under this; may be repeated.",
+    ),
+]
+_MOST_ADVISED = 300
 
 
 @eval_app.command()
@@ -42,9 +58,22 @@ def run(
         ),
     ],
     methods: Annotated[
-        str,
-        Option(help="Methods with their settings: rag:k=10,rat:rounds=1."),
-    ] = "rag,rat,rpg",
+        str | None,
+        Option(
+            help="Methods with their settings: rag:k=10,rat:rounds=1. By default rag,rat,rpg, or "
+            "those of --method alone."
+        ),
+    ] = None,
+    named: Annotated[
+        list[str] | None,
+        Option(
+            "--method",
+            metavar="NAME=METHOD",
+            help="A method under a name: quick=rat:rounds=1, mine=package.module:graph (a Runnable "
+            "or a function of the question), or mine=https://host/assistant (a LangGraph "
+            "deployment). May be repeated.",
+        ),
+    ] = None,
     directory: Annotated[Path, Option("--into", help="The directory of the evaluation.")] = Path(
         "eval"
     ),
@@ -66,6 +95,8 @@ def run(
         Path | None,
         Option(metavar="DIR", help="Keep the replies of models here, and ask for none twice."),
     ] = None,
+    baseline: Baseline = None,
+    fail_under: FailUnder = None,
     langsmith: Annotated[
         str | None,
         Option(metavar="NAME", help="Upload each method to LangSmith as an experiment."),
@@ -80,14 +111,14 @@ def run(
 ) -> None:
     """Run methods on questions and print the report.
 
-    The same command goes on with a run that was stopped.
+    The same command goes on with a run that was stopped. Questions and methods may be added.
     """
     from langchain_core.globals import set_llm_cache
 
     from stepcraft.evals.cache import ReplyCache
     from stepcraft.evals.evaluate import evaluate
     from stepcraft.evals.langsmith import check_key, upload
-    from stepcraft.evals.methods import read_methods
+    from stepcraft.evals.methods import read_methods, read_named_method
     from stepcraft.evals.samples import picked, repeated
 
     if langsmith:
@@ -99,8 +130,14 @@ def run(
     loaded, benchmark = _questions(questions, data, None if items else limit)
     samples = picked(loaded.samples, items)[:limit] if items else loaded.samples
     settings = _settings(loaded.settings, search_fields(options))
+    chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
+    if methods or not chosen:
+        chosen = [*read_methods(methods or "rag,rat,rpg", settings), *chosen]
+    thresholds = _thresholds(fail_under)
+    if not options["quiet"]:
+        _advise(len(samples), len(chosen))
     work = evaluate(
-        read_methods(methods, settings),
+        chosen,
         repeated(samples, repetitions),
         directory,
         scorers=loaded.scorers,
@@ -113,7 +150,65 @@ def run(
     finish(work)
     if langsmith:
         note(f"LangSmith has {', '.join(upload(directory, langsmith))}")
-    _print_report(directory)
+    _report(directory, baseline, thresholds, options["price"])
+
+
+def _advise(samples: int, methods: int) -> None:
+    """Say how large a difference so many questions show."""
+    from stepcraft.evals.stats import power
+
+    if 1 < samples <= _MOST_ADVISED and methods > 1:
+        gains = ((0.1, "10"), (0.2, "20"), (0.3, "30"))
+        chances = ", ".join(f"+{points} in {power(samples, gain):.0%}" for gain, points in gains)
+        note(
+            f"of evaluations with {samples:,} questions, this share shows a gain in right answers "
+            f"by so many points: {chances}"
+        )
+
+
+def _thresholds(entries: list[str] | None) -> dict[str, float]:
+    """Return the least mean of each score."""
+    thresholds: dict[str, float] = {}
+    for entry in entries or []:
+        score, _, value = entry.rpartition("=")
+        try:
+            thresholds[score] = float(value)
+        except ValueError:
+            raise BadInput(f"--fail-under {entry!r} has no number; write score=0.8") from None
+    return thresholds
+
+
+def _report(
+    directory: Path,
+    baseline: str | None,
+    thresholds: "Mapping[str, float]",
+    price: list[str] | None = None,
+) -> None:
+    from stepcraft.evals.prices import Prices
+    from stepcraft.evals.reports.markdown import markdown
+    from stepcraft.evals.summary import summarise
+
+    summary = summarise(directory, baseline, Prices.of(price))
+    say(markdown(summary))
+    _check(summary, thresholds)
+
+
+def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
+    """Check that no mean is under its threshold.
+
+    Raises:
+        BadInput: No method has such a score.
+        RunStopped: One is.
+    """
+    low: list[str] = []
+    for score, least in thresholds.items():
+        means = {it.method: it.scores[score].mean for it in summary.methods if score in it.scores}
+        if not means:
+            names = dict.fromkeys(name for it in summary.methods for name in it.scores)
+            raise BadInput(f"no method has the score {score!r}; there is {', '.join(names)}")
+        low += [f"{name} has {score} {it:.3f}" for name, it in means.items() if it < least]
+    if low:
+        raise RunStopped(f"{'; '.join(low)}: under --fail-under")
 
 
 def _questions(
@@ -160,31 +255,83 @@ def judge(
         Option("--judge", metavar="MODEL", help="A model that judges; may be repeated."),
     ],
     directory: Directory,
+    against: Annotated[
+        str | None,
+        Option(metavar="METHOD", help="Compare with this method; by default the first."),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        Option(
+            "--only",
+            metavar="KIND",
+            help="What is asked: vote, support, facts, rubric, reference; by default all that the "
+            "questions have. May be repeated.",
+        ),
+    ] = None,
+    rubric: Annotated[
+        list[str] | None,
+        Option(metavar="CRITERION", help="What every answer has to meet; may be repeated."),
+    ] = None,
     votes: Annotated[int, Option(help="Votes on a pair of answers, half in each order.")] = 10,
     passage_tokens: Annotated[
         int, Option(help="Limit on the tokens of the passages of an answer.")
     ] = 16_000,
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what it would take, and stop.")] = False,
+    fail_under: FailUnder = None,
     **options: Unpack[WorkOptions],
 ) -> None:
-    """Have models compare methods with the cheapest, and answers with their passages."""
+    """Have models compare methods with one, and grade each answer."""
     from stepcraft.evals import judging
 
+    for name in kinds or []:
+        if name not in judging.KINDS:
+            raise BadInput(f"--only {name!r} is no kind; there is {', '.join(judging.KINDS)}")
+
+    def estimated(estimate: "Estimate") -> bool:
+        usd = "" if estimate.usd is None else f", {estimate.usd:,.2f} USD"
+        if dry_run or not options["quiet"]:
+            note(
+                f"{estimate.calls:,} calls, some {estimate.tokens:,} tokens in{usd}; replies extra"
+            )
+        return not dry_run
+
+    thresholds, chosen = _thresholds(fail_under), cast("Any", kinds or judging.KINDS)
     work = judging.judge(
         directory,
         judges,
+        against=against,
+        kinds=chosen,
+        rubric=rubric or (),
         votes=votes,
         passage_tokens=passage_tokens,
+        on_estimate=estimated,
         **work_arguments(options),
     )
     finish(work)
-    _print_report(directory)
+    if not dry_run:
+        _report(directory, against, thresholds)
 
 
-def _print_report(directory: Path) -> None:
-    from stepcraft.evals.reports.markdown import markdown
-    from stepcraft.evals.summary import summarise
+@eval_app.command()
+def agreement(
+    directory: Directory,
+    labels: Annotated[
+        Path,
+        Argument(
+            help="A .csv file with the columns id, method, label, and for votes against. A label "
+            "is right or wrong (1 or 0), of votes win, loss or tie."
+        ),
+    ],
+    score: Annotated[
+        str | None, Option(help='The score to compare with, such as "reference by openai:gpt-5".')
+    ] = None,
+) -> None:
+    """Compare a person's labels with judges or another score: agreement and Cohen's kappa."""
+    from stepcraft.evals.agreement import agreements
+    from stepcraft.evals.reports.tables import interval_text
 
-    say(markdown(summarise(directory)))
+    for rater, share, chance in agreements(directory, labels, score):
+        say(f"{rater}: agreement {interval_text(share)}, kappa {interval_text(chance)}")
 
 
 @eval_app.command()
@@ -196,71 +343,98 @@ def report(
     to: Annotated[Path | None, Option(help="Write Markdown into this file.")] = None,
     html: Annotated[Path | None, Option(help="Write a page with plots and samples.")] = None,
     csv: Annotated[Path | None, Option(help="Write a row for each sample.")] = None,
+    baseline: Baseline = None,
+    price: Price = None,
+    fail_under: FailUnder = None,
 ) -> None:
     """Report what evaluations found so far; as Markdown, unless a file is named."""
+    from stepcraft.evals.prices import Prices
     from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.reports.page import page
     from stepcraft.evals.reports.tables import outcome_rows
     from stepcraft.evals.summary import summarise
 
     check_writable(to, html, csv)
+    thresholds = _thresholds(fail_under)
     named = {str(directory): directory for directory in directories}
     if csv:
         csv.write_text(outcome_rows(named), encoding="utf-8")
-    summaries = {name: summarise(directory) for name, directory in named.items()}
-    text = "\n".join(
-        markdown(summary, name if len(named) > 1 else "Evaluation")
-        for name, summary in summaries.items()
-    )
+    summary = summarise(named, baseline, Prices.of(price))
+    text = markdown(summary)
     if to:
         to.write_text(text, encoding="utf-8")
     if html:
-        html.write_text(page(named, summaries), encoding="utf-8")
+        html.write_text(page(named, summary), encoding="utf-8")
     if not any((to, html, csv)):
         say(text)
+    _check(summary, thresholds)
 
 
 @eval_app.command()
 def compare(
     directory: Directory,
-    first: Annotated[str, Argument(metavar="A", help="A method, named as when it was run.")],
-    second: Annotated[str, Argument(metavar="B", help="The method to compare it with.")],
+    first: Annotated[
+        str,
+        Argument(metavar="A", help="A method, or another directory: that after a change."),
+    ],
+    second: Annotated[
+        str | None, Argument(metavar="[B]", help="The method to compare A with.")
+    ] = None,
     score: Annotated[str | None, Option(help="List the samples that differ in this score.")] = None,
     count: Annotated[int, Option(min=1, help="Limit on the samples that are listed.")] = 10,
     sample: Annotated[
         str | None, Option(metavar="ID", help="Show both outputs for this sample.")
     ] = None,
+    html: Annotated[
+        Path | None, Option(help="Write a page that begins with the samples that changed.")
+    ] = None,
 ) -> None:
-    """Compare two methods sample by sample: differences, tests, and where they differ most."""
+    """Compare two methods sample by sample, `DIR A B`, or two directories, `BEFORE AFTER`."""
     from stepcraft.evals.compare import paired_methods
+    from stepcraft.evals.reports.markdown import KEYLESS
+    from stepcraft.evals.reports.page import page
+    from stepcraft.evals.summary import summarise
 
-    methods = paired_methods(directory, first, second)
-    names = [comparison.score for comparison in methods.comparisons]
-    if score and score not in names:
-        raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
-    lines = (
-        _sample_lines(methods.pair(sample))
-        if sample is not None
-        else _score_lines(methods, score or next(iter(names), ""), count)
-    )
-    say("\n".join(lines))
+    check_writable(html)
+    named = {str(directory): directory}
+    if second is None:
+        named[str(Path(first))] = Path(first)
+        if len(named) < 2 or not Path(first).is_dir():
+            raise BadInput(f"{first!r} is no other directory; name DIR A B, or BEFORE AFTER")
+    summary = summarise(named)
+    changes = {(it.method, it.against): None for it in summary.pairs if it.is_change}
+    pairs = [*changes] if second is None else [(first, second)]
+    if not pairs:
+        raise BadInput(
+            f"{directory} and {first} have no scores of the same questions; run the same questions "
+            "into both"
+        )
+    for pair in pairs:
+        methods = paired_methods(named, summary, *pair)
+        names = [comparison.score for comparison in methods.comparisons]
+        if score and score not in names:
+            raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
+        lines = (
+            _sample_lines(methods.pair(sample))
+            if sample is not None
+            else _score_lines(methods, score or next(iter(names), ""), count)
+        )
+        say("\n".join(lines))
+    if summary.is_keyless:
+        say(KEYLESS)
+    if html:
+        html.write_text(page(named, summary, pairs[0]), encoding="utf-8")
 
 
 def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":
-    from stepcraft.evals.reports.markdown import KEYLESS
     from stepcraft.evals.reports.tables import difference_text, p_text
-    from stepcraft.evals.summary import is_keyless
 
-    outcomes = [outcome for pair in methods.pairs.values() for outcome in pair]
-    first, second = outcomes[0]["method"], outcomes[1]["method"]
-    yield f"{first} against {second}, samples: {len(methods.pairs):,}"
-    if is_keyless(outcomes):
-        yield KEYLESS
+    yield f"{methods.method} against {methods.against}, samples: {len(methods.pairs):,}"
     for each in methods.comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
-            f"signs {p_text(each.sign_p)}, wins {each.wins}, losses {each.losses}, ties {ties}"
+            f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
     yield f"where they differ most in {score}:" if score else "both have no score in common"
     for ours, theirs in methods.most_different(score, count):

@@ -58,6 +58,15 @@ Using = Annotated[str, Option("--using", help="The available resources, separate
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", help="Show no progress and no warnings.")]
 
+Price = Annotated[
+    list[str] | None,
+    Option(
+        metavar="[MODEL=]READ/WRITTEN",
+        help="USD per million tokens: 0.25/2.00, or openai:gpt-5-mini=0.25/2.00; a third "
+        "figure is for cached input. May be repeated.",
+    ),
+]
+
 _TRUSTED = ("model", "node_models", "memory", "sources")
 
 
@@ -95,14 +104,7 @@ class WorkOptions(TypedDict):
     max_calls: Annotated[int | None, Option(min=1, help="Stop after N model calls.")]
     max_tokens: Annotated[int | None, Option(min=1, help="Stop after N tokens.")]
     max_usd: Annotated[float | None, Option(min=0.0, help="Stop at this cost; needs --price.")]
-    price: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[MODEL=]READ/WRITTEN",
-            help="USD per million tokens: 0.25/2.00, or openai:gpt-5-mini=0.25/2.00; a third "
-            "figure is for cached input. May be repeated.",
-        ),
-    ]
+    price: Price
     quiet: Quiet
 
 

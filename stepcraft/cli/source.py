@@ -1,5 +1,6 @@
 """`stepcraft source`: try a source of evidence, or build a corpus in a server."""
 
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +9,7 @@ from typer import Argument, Exit, Option, Typer
 
 from stepcraft.cli.options import AsJson, Quiet, tags_of
 from stepcraft.cli.output import note, one_line, print_json, say, show_counts, show_failed
+from stepcraft.errors import BadInput, Failed
 
 if TYPE_CHECKING:
     from stepcraft.sources.corpus.update import Updated
@@ -49,21 +51,25 @@ def build(
     Only what has changed is read and embedded, and what is gone is deleted. The same command goes
     on with a build that was stopped. The exit code is 1 if a file could not be read.
     """
-    from stepcraft.errors import Failed
     from stepcraft.sources.open import corpus_paths
     from stepcraft.sources.shared.retriever import build_corpus
 
+    paths, fields = corpus_paths(corpus.removeprefix("corpus:"))
     report = build_corpus(
-        corpus_paths(corpus.removeprefix("corpus:")),
+        paths,
         into,
         embeddings=embeddings,
         tags=tags_of(tag),
         on_progress=(lambda _report, _total: None) if quiet else _progress(),
+        **fields,
     )
-    failed = [Failed(path, why) for path, why in report.problems.items()]
+    counts = dict(vars(report))
+    failed, left_out = (
+        [Failed(path, why) for path, why in counts.pop(name).items()]
+        for name in ("problems", "left_out")
+    )
     show_failed(failed)
-    counts = {name: value for name, value in vars(report).items() if name != "problems"}
-    show_counts({**counts, "failed": failed}, as_json=as_json)
+    show_counts({**counts, "failed": failed, "left_out": left_out}, as_json=as_json)
     if failed:
         raise Exit(1)
 
@@ -98,15 +104,25 @@ def check(
             "package.module:attribute."
         ),
     ],
-    query: Annotated[str, Argument(help="The query to search for.")],
+    query: Annotated[str, Argument(help="The query to search for.")] = "",
     k: Annotated[int, Option("-k", help="Limit on the passages.")] = 5,
+    files: Annotated[
+        bool, Option("--files", help="List the files of a corpus: read, not read, left out.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a source finds for a query: score, title, origin and beginning of each passage."""
     from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 
-    documents = open_source(spec, k=k).invoke(query)
+    source = open_source(spec, k=k)
+    if files:
+        _list_files(source, as_json=as_json)
+    if not query:
+        if not files:
+            raise BadInput("name a query to search for, or --files")
+        return
+    documents = source.invoke(query)
     for text in documents[0].metadata.get(NOTES, ()) if documents else ():
         note(text)
     if as_json:
@@ -123,3 +139,28 @@ def check(
         say(f"{facts['score']:.3f}  {title}  ({origin})\n       {one_line(first)[:160]}")
     if not documents:
         note("nothing found")
+
+
+def _list_files(source: object, *, as_json: bool) -> None:
+    """List the files of a corpus, each with why it, or a part of it, was not read."""
+    from stepcraft.sources.corpus.files import shown
+    from stepcraft.sources.corpus.retriever import CorpusRetriever
+
+    if not isinstance(source, CorpusRetriever):
+        raise BadInput("only a corpus has files; name corpus:PATH")
+    reasons = {**dict.fromkeys(source.paths, ""), **source.problems}
+    listed = [
+        *(("problem" if why else "read", path, why) for path, why in reasons.items()),
+        *(("left out", path, why) for path, why in source.left_out.items()),
+    ]
+    files = [
+        {"file": shown(path, source.roots), "state": state, "why": why}
+        for state, path, why in listed
+    ]
+    if as_json:
+        print_json(files)
+        return
+    for file in files:
+        say(": ".join(filter(None, [f"{file['state']:8}  {one_line(file['file'])}", file["why"]])))
+    counts = Counter(file["state"] for file in files)
+    note(", ".join(f"{count:,} {state}" for state, count in counts.items()))

@@ -28,6 +28,8 @@ class Call(TypedDict):
     tokens: dict[str, int]
     """What the provider reports: `input_tokens`, `output_tokens`, `cached_input_tokens`."""
     seconds: float
+    from_cache: bool
+    """Whether LangChain's cache had the reply, so that it cost nothing."""
 
 
 class Calls(BaseCallbackHandler):
@@ -38,6 +40,8 @@ class Calls(BaseCallbackHandler):
     def __init__(self) -> None:
         # Threads of one run add calls of their own: a dict takes that without a lock.
         self._calls: dict[UUID, Call] = {}
+        self._began: dict[UUID, float] = {}
+        """When each call began that has not ended."""
 
     @property
     def ignore_chain(self) -> bool:
@@ -46,18 +50,28 @@ class Calls(BaseCallbackHandler):
 
     def calls(self) -> list[Call]:
         """Return the calls in the order in which they began."""
+        for run_id in list(self._began):  # cancelled, which no callback tells
+            self._ended(run_id)["error"] = "it was cancelled"
         return list(self._calls.values())
 
     def usage(self) -> dict[str, Any]:
-        """Return the calls and tokens in all, and under `models` by model."""
+        """Return the calls and tokens in all, and under `models` by model.
+
+        Replies from a cache cost nothing; `from_cache` is their number.
+        """
         models: dict[str, Counter[str]] = {}
-        for call in self.calls():
+        calls = self.calls()
+        for call in calls:
+            if call["from_cache"]:
+                continue
             counts = models.setdefault(call["model"], Counter(no_tokens()))
             counts.update(calls=1, **call["tokens"])
         total = Counter(no_tokens())
         for counts in models.values():
             total.update(counts)
-        return {**total, "models": {name: dict(counts) for name, counts in models.items()}}
+        used = {**total, "models": {name: dict(counts) for name, counts in models.items()}}
+        reused = sum(call["from_cache"] for call in calls)
+        return {**used, "from_cache": reused} if reused else used
 
     def on_chat_model_start(
         self,
@@ -69,16 +83,33 @@ class Calls(BaseCallbackHandler):
         **_: Any,  # noqa: ANN401
     ) -> None:
         """Note the prompt."""
-        about = metadata or {}
+        prompt = [(message.type, without_secrets(message.text)) for message in messages[0]]
+        self._note(run_id, prompt, metadata or {})
+
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,  # noqa: ANN401
+    ) -> None:
+        """Note the prompt of a model that is no chat model."""
+        self._note(run_id, [("human", without_secrets(prompts[0]))], metadata or {})
+
+    def _note(self, run_id: UUID, prompt: list[tuple[str, str]], about: Mapping[str, Any]) -> None:
         self._calls[run_id] = Call(
             node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
             model=str(about.get("ls_model_name") or ""),
-            prompt=[(message.type, without_secrets(message.text)) for message in messages[0]],
+            prompt=prompt,
             reply="",
             error="",
             tokens={},
-            seconds=time.monotonic(),
+            seconds=0.0,
+            from_cache=False,
         )
+        self._began[run_id] = time.monotonic()
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Note the reply, the tokens and the provider's name of the model."""
@@ -91,6 +122,9 @@ class Calls(BaseCallbackHandler):
             call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
             call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
             call["tokens"] = tokens_of(message)
+            # LangChain says so of a reply from its cache.
+            usage: Mapping[str, Any] = message.usage_metadata or {}
+            call["from_cache"] = usage.get("total_cost") == 0
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Note why there is no reply."""
@@ -98,7 +132,9 @@ class Calls(BaseCallbackHandler):
 
     def _ended(self, run_id: UUID) -> Call:
         call = self._calls[run_id]
-        call["seconds"] = round(time.monotonic() - call["seconds"], 3)
+        began = self._began.pop(run_id, None)
+        if began is not None:
+            call["seconds"] = round(time.monotonic() - began, 3)
         return call
 
 

@@ -1,4 +1,4 @@
-"""Two methods of an evaluation, sample by sample."""
+"""Two methods sample by sample: of one evaluation, or of two, before and after a change."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
-from stepcraft.evals.summary import Comparison, compare
+from stepcraft.evals.directory import Outcome
+from stepcraft.evals.samples import asked
+from stepcraft.evals.summary import Comparison, Summary
+from stepcraft.evals.votes import judged_outcomes
 
 Pair = tuple[Outcome, Outcome]
 
@@ -16,8 +18,10 @@ Pair = tuple[Outcome, Outcome]
 class PairedMethods:
     """Two methods on the samples that both have finished."""
 
+    method: str
+    against: str
     comparisons: Sequence[Comparison]
-    """Each score of the first against that of the second."""
+    """Each score of the first against that of the second, as in a report."""
     pairs: Mapping[str, Pair]
     """The outcomes by the id of the sample; those of failed samples, too."""
 
@@ -46,30 +50,39 @@ class PairedMethods:
         return self.pairs[id_]
 
 
-def paired_methods(directory: Path, first: str, second: str) -> PairedMethods:
-    """Read what two methods made of the samples of an evaluation.
+def paired_methods(
+    directories: Mapping[str, Path], summary: Summary, first: str, second: str
+) -> PairedMethods:
+    """Read what two methods made of the samples that both have.
+
+    Args:
+        directories: The directories by name.
+        summary: What `summarise` returns of them.
+        first: What the summary calls a method.
+        second: The method to compare it with.
 
     Raises:
-        BadInput: It is no directory of an evaluation, it has no such methods, or no sample is
-            finished by both.
+        BadInput: There are no such methods, or no sample is finished by both.
     """
-    names = list(read_configuration(directory)["methods"])
-    for name in (first, second):
-        if name not in names or first == second:
-            raise BadInput(
-                f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
-                f"{directory}: {', '.join(names)}"
-            )
-    outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
-    pairs = {
-        id_: (outcome, outcomes[second, id_])
-        for (method, id_), outcome in outcomes.items()
-        if method == first and (second, id_) in outcomes
-    }
+    methods = {method.method: method for method in summary.methods}
+    if first == second or not {first, second} <= methods.keys():
+        raise BadInput(
+            f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
+            f"{' and '.join(directories)}: {', '.join(methods)}"
+        )
+    is_one = methods[first].directory == methods[second].directory
+    ours, theirs = (
+        {
+            each["id"] if is_one else asked(each["sample"]): each
+            for each in judged_outcomes(directories[method.directory])
+            if each["method"] == method.name
+        }
+        for method in (methods[first], methods[second])
+    )
+    pairs = {each["id"]: (each, theirs[key]) for key, each in ours.items() if key in theirs}
     if not pairs:
         raise BadInput(
-            f"no sample in {directory} is finished by both {first} and {second}; go on with the "
-            "evaluation"
+            f"no sample is finished by both {first} and {second}; go on with the evaluation"
         )
-    ours, theirs = zip(*pairs.values(), strict=True)
-    return PairedMethods(compare([(ours, theirs)]), pairs)
+    comparisons = [it for it in summary.pairs if (it.method, it.against) == (first, second)]
+    return PairedMethods(first, second, comparisons, pairs)

@@ -13,7 +13,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.calls import Call
 from stepcraft.evals.samples import Sample
 from stepcraft.journal import LOCK, FolderLock, LineFile, read_lines
@@ -50,6 +50,16 @@ class Outcome(TypedDict):
     """What it cost; None where a price is unknown."""
 
 
+def answered(outcome: Outcome) -> bool:
+    """Tell whether a sample has an answer, which is scored."""
+    return not outcome["error"]
+
+
+def is_unanswered(outcome: Outcome) -> bool:
+    """Tell whether the method ended without an answer, which counts as a wrong one."""
+    return outcome["error"].startswith(NoAnswer.__name__)
+
+
 @contextmanager
 def run_directory(
     path: Path, configuration: Mapping[str, Any], *names: str
@@ -62,8 +72,8 @@ def run_directory(
         names: The names of the files.
 
     Raises:
-        BadInput: The directory belongs to an evaluation with another configuration or to one that
-            is running, holds other files, or cannot be written.
+        BadInput: The directory has answers of a method with other settings, belongs to another
+            evaluation or to one that is running, holds other files, or cannot be written.
     """
     with ExitStack() as stack:
         try:
@@ -76,23 +86,46 @@ def run_directory(
 
 
 def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Write the configuration into an empty directory, or compare it with the one that is there."""
-    if not (path / CONFIGURATION).exists():
-        names = sorted({file.name for file in path.iterdir()} - {LOCK, _NEW})
-        if names:
-            raise BadInput(f"{path} holds other files, such as {names[0]!r}; name a new directory")
-        text = json.dumps(configuration, indent=2, ensure_ascii=False)
-        (path / _NEW).write_text(text + "\n", encoding="utf-8")
-        (path / _NEW).replace(path / CONFIGURATION)
-    before = read_configuration(path)
-    differing = {
-        name for name in {*before, *configuration} if before.get(name) != configuration.get(name)
-    }
-    if differing:
+    """Write the configuration into an empty directory, or add its new methods to the one there."""
+    if (path / CONFIGURATION).exists():
+        before = read_configuration(path)
+        configuration = {**configuration, "methods": _all_methods(path, before, configuration)}
+        if configuration == before:
+            return
+        differing = {
+            name
+            for name in {*before, *configuration} - {"methods"}
+            if before.get(name) != configuration.get(name)
+        }
+        if differing:
+            raise BadInput(
+                f"{path} belongs to an evaluation with other {' and '.join(sorted(differing))}; "
+                "name another directory, or start it as it was begun"
+            )
+    elif names := sorted({file.name for file in path.iterdir()} - {LOCK, _NEW}):
+        raise BadInput(f"{path} holds other files, such as {names[0]!r}; name a new directory")
+    text = json.dumps(configuration, indent=2, ensure_ascii=False)
+    (path / _NEW).write_text(text + "\n", encoding="utf-8")
+    (path / _NEW).replace(path / CONFIGURATION)
+
+
+def _all_methods(
+    path: Path, before: Mapping[str, Any], configuration: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the methods that are there with the new ones.
+
+    Raises:
+        BadInput: A method that has answered has other settings now.
+    """
+    methods: dict[str, Any] = before.get("methods", {})
+    new: dict[str, Any] = configuration.get("methods", {})
+    changed = {name for name, method in new.items() if methods.get(name, method) != method}
+    for name in changed and {it["method"] for it in read_outcomes(path) if answered(it)} & changed:
         raise BadInput(
-            f"{path} belongs to an evaluation with other {' and '.join(sorted(differing))}; name "
-            "another directory, or start it with the configuration that it was begun with"
+            f"{path} has answers of {name} with other settings; name another directory, and "
+            "`stepcraft eval compare` shows what changed"
         )
+    return {**methods, **new}
 
 
 def read_configuration(path: Path) -> dict[str, Any]:

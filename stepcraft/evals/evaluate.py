@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -15,16 +15,25 @@ from langchain_core.utils.uuid import uuid7
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import Calls
-from stepcraft.evals.directory import CALLS, SAMPLES, Outcome, read_outcomes, run_directory
+from stepcraft.evals.directory import (
+    CALLS,
+    SAMPLES,
+    Outcome,
+    is_unanswered,
+    read_outcomes,
+    run_directory,
+)
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
-from stepcraft.evals.samples import Sample, fingerprint
+from stepcraft.evals.samples import Sample, asked, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.secrets import without_secrets
 
+_ALIKE = 5
+"""After so many samples that failed for one reason, the others would fail, too."""
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
 
 
@@ -46,7 +55,9 @@ async def evaluate(
 ) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory stays.
 
-    The outcomes are in the directory (`read_outcomes`) and not kept in memory.
+    The outcomes are in the directory (`read_outcomes`) and not kept in memory. Samples and methods
+    may be added to those of the directory. A run without an answer (`NoAnswer`) counts as a wrong
+    one.
 
     Args:
         methods: The methods.
@@ -57,84 +68,152 @@ async def evaluate(
         concurrency: The most samples that run at the same time.
         budget: When to stop; what the directory has already counts, too.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
-        retry_errors: Whether samples that failed are run again; where only the scoring failed, it
-            alone is done again, always.
+        retry_errors: Whether samples that failed are run again; those of a method that failed on
+            every sample always are. Where only the scoring failed, or something else is right by
+            now, the scoring alone is done again.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
         keep_calls: Whether the directory gets the prompts and replies of each sample, too.
         callbacks: The callbacks of every run, such as a tracer.
         on_progress: Is told of the progress after each sample.
 
     Raises:
-        BadInput: The directory belongs to another evaluation, a method has no language model, a
-            method or an id is there twice, or the budget needs a price that is unknown.
-        RunStopped: The budget is used up, the model refuses every call, or the directory cannot be
-            written.
+        BadInput: The directory has a sample or a method of the same name that is another, a method
+            has no language model, a method or an id is there twice, or the budget needs a price
+            that is unknown.
+        RunStopped: The budget is used up, the model refuses every call, a method fails on its first
+            five samples for one reason or on all samples, or the directory cannot be written.
     """
     directory, budget = named_path(directory), budget or Budget()
     prices = Prices.of(None) if prices is None else prices
     for method in methods:
-        if method.model == EXTRACTIVE and not allow_keyless:
-            raise BadInput(
-                f"{method.name} has no language model, and scores of the keyless model say nothing "
-                "of a method; name a model with --model or STEPCRAFT_MODEL, or try the evaluation "
-                "with --allow-keyless"
-            )
-        if budget.usd is not None and method.model and prices.price(method.model) is None:
-            raise BadInput(unpriced(method.model))
+        _check_model(method, prices, budget, allow_keyless=allow_keyless)
     configuration = _configuration(methods, samples, benchmark)
-    with run_directory(
-        directory, configuration, SAMPLES, *([CALLS] if keep_calls else [])
-    ) as files:
-        spending = Spending(budget, len(methods) * len(samples), on_progress)
-        models = {method.name: method.model for method in methods}
-        unscored = _counted(directory, spending, prices, models)
-
-        async def finish(method: AnyMethod, sample: Sample) -> None:
-            key = method.name, sample["id"]
-            outcome, calls = unscored.get(key), Calls()
-            if outcome is None:
-                if not spending.begin():
-                    return
-                outcome = await _run(method, sample, calls, callbacks)
-                outcome["usd"] = _usd(outcome, prices, models)
-            scored = await _scored(outcome, scorers)
-            for file in files[1:]:
-                file.add({"method": method.name, "id": sample["id"], "calls": calls.calls()})
-            files[0].add(scored)
-            if key not in unscored:
-                spending.end(outcome["usage"], outcome.get("usd"))
-            spending.report(key, failed=bool(scored["error"]))
-
-        left = (
-            partial(finish, method, sample)
+    names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
+    with run_directory(directory, configuration, *names) as [file, *call_files]:
+        jobs: dict[Key, tuple[AnyMethod, Sample]] = {
+            (method.name, sample["id"]): (method, sample)
             for sample in samples
             for method in methods
-            if (failed := spending.failed.get(key := (method.name, sample["id"]))) is None
-            or (failed and (retry_errors or key in unscored))
-        )
-        await side_by_side(left, concurrency)
-        spending.check_finished("samples", retried=retry_errors)
+        }
+        spending = Spending(budget, len(jobs), on_progress)
+        unscored = _counted(directory, jobs, spending, prices)
+
+        async def finish(key: Key) -> None:
+            method, sample = jobs[key]
+            if (outcome := unscored.get(key)) is None:
+                if not spending.begin():
+                    return
+                calls = Calls()
+                outcome = await _run(method, sample, calls, callbacks)
+                outcome["usd"] = _usd(outcome, prices, method)
+                for call_file in call_files:
+                    line = {"method": method.name, "id": sample["id"], "calls": calls.calls()}
+                    call_file.add(line)
+                spending.end(outcome["usage"], outcome["usd"])
+            scored = await _scored(outcome, scorers)
+            file.add(scored)
+            spending.report(key, scored["error"])
+            if scored["error"] and not is_unanswered(scored):
+                _check_working(method.name, spending, alike=_ALIKE)
+
+        left = _left(jobs, unscored, spending, retry_errors=retry_errors)
+        await side_by_side([partial(finish, key) for key in left], concurrency)
+        spending.check_finished("samples")
+        for method in methods:
+            _check_working(method.name, spending)
         return spending.progress
 
 
+def _check_model(method: AnyMethod, prices: Prices, budget: Budget, *, allow_keyless: bool) -> None:
+    if method.model == EXTRACTIVE and not allow_keyless:
+        raise BadInput(
+            f"{method.name} has no language model, and scores of the keyless model say nothing "
+            "of a method; name a model with --model or STEPCRAFT_MODEL, or try the evaluation "
+            "with --allow-keyless"
+        )
+    if budget.usd is not None and method.model and prices.price(method.model) is None:
+        raise BadInput(unpriced(method.model))
+
+
+def _left(
+    jobs: Iterable[Key], unscored: Container[Key], spending: Spending, *, retry_errors: bool
+) -> list[Key]:
+    """Return what is to be done, and no longer count it as done."""
+    working = {name for (name, _), error in spending.errors.items() if not error}
+
+    def is_left(key: Key) -> bool:
+        if key in unscored or key not in spending.errors:
+            return True
+        return spending.errors[key] != "" and (retry_errors or key[0] not in working)
+
+    left = [key for key in jobs if is_left(key)]
+    for key in left:
+        spending.errors.pop(key, None)
+    return left
+
+
 def _counted(
-    directory: Path, spending: Spending, prices: Prices, models: Mapping[str, str]
+    directory: Path,
+    jobs: Mapping[Key, tuple[AnyMethod, Sample]],
+    spending: Spending,
+    prices: Prices,
 ) -> dict[Key, Outcome]:
-    """Count what the directory has, and return the outputs that are not scored."""
+    """Count what the directory has, and return the outputs that are to be scored.
+
+    These are outputs without a score, and those of a sample of which something else is right now.
+
+    Raises:
+        BadInput: A sample of the directory has the id of another question.
+    """
     unscored: dict[Key, Outcome] = {}
+    counted = set[object]()
     for outcome in read_outcomes(directory):
         key = outcome["method"], outcome["id"]
-        if unscored.pop(key, None) is None:  # else it is the same run, scored again
-            spending.add(outcome["usage"], _usd(outcome, prices, models))
-        spending.failed[key] = bool(outcome["error"])
-        if outcome["error"] and outcome["output"]:
-            unscored[key] = outcome
+        method, sample = jobs.get(key, (None, outcome["sample"]))
+        run = outcome.get("trace", key)
+        if run not in counted:  # else it is the same run, scored again
+            counted.add(run)
+            spending.add(outcome["usage"], _usd(outcome, prices, method))
+        if method is None:
+            continue
+        if asked(sample) != asked(outcome["sample"]):
+            raise BadInput(
+                f"{directory} has another question with the id {outcome['id']!r:.80}; add new ones "
+                "at the end, give each an id of its own, or name another directory"
+            )
+        spending.errors[key] = outcome["error"]
+        unscored.pop(key, None)
+        is_same = fingerprint([sample]) == fingerprint([outcome["sample"]])
+        if outcome["output"] and (outcome["error"] or not is_same):
+            unscored[key] = {**outcome, "sample": sample}
     return unscored
 
 
-def _usd(outcome: Outcome, prices: Prices, models: Mapping[str, str]) -> float | None:
+def _usd(outcome: Outcome, prices: Prices, method: AnyMethod | None) -> float | None:
     usd = outcome.get("usd")
-    return prices.cost(outcome["usage"], models[outcome["method"]]) if usd is None else usd
+    return prices.cost(outcome["usage"], method.model if method else "") if usd is None else usd
+
+
+def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
+    """Check that a method has answered a sample.
+
+    Args:
+        method: Its name.
+        spending: What is finished.
+        alike: So many samples are to have failed for one reason; 0 where all are finished.
+
+    Raises:
+        RunStopped: It has failed on all.
+    """
+    errors = [error for (name, _), error in spending.errors.items() if name == method]
+    reasons = Counter(errors)
+    if not errors or "" in reasons or (alike and (len(errors) < alike or len(reasons) > 1)):
+        return
+    [(reason, _)] = reasons.most_common(1)
+    raise RunStopped(
+        f"{method} failed on {'the first' if alike else 'all'} {len(errors):,} samples: "
+        f"{reason.rstrip('.')}. Mend it and start again; what is finished stays"
+    )
 
 
 async def _run(
@@ -173,14 +252,20 @@ async def _run(
     else:
         outcome["output"], outcome["warnings"] = result.output, result.warnings
         outcome["usage"] = calls.usage()
-        if not outcome["usage"]["calls"]:
+        if not calls.calls():
             outcome["usage"] = dict(result.usage) or outcome["usage"]
     outcome["seconds"] = round(time.monotonic() - began, 3)
     return outcome
 
 
 async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
-    """Score an output; where that fails, keep the output with the reason."""
+    """Score an output; where that fails, keep the output with the reason.
+
+    A run without an answer has a score of 0 wherever an empty answer has a score.
+    """
+    if is_unanswered(outcome):
+        empty = await _scored({**outcome, "output": {"answer": ""}, "error": ""}, scorers)
+        return {**outcome, "scores": dict.fromkeys(empty["scores"], 0.0)}
     if outcome["error"] and not outcome["output"]:
         return outcome
     scores: dict[str, float] = {}
@@ -214,6 +299,5 @@ def _configuration(
         "methods": {
             method.name: {**method.described(), "model": method.model} for method in methods
         },
-        "samples": {"count": len(samples), "fingerprint": fingerprint(samples)},
         **({"benchmark": benchmark} if benchmark else {}),
     }

@@ -20,7 +20,7 @@ from stepcraft import __version__
 from stepcraft.evals.calls import Calls, no_tokens
 from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
-from stepcraft.evals.samples import Sample, fingerprint
+from stepcraft.evals.samples import Sample
 from stepcraft.evals.scoring import Scorer, default_scores
 
 
@@ -92,14 +92,12 @@ def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
     """
     read = {log.eval.task: log for log in (read_eval_log(str(path)) for path in logs)}
     outcomes = [outcome for name, log in read.items() for outcome in _outcomes(name, log)]
-    samples = {outcome["id"]: outcome["sample"] for outcome in outcomes}
     configuration = {
         "version": __version__,
         "methods": {
             name: {"graph": "inspect_ai", "settings": {}, "model": log.eval.model}
             for name, log in read.items()
         },
-        "samples": {"count": len(samples), "fingerprint": fingerprint(list(samples.values()))},
     }
     with run_directory(directory, configuration, SAMPLES) as [file]:
         present = {(each["method"], each["id"]) for each in read_outcomes(directory)}

@@ -1,4 +1,7 @@
-"""A chat model as a judge: which of two answers is better, and what their passages bear out.
+"""A chat model as a judge: which of two answers is better, and readings of one answer.
+
+A reading says of each sentence whether the passages support it, or of each fact or criterion what
+the answer has of it.
 
 Pairs are voted on as in AAG's evaluation: several votes a pair, half of them with each answer
 first, each with a seed of its own, at temperature 0.7; the majority decides. A reply that is not in
@@ -6,8 +9,8 @@ the form that was asked for counts as unreadable and is not interpreted.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -15,7 +18,7 @@ from stepcraft.errors import BadInput, RunStopped, UnreadableReply
 from stepcraft.evals.calls import no_tokens, tokens_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.votes import Judgement
+from stepcraft.evals.votes import Item, Judgement, Kind
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.models.keyless.model import ExtractiveModel
@@ -29,8 +32,8 @@ from stepcraft.text.sections import Section
 _PAIRWISE = """\
 Two answers to the same question are given, A and B. Decide which of them is better.
 
-The better answer is the one that whoever asked gets further with: what it says is true, it covers
-what was asked, and it leads to the goal where it is followed. Sections with the id "right" hold
+The better answer is the one that takes the reader further: what it says is true, it covers what was
+asked, and whoever follows it reaches the goal. Sections with the id "right" hold
 what is known of a right answer; measure both answers by it. An answer may be worded, ordered or
 divided in another way and be just as right. Length, style, confidence and the place in which an
 answer is shown make it neither better nor worse: a bare phrase that has all that was asked for is
@@ -40,28 +43,51 @@ better, it is a tie."""
 _PAIRWISE_FORM = """\
 On the last line one letter and nothing else: A if answer A is better, B if answer B is better, T
 for a tie. A short reasoning may stand before it."""
-_SUPPORT = """\
+_LINES = """\
+For each number one line and nothing else: the number, a colon, and one of the words {}. Unless it
+is {}, a dash and the reason in a few words follow. Leave no number out."""
+_READINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "support": (
+        """\
 An answer to a question is given, sentence by sentence, with the passages that it is to rest on.
-Decide for each sentence whether the passages bear it out.
+Decide for each sentence whether the passages support it.
 
-A sentence is borne out if the passages say the same in whatever words, or if it follows from them
-alone. It is not borne out if anything that it claims, such as a name, a number, an order or a
-cause, is missing from the passages or differs there, even where you know it to be true. A phrase
-without a verb claims that it answers the question, and an instruction that it is to be followed.
-Code claims its calls, options and settings; imports, its own names and example values claim
-nothing. A sentence that says that something is not known is borne out if the passages do not tell
-it. A sentence that claims nothing, such as a heading, is borne out."""
-_SUPPORT_FORM = """\
-The numbers of the sentences that the passages do not bear out, one a line and nothing else. Or
-exactly NONE if the passages bear out all of them."""
+A sentence is supported if the passages say the same in whatever words, or if it follows from them.
+It is unsupported if anything that it claims, such as a name, a number, an order or a cause, is
+missing from the passages or differs there, even if you know it to be true. It is miscited if it
+cites passages, such as [p2], and only others support it. A phrase without a verb claims that it
+answers the question, and an instruction claims that it is to be followed. Code claims its calls,
+options and settings, but not its imports, its own names and example values. A sentence that says
+that something is not known is supported if the passages do not tell it. A sentence that claims
+nothing, such as a heading, has no claim.""",
+        ("supported", "miscited", "unsupported", "no claim"),
+    ),
+    "facts": (
+        """\
+An answer to a question is given, and numbered facts that a right answer states. Decide for each
+fact whether the answer covers it, in whatever words, contradicts it, or whether it is missing.""",
+        ("covered", "contradicted", "missing"),
+    ),
+    "rubric": (
+        """\
+An answer to a question is given, and numbered criteria. Decide for each criterion whether the
+answer meets it. Judge each by itself, and nothing but what it asks for.""",
+        ("met", "unmet"),
+    ),
+    "reference": (
+        """\
+An answer to a question is given. Sections with the id "right" hold what is known of a right answer;
+decide by it whether the answer is right. An answer may be worded, ordered or divided in another way
+and be just as right. It is partly right if it has a part of what was asked for and nothing wrong.
+Number 1 stands for the whole answer.""",
+        ("right", "partly", "wrong"),
+    ),
+}
+"""What a reading asks, and its verdicts."""
 
 _VERDICT = re.compile(
     r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*",
     re.IGNORECASE,
-)
-_NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
-_NUMBERS = re.compile(
-    r"\W*(?:sentences? )?\d{1,4}(?:(?:\s*[,;]\s*|\s+)(?:and )?\d{1,4})*\W*", re.IGNORECASE
 )
 _REPLY_CHARACTERS = 2_000
 PASSAGE_TOKENS = 16_000
@@ -76,7 +102,7 @@ def ask_pairwise(sample: Sample, a: str, b: str) -> list[BaseMessage]:
 
 def _right(sample: Sample) -> Iterator[Section]:
     """Yield what is known of a right answer, in sections with the id "right"."""
-    if answers := sample.get("answers"):
+    if answers := [*sample.get("answers", []), *sample.get("long_answers", [])]:
         yield Section("answer", "right", "\nor: ".join(answers))
     if steps := sample.get("steps"):
         yield Section("steps", "right", numbered(steps))
@@ -98,33 +124,37 @@ def read_pairwise(reply: str) -> str:
     return verdict[1][0].upper()
 
 
-def read_support(reply: str, count: int) -> list[int]:
-    """Return the numbers of the sentences that are not borne out, in order.
+def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
+    """Return the verdict and the reason for each number from 1, of a reading of this kind.
 
     Raises:
-        UnreadableReply: The reply has neither numbers of these sentences nor NONE, or more.
+        UnreadableReply: A number has no line or two, or a line is something else.
     """
-    text = unfenced(reply).strip()
-    if _NONE.fullmatch(text):
-        return []
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    numbers = {int(number) for line in lines for number in re.findall(r"\d+", line)}
-    if not numbers or not all(map(_NUMBERS.fullmatch, lines)) or numbers - {*range(1, count + 1)}:
-        raise UnreadableReply("it has something else than numbers of sentences or NONE in it.")
-    return sorted(numbers)
+    words = "|".join(_READINGS[kind][1])
+    line_form = re.compile(rf"[^\w\n]*(?:[a-z]+ )?(\d{{1,4}})\W+({words})\b\W*(.*)", re.IGNORECASE)
+    lines = filter(None, map(str.strip, unfenced(reply).splitlines()))
+    matches = [line_form.fullmatch(line) for line in lines]
+    read = {int(match[1]): (match[2].lower(), match[3]) for match in matches if match}
+    if len(read) < len(matches) or read.keys() != {*range(1, count + 1)}:
+        raise UnreadableReply(f"it is not one line with a verdict for each of the {count} numbers.")
+    return [read[number] for number in range(1, count + 1)]
 
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     """Return the sentences of an answer, bare, each with the numbers of the passages it cites."""
     evidence = output.get("evidence") or []
+    answer = str(output.get("answer") or "")
+    pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
     if "sentences" in output:  # RPG says itself what each rests on
-        pairs = [
+        traced = [
             (each["text"], [n for n, p in enumerate(evidence, 1) if p["id"] in each["evidence"]])
             for each in output["sentences"]
         ]
-    else:
-        answer = str(output.get("answer") or "")
-        pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
+        text = _letters(" ".join(text for text, _ in traced))
+        pairs = [
+            *traced,
+            *((text_, cited) for text_, cited in pairs if _letters(text_) not in text),
+        ]
     plain = [(without_marks(text).strip(), {*cited}) for text, cited in pairs]
     # The number of a list item would stand behind the number of the sentence.
     return [
@@ -132,6 +162,10 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
         for text, cited in plain
         if (bare := without_number(text, bullets=True).strip())
     ]
+
+
+def _letters(text: str) -> str:
+    return "".join(re.findall(r"\w", without_number(without_marks(text), bullets=True).lower()))
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
@@ -163,7 +197,7 @@ class Judge:
         self.model = model
         self.name = model if isinstance(model, str) else model_name(model)
         self.passage_tokens = passage_tokens
-        self._refused_options: set[str] = set()
+        self._is_plain = False
         self._has_answered = False
 
     async def vote(self, ours: Outcome, theirs: Outcome, number: int) -> Judgement:
@@ -172,7 +206,7 @@ class Judge:
         Raises:
             RunStopped: The model refuses every call.
         """
-        a, b = (str(each["output"].get("answer") or "") for each in (ours, theirs))
+        a, b = answer_of(ours), answer_of(theirs)
         first = number % 2 == 0
         judgement = self._judgement("vote", ours, theirs["method"], number)
         judgement["shown_first"] = first
@@ -188,39 +222,55 @@ class Judge:
                 judgement["verdict"] = "tie" if letter == "T" else "win" if is_win else "loss"
         return judgement
 
-    async def read(self, outcome: Outcome) -> Judgement:
-        """Say which sentences of an output its passages do not bear out.
-
-        Those that cite a passage count, or all where none does.
+    async def read(self, kind: Kind, outcome: Outcome, items: Sequence[str]) -> Judgement:
+        """Give a verdict on each sentence of an answer, or on each thing that it is graded by.
 
         Raises:
             RunStopped: The model refuses every call.
         """
-        evidence, sentences = outcome["output"]["evidence"], sentences_of(outcome["output"])
-        citing = [number for number, (_, cited) in enumerate(sentences, 1) if cited]
-        shown = shown_passages(outcome["output"], self.passage_tokens)
-        judgement = self._judgement("support", outcome)
-        judgement["sentences"] = citing or list(range(1, len(sentences) + 1))
-        judgement["left_out"] = len(evidence) - len(shown)
-        material = [
-            *asked(outcome["sample"]["question"]),
-            *passages(evidence, shown),
-            Section("answer", "", numbered([text for text, _ in sentences])),
-        ]
-        messages = prompt(_SUPPORT, _SUPPORT_FORM, "support", material)
-        reply = await self._ask(messages, judgement, temperature=0.0, seed=0)
+        judgement = self._judgement(kind, outcome)
+        is_cited = [False] * len(items)
+        if kind == "support":
+            sentences = sentences_of(outcome["output"])
+            is_cited = [bool(cited) for _, cited in sentences]
+            shown = shown_passages(outcome["output"], self.passage_tokens)
+            judgement["left_out"] = len(outcome["output"]["evidence"]) - len(shown)
+        reply = await self._ask(
+            self.ask_reading(kind, outcome, items), judgement, temperature=0.0, seed=0
+        )
         try:
-            judgement["unsupported"] = read_support(reply or "", len(sentences))
+            read = read_items(reply or "", kind, len(items))
         except UnreadableReply:
-            judgement["unsupported"] = None
+            judgement["items"] = None
+        else:
+            judgement["items"] = [
+                Item(text=text, verdict=verdict, reason=reason, is_cited=cited)
+                for text, cited, (verdict, reason) in zip(items, is_cited, read, strict=True)
+            ]
         return judgement
 
+    def ask_reading(self, kind: Kind, outcome: Outcome, items: Sequence[str]) -> list[BaseMessage]:
+        """Show the question, an answer, and what it is judged by."""
+        instructions, verdicts = _READINGS[kind]
+        if kind == "support":
+            output = outcome["output"]
+            cited = [
+                text + "".join(f" [p{number}]" for number in sorted(numbers))
+                for text, numbers in sentences_of(output)
+            ]
+            shown = passages(output["evidence"], shown_passages(output, self.passage_tokens))
+            material = [*shown, Section("answer", "", numbered(cited))]
+        else:
+            right = _right(outcome["sample"]) if kind == "reference" else []
+            listed = [] if kind == "reference" else [Section(kind, "", numbered(items))]
+            material = [*right, *listed, Section("answer", "", answer_of(outcome))]
+        words = ", ".join(map(str.upper, verdicts))
+        form = _LINES.format(words, verdicts[0].upper())
+        question = asked(outcome["sample"]["question"], outcome["sample"].get("resources", ""))
+        return prompt(instructions, form, kind, [*question, *material])
+
     def _judgement(
-        self,
-        kind: Literal["vote", "support"],
-        outcome: Outcome,
-        against: str = "",
-        number: int = 0,
+        self, kind: Kind, outcome: Outcome, against: str = "", number: int = 0
     ) -> Judgement:
         return Judgement(
             kind=kind,
@@ -240,7 +290,7 @@ class Judge:
         """Return the reply, "" for a refusal; None, with the error noted, where the call failed."""
         try:
             model = await aresolve_model(self.model)
-            options = {"temperature": temperature}
+            options: dict[str, Any] = {"temperature": temperature}
             if hasattr(model, "seed"):
                 options["seed"] = seed
             reply = reply_text(await self._call(model, messages, options, judgement))
@@ -265,22 +315,27 @@ class Judge:
         self,
         model: ChatModel,
         messages: list[BaseMessage],
-        options: Mapping[str, float],
+        options: Mapping[str, Any],
         judgement: Judgement,
     ) -> AIMessage:
-        """Ask with a seed and a temperature, and without what the provider refuses of them."""
+        """Ask with a seed and a temperature, and without both from a refusal on."""
         usage = judgement["usage"]
         while True:
-            sent: Any = {name: options[name] for name in options.keys() - self._refused_options}
             usage["calls"] += 1
             try:
-                message = await model.ainvoke(messages, **sent)
+                message = await model.ainvoke(messages, **({} if self._is_plain else options))
             except Exception as failure:
-                refused = {name for name in sent if name in str(failure).lower()}
-                if getattr(failure, "status_code", None) not in {400, 422} or not refused:
+                # Some providers refuse a seed or a temperature.
+                if getattr(failure, "status_code", None) not in {400, 422} or self._is_plain:
                     raise
-                self._refused_options |= refused
+                self._is_plain = True
             else:
                 self._has_answered = True
                 usage.update(tokens_of(message))
                 return message
+
+
+def answer_of(outcome: Outcome) -> str:
+    """Return the answer of a method as a judge sees it."""
+    output = outcome["output"]
+    return str(output.get("answer") or numbered(output.get("steps") or []) or "(no answer)")

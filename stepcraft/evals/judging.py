@@ -4,54 +4,90 @@ What a judge says is appended beside the outputs (`votes.jsonl`) call by call, s
 command goes on from there and asks nothing twice; calls that failed are made again.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, get_args
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes, run_directory
-from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, sentences_of
+from stepcraft.evals.directory import (
+    Outcome,
+    answered,
+    is_unanswered,
+    read_configuration,
+    read_outcomes,
+    run_directory,
+)
+from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, answer_of, ask_pairwise, sentences_of
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
-from stepcraft.evals.summary import cheapest_of
-from stepcraft.evals.votes import VOTES, Judgement, every_judgement, key_of
+from stepcraft.evals.summary import baseline_of
+from stepcraft.evals.votes import VOTES, Judgement, Kind, criteria, every_judgement, key_of
 from stepcraft.models.resolve import ChatModel
+from stepcraft.text.clean import tokens
 
-_Job = Callable[[], Awaitable[Judgement]]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class _Job(NamedTuple):
+    ask: Callable[[], Awaitable[Judgement]]
+    messages: Callable[[], Sequence[BaseMessage]]
+    """The prompt, by which the tokens are estimated."""
+    items: Sequence[str] = ()
+
+
+class Estimate(NamedTuple):
+    """What the calls of judges that are left will read, without their replies."""
+
+    calls: int
+    tokens: int
+    usd: float | None
+    """None where a price is unknown."""
 
 
 async def judge(
     directory: Path,
     models: ChatModel | str | Sequence[ChatModel | str],
     *,
+    against: str | None = None,
+    kinds: Sequence[Kind] = KINDS,
+    rubric: Sequence[str] = (),
     votes: int = 10,
     passage_tokens: int = PASSAGE_TOKENS,
     concurrency: int = 4,
     budget: Budget | None = None,
     prices: Prices | None = None,
+    on_estimate: Callable[[Estimate], bool] = lambda _estimate: True,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
-    """Have every method compared with the cheapest, and every answer with its passages.
+    """Have every method compared with one of them, and every answer read.
 
-    What a judge said already is not asked again, except where it failed. Where another method is
-    the cheapest by now, the one that earlier votes compare with stays.
+    What a judge said already is not asked again, except where it failed. A run without an answer
+    is voted on as an empty answer.
 
     Args:
         directory: The directory of the evaluation.
         models: The judge or several, or their names. Several are asked sample by sample, so that a
             budget that is used up leaves samples on which they can be compared.
+        against: The method that the others are compared with; None for the first.
+        kinds: What is asked: votes on pairs; the support of sentences by the passages; and where a
+            sample has them the facts, the rubric, and what is known of a right answer.
+        rubric: Criteria for every sample, beside those of its own.
         votes: The number of votes on a pair, half of them in each order.
         passage_tokens: How many tokens of passages a judge is shown with an answer.
         concurrency: The most calls that run at the same time.
         budget: When to stop; what these judges were asked before counts, too.
         prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
+        on_estimate: Is told before the first call how many are left; nothing is asked where it
+            returns False.
         on_progress: Is told of the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge or `votes` cannot be used, or the
-            budget needs a price that is unknown.
+        BadInput: There is no evaluation, it is running, a judge, a method or `votes` cannot be
+            used, or the budget needs a price that is unknown.
         RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be
             written.
     """
@@ -62,29 +98,61 @@ async def judge(
     for name in judges:
         if budget.usd is not None and prices.price(name) is None:
             raise BadInput(unpriced(name))
-    with run_directory(directory, read_configuration(directory), VOTES) as [file]:
-        jobs = dict(_jobs(directory, list(judges.values()), votes))
+    configuration = read_configuration(directory)
+    opponent = baseline_of(configuration["methods"], against)
+    with run_directory(directory, configuration, VOTES) as [file]:
+        jobs = {
+            key: job
+            for judge in judges.values()
+            for key, job in _jobs(directory, judge, opponent, votes, rubric)
+            if key[0] in kinds
+        }
         spending = Spending(budget, len(jobs), on_progress)
+        _count(every_judgement(directory), jobs, judges, spending, prices)
+        # Sample by sample, whose id is the last but one of a key.
+        order = {id_: place for place, id_ in enumerate(dict.fromkeys(key[-2] for key in jobs))}
+        left = [key for key in jobs if key not in spending.errors]
+        left.sort(key=lambda key: order[key[-2]])
+        if not on_estimate(_estimate(jobs, left, prices)):
+            return
 
-        def usd(judgement: Judgement) -> float | None:
-            return prices.cost(judgement["usage"], judgement["judge"])
-
-        for judgement in every_judgement(directory):
-            if judgement["judge"] in judges:
-                spending.add(judgement["usage"], usd(judgement))
-            if key_of(judgement) in jobs:
-                spending.failed[key_of(judgement)] = bool(judgement["error"])
-
-        async def finish(key: Key, job: _Job) -> None:
+        async def finish(key: Key) -> None:
             if spending.begin():
-                judgement = await job()
+                judgement = await jobs[key].ask()
                 file.add(judgement)
-                spending.end(judgement["usage"], usd(judgement))
-                spending.report(key, failed=bool(judgement["error"]))
+                usage = judgement["usage"]
+                spending.end(usage, prices.cost(usage, judgement["judge"]))
+                spending.report(key, judgement["error"])
 
-        left = [partial(finish, *job) for job in jobs.items() if spending.failed.get(job[0], True)]
-        await side_by_side(left, concurrency)
-        spending.check_finished("calls to judges", retried=True)
+        await side_by_side([partial(finish, key) for key in left], concurrency)
+        spending.check_finished("calls to judges")
+
+
+def _count(
+    judgements: Iterable[Judgement],
+    jobs: Mapping[Key, _Job],
+    judges: Container[str],
+    spending: Spending,
+    prices: Prices,
+) -> None:
+    """Count what the judges were asked before, and what of it is done."""
+    for each in judgements:
+        if each["judge"] in judges:
+            spending.add(each["usage"], prices.cost(each["usage"], each["judge"]))
+        if (job := jobs.get(key_of(each))) and not each["error"]:
+            texts = [item["text"] for item in each.get("items") or ()]
+            if not texts or texts == [*job.items]:  # else it is of another answer or rubric
+                spending.errors[key_of(each)] = ""
+
+
+def _estimate(jobs: Mapping[Key, _Job], left: Sequence[Key], prices: Prices) -> Estimate:
+    total, usd = 0, 0.0
+    is_priced = True
+    for key in left:
+        read = sum(tokens(message.text) for message in jobs[key].messages())
+        cost = prices.cost({"input_tokens": read}, str(key[1]))
+        total, usd, is_priced = total + read, usd + (cost or 0.0), is_priced and cost is not None
+    return Estimate(len(left), total, usd if is_priced else None)
 
 
 def _judges(
@@ -99,26 +167,37 @@ def _judges(
     return judges
 
 
-def _jobs(directory: Path, judges: Sequence[Judge], votes: int) -> Iterator[tuple[Key, _Job]]:
-    """Yield the calls that an evaluation needs, output by output."""
-    by_method: dict[str, dict[str, Outcome]] = {}
+def _jobs(
+    directory: Path, judge: Judge, opponent: str, votes: int, rubric: Sequence[str]
+) -> Iterator[tuple[Key, _Job]]:
+    """Yield the calls of a judge that an evaluation needs, output by output."""
+    by_id: dict[str, dict[str, Outcome]] = {}
     for outcome in read_outcomes(directory):
-        if not outcome["error"]:
-            by_method.setdefault(outcome["method"], {})[outcome["id"]] = outcome
-    if not by_method:
-        return
-    earlier = (each["against"] for each in every_judgement(directory) if each["kind"] == "vote")
-    opponent = next(earlier, None) or cheapest_of(
-        {name: list(outcomes.values()) for name, outcomes in by_method.items()}
-    )
-    others = by_method.get(opponent, {})
-    for method, outcomes in by_method.items():
-        for id_, outcome in outcomes.items():
-            for judge in judges:
-                if method != opponent and id_ in others:
-                    for number in range(votes):
-                        key = ("vote", judge.name, method, opponent, id_, number)
-                        yield key, partial(judge.vote, outcome, others[id_], number)
-                if outcome["output"].get("evidence") and sentences_of(outcome["output"]):
-                    key = ("support", judge.name, method, "", id_, 0)
-                    yield key, partial(judge.read, outcome)
+        by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
+    for id_, outcomes in by_id.items():
+        theirs = outcomes.get(opponent)
+        for method, outcome in outcomes.items():
+            if theirs and theirs is not outcome and _is_votable(outcome, theirs):
+                texts = answer_of(outcome), answer_of(theirs)
+                messages = partial(ask_pairwise, outcome["sample"], *texts)
+                for number in range(votes):
+                    key = ("vote", judge.name, method, opponent, id_, number)
+                    yield key, _Job(partial(judge.vote, outcome, theirs, number), messages)
+            for kind in KINDS[1:] if answered(outcome) else ():
+                if items := _items(kind, outcome, rubric):
+                    messages = partial(judge.ask_reading, kind, outcome, items)
+                    key = (kind, judge.name, method, "", id_, 0)
+                    yield key, _Job(partial(judge.read, kind, outcome, items), messages, items)
+
+
+def _is_votable(*pair: Outcome) -> bool:
+    """Tell whether one of two outcomes is an answer, and the other an answer or none."""
+    return any(map(answered, pair)) and all(answered(it) or is_unanswered(it) for it in pair)
+
+
+def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
+    """Return what an answer is judged by, sentence by sentence or criterion by criterion."""
+    if kind == "support":
+        is_based = outcome["output"].get("evidence")
+        return [text for text, _ in sentences_of(outcome["output"])] if is_based else []
+    return [*criteria(kind, outcome["sample"]), *(rubric if kind == "rubric" else ())]

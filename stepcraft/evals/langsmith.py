@@ -11,6 +11,7 @@ from requests import RequestException
 
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
+from stepcraft.evals.samples import fingerprint
 from stepcraft.secrets import anonymizer
 
 _TIMEOUT_MS = 3_000, 60_000
@@ -42,6 +43,7 @@ def upload(directory: Path, name: str) -> list[str]:
     check_key()
     configuration = read_configuration(directory)
     outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
+    samples = [*{id_: each["sample"] for (_, id_), each in sorted(outcomes.items())}.values()]
     client = Client(auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS, info={"version": "0"})
     now, experiments = datetime.now(UTC), list[str]()
     for method, settings in configuration["methods"].items():
@@ -51,7 +53,7 @@ def upload(directory: Path, name: str) -> list[str]:
         experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
         experiment: dict[str, Any] = {
             "experiment_name": experiments[-1],
-            "dataset_name": f"{name} {configuration['samples']['fingerprint']}",
+            "dataset_name": f"{name} {fingerprint(samples)}",
             "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},
             "experiment_start_time": min(row["start_time"] for row in rows),
             "experiment_end_time": max(row["end_time"] for row in rows),

@@ -6,16 +6,21 @@ group `stepcraft.methods`: a function with the parameters of `method_of` beside 
 
 import difflib
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.resources import files
+from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any
 
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+from langgraph.pregel.remote import RemoteGraph
 from pydantic import ValidationError
 
 from stepcraft.contexts.base import Settings
@@ -23,9 +28,12 @@ from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.samples import Sample
 from stepcraft.graphs.registry import context_of, get_graph, graph_info, graph_names
 from stepcraft.llm.resources import BuilderOptions, Resources, is_model
+from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.models.resolve import ChatModel, model_name, resolve_model
 from stepcraft.registered import installed, installed_names
-from stepcraft.secrets import excerpt
+from stepcraft.retrieval.target import SOURCE_VARIABLE
+from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.sources.open import is_dotted, named_object
 
 _GROUP = "stepcraft.methods"
 SEARCHED = ("memory", "sources", "embeddings")
@@ -33,6 +41,8 @@ SEARCHED = ("memory", "sources", "embeddings")
 _OPTIONS = ("model", "node_models", *SEARCHED)
 """What goes to the builder of a graph: who evaluates may name what no run's context may."""
 _PACKAGE = str(files("stepcraft"))
+_LIMITS = ("max_searches", "max_calls", "deadline_s")
+_REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 
@@ -124,12 +134,37 @@ class Method:
 
     def described(self) -> dict[str, Any]:
         """Return what tells the method from others, as JSON."""
-        return {"graph": self.graph, "settings": _plain({**self.settings, **self.options})}
+        return {
+            "graph": self.graph,
+            "settings": _plain({**self.settings, **self.options}),
+            "searched": self._searched(),
+            "limits": {name: getattr(self._context, name, None) for name in _LIMITS},
+        }
+
+    def _searched(self) -> list[str]:
+        """Return the sources and memories that the answers rest on."""
+        if "sources" not in context_of(self.graph).model_fields:
+            return []
+        named = [self.options.get("sources"), self.options.get("memory")]
+        variables = (os.environ.get(name, "") for name in (SOURCE_VARIABLE, MEMORY_VARIABLE))
+        default = next(filter(None, variables), BUNDLED)
+        listed = [
+            each
+            for several in named
+            if several
+            for each in (several if isinstance(several, list | tuple | Mapping) else [several])
+        ]
+        return [without_secrets(str(_plain(each))) for each in listed or [default]]
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
-    """Return a mapping as it is, and anything else as the answer."""
-    return result if isinstance(result, Mapping) else {"answer": str(result)}
+    """Return the last of some messages or a text as the answer, and another mapping as it is."""
+    if not isinstance(result, Mapping):
+        return {"answer": result.text if isinstance(result, BaseMessage) else str(result)}
+    if result.get("answer") is None and result.get("messages"):
+        [last] = convert_to_messages(result["messages"][-1:])
+        return {"answer": last.text}
+    return result
 
 
 @dataclass(frozen=True)
@@ -198,22 +233,90 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
     """
     methods: dict[str, Method] = {}
     for name in filter(None, map(str.strip, text.split(","))):
-        first, *settings = re.split(r":(?=\w+=)", name)
-        graph, colon, rest = first.partition(":")
-        if colon:
-            raise BadInput(
-                f"the setting {rest!r:.80} of {graph} has no value; write {graph}:field=value"
-            )
         if name in methods:
             raise BadInput(f"the method {name!r:.80} is named twice; name each once")
-        pairs = (setting.split("=", 1) for setting in settings)
-        chosen = {key: value.strip() for key, value in pairs}
-        make: Any = installed(_GROUP, graph, FunctionType) or partial(method_of, graph)
-        methods[name] = make(name, chosen, fields)
-        methods[name].context()
+        methods[name] = _read_method(name, name, fields)
     if not methods:
         raise BadInput(f"no method is named; name some of {', '.join(method_names())}")
     return list(methods.values())
+
+
+def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:
+    """Read a method with a name, as NAME=METHOD.
+
+    Args:
+        text: The method: one as `read_methods` takes it, whose values may have commas here,
+            `package.module:attribute` (a Runnable, a function of the question, or one without
+            arguments that makes either), or the URL of a LangGraph deployment, which ends with the
+            name of the assistant.
+        fields: As for `read_methods`.
+
+    Raises:
+        BadInput: It has no name, or cannot be used.
+    """
+    name, _, spec = text.partition("=")
+    if not spec or not re.fullmatch(r"[\w.-]+", name):
+        raise BadInput(f"--method {text!r:.80} has no name; write --method name=method")
+    if spec.startswith(("http://", "https://")) or is_dotted(spec):
+        return _own(name, spec)
+    return _read_method(name, spec, fields)
+
+
+def _read_method(name: str, spec: str, fields: Mapping[str, Any]) -> Method:
+    first, *settings = re.split(r":(?=\w+=)", spec)
+    graph, colon, rest = first.partition(":")
+    if colon:
+        raise BadInput(
+            f"the setting {rest!r:.80} of {graph} has no value; write {graph}:field=value"
+        )
+    pairs = (setting.split("=", 1) for setting in settings)
+    chosen = {key: value.strip() for key, value in pairs}
+    make: Any = installed(_GROUP, graph, FunctionType) or partial(method_of, graph)
+    method: Method = make(name, chosen, fields)
+    method.context()
+    return method
+
+
+def _own(name: str, spec: str) -> OwnMethod:
+    """Return a graph or a function of the user's, or a graph on a server, as a method."""
+    settings = {"method": without_secrets(spec)}
+    if spec.startswith("http"):
+        url, _, assistant = spec.rstrip("/").rpartition("/")
+        graph: Any = RemoteGraph(assistant, url=url)
+        try:
+            schemas = graph.sync_client.assistants.get_schemas(assistant)
+        except Exception as error:
+            raise BadInput(
+                f"{spec} is no assistant of a LangGraph deployment ({excerpt(error, 200)}); write "
+                "its address, a slash and the name of the graph"
+            ) from error
+        fields: Any = (schemas.get("input_schema") or {}).get("properties", {})
+    else:
+        graph = named_object(spec, is_called=_takes_nothing)
+        is_graph = isinstance(graph, Pregel)
+        fields = graph.get_input_jsonschema().get("properties", {}) if is_graph else None
+    if not callable(graph) and not isinstance(graph, Runnable):
+        raise BadInput(
+            f"{spec} is a {type(graph).__name__}; name a Runnable, or a function of the question"
+        )
+    return OwnMethod(name, graph, partial(_input, fields), settings=settings)
+
+
+def _input(fields: Container[str] | None, sample: Sample) -> Any:  # noqa: ANN401 - of any graph
+    """Return the question, for a graph in the field that it has for it: `question` or messages."""
+    question = sample["question"]
+    if fields is None:
+        return question
+    is_chat = "question" not in fields and "messages" in fields
+    return {"messages": [("user", question)]} if is_chat else {"question": question}
+
+
+def _takes_nothing(target: object) -> bool:
+    """Tell whether a function makes the method, since it can be called without arguments."""
+    if isinstance(target, Runnable) or not callable(target):
+        return False
+    parameters = signature(target).parameters.values()
+    return all(each.default is not each.empty or each.kind in _REST for each in parameters)
 
 
 def method_names() -> list[str]:
@@ -244,7 +347,7 @@ def method_of(
     return Method(name, graph, merged, options)
 
 
-def _plain(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+def _plain(settings: object) -> Any:  # noqa: ANN401 - JSON
     """Return settings as JSON: objects by their names, and files of this package without its place.
 
     Another installation goes on with a run.

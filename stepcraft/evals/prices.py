@@ -12,7 +12,7 @@ from stepcraft.secrets import excerpt
 VARIABLE = "STEPCRAFT_PRICES"
 """The environment variable with the entries of `--price`, with semicolons between them."""
 
-_DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
+DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
 """The date behind a model's name, as providers return it."""
 
 
@@ -68,7 +68,7 @@ class Prices:
 
         A provider may stand before either name, and a date behind the model's.
         """
-        for name in (model, _DATED.sub("", model)):
+        for name in (model, DATED.sub("", model)):
             for priced, price in self.by_model.items():
                 if priced and (name == priced or _bare(name) == priced or name == _bare(priced)):
                     return price

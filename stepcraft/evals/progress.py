@@ -51,8 +51,8 @@ class Spending:
     ) -> None:
         self.budget = budget
         self.on_progress = on_progress
-        self.failed: dict[Key, bool] = {}
-        """Whether each part failed; nothing for those that are not done."""
+        self.errors: dict[Key, str] = {}
+        """Why each part failed, "" where it did not; nothing for those that are not done."""
         self._total, self._began = total, time.monotonic()
         self._running = self._calls = self._tokens = 0
         self._usd: float | None = 0.0
@@ -61,9 +61,9 @@ class Spending:
     @property
     def progress(self) -> Progress:
         """How far it is now."""
-        failed, seconds = sum(self.failed.values()), time.monotonic() - self._began
+        failed, seconds = sum(map(bool, self.errors.values())), time.monotonic() - self._began
         used = self._calls, self._tokens, self._usd
-        return Progress(len(self.failed), failed, self._total, seconds, *used)
+        return Progress(len(self.errors), failed, self._total, seconds, *used)
 
     def begin(self) -> bool:
         """Return whether another part may ask a model; it counts as one call until it ends."""
@@ -95,26 +95,21 @@ class Spending:
         if self.budget.usd is not None and usd is None:
             raise BadInput(unpriced(", ".join(usage.get("models") or ())))
 
-    def report(self, key: Key, *, failed: bool) -> None:
-        """Note that a part is done, and emit the progress."""
-        self.failed[key] = failed
+    def report(self, key: Key, error: str) -> None:
+        """Note that a part is done, or why it failed, and emit the progress."""
+        self.errors[key] = error
         self.on_progress(self.progress)
 
-    def check_finished(self, what: str, *, retried: bool) -> None:
-        """Check that the budget left nothing out.
-
-        Args:
-            what: What the parts are, in the plural.
-            retried: Whether those that failed are not done.
+    def check_finished(self, what: str) -> None:
+        """Check that the budget left nothing out of the parts, whose name in the plural is given.
 
         Raises:
             RunStopped: It is used up.
         """
         if self._stopped:
-            done = list(self.failed.values()).count(False) if retried else len(self.failed)
             raise RunStopped(
-                f"{self._stopped}: {done:,} of {self._total:,} {what} are done; raise it and start "
-                "the same command again"
+                f"{self._stopped}: {len(self.errors):,} of {self._total:,} {what} are done; raise "
+                "it and start the same command again"
             )
 
 

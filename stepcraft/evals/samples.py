@@ -18,8 +18,16 @@ from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
 _PLACES = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?")
-_LISTS = ("answer", "answers", "contains", "steps", "long_answers", "gold", "passages")
-_FIELDS = {"id", "question", "resources", "output", "input", *_LISTS}
+_LISTS = (
+    *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
+    *("gold", "passages"),
+)
+_FIELDS = {"id", "_id", "question", "resources", "output", "input", *_LISTS}
+_ANSWERS = (
+    *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
+    *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
+)
+"""Names that other tools have for a right answer."""
 
 
 class Gold(TypedDict):
@@ -46,8 +54,10 @@ class Sample(TypedDict):
     """The steps of a right procedure."""
     long_answers: NotRequired[list[str]]
     """Right answers of several sentences, for ROUGE."""
-    claims: NotRequired[list[str]]
-    """What a right answer states, each a sentence (ALCE)."""
+    facts: NotRequired[list[str]]
+    """What a right answer states, each a sentence."""
+    rubric: NotRequired[list[str]]
+    """What a judge asks of an answer, each a sentence."""
     gold: NotRequired[list[Gold]]
     """The passages that bear out the answer."""
     task: NotRequired[str]
@@ -88,6 +98,8 @@ class _Record(BaseModel):
     contains: Annotated[list[_Texts], BeforeValidator(_listed)] = []
     steps: _Texts = []
     long_answers: _Texts = []
+    facts: _Texts = []
+    rubric: _Texts = []
     gold: Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(_listed)] = []
 
 
@@ -95,19 +107,25 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
     """Read samples from a .jsonl, .json or .csv file; in CSV a list is written as JSON in its cell.
 
     A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains`,
-    `steps`, `long_answers` and `gold` (titles, or objects with title and sentences). A procedure
-    (`output`, `input`, `steps`) is the question how its output is reached with its input.
+    `steps`, `long_answers`, `facts`, `rubric` and `gold` (titles, or objects with title and
+    sentences). A procedure (`output`, `input`, `steps`) is the question how its output is reached
+    with its input. Other fields are ignored.
 
     Raises:
-        BadInput: The file or a record cannot be read, or two records have the same id.
+        BadInput: The file or a record cannot be read, a field is probably meant as one of these, or
+            two records have the same id.
     """
     samples: dict[str, Sample] = {}
     for number, record in enumerate(islice(records(path), limit), 1):
         where = f"{path}:{record.line}"
         fields = fields_of(record, path)
-        for name in fields:
-            if name.casefold() in _FIELDS and name not in _FIELDS:
-                raise BadInput(f"{where} has a field {name!r:.80}; names are written in lower case")
+        for name in sorted(fields.keys() - _FIELDS):
+            near = difflib.get_close_matches(name.casefold(), _FIELDS, 1, 0.88)
+            if meant := "answer" if name.casefold() in _ANSWERS else "".join(near):
+                raise BadInput(
+                    f"{where} has a field {name!r:.80}; did you mean {meant!r}? Other names are "
+                    "ignored"
+                )
         try:
             values = _Record.model_validate(fields).model_dump(exclude_defaults=True)
         except ValidationError as error:
@@ -189,9 +207,19 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
     return [samples[place - 1] for place in sorted(chosen)]
 
 
+def asked(sample: Sample) -> tuple[object, ...]:
+    """Return what a method is asked, which tells a sample from others whatever their ids are."""
+    return (
+        sample["question"].encode("utf-8", "replace"),
+        sample.get("resources"),
+        sample.get("seed"),
+    )
+
+
 def fingerprint(samples: Sequence[Sample]) -> str:
     """Identify samples by their content."""
     digest = hashlib.sha256()
     for sample in samples:
-        digest.update(json.dumps(sample, sort_keys=True).encode() + b"\n")
+        text = json.dumps(sample, sort_keys=True, ensure_ascii=False)
+        digest.update(text.encode("utf-8", "replace") + b"\n")
     return digest.hexdigest()[:16]

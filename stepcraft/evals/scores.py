@@ -7,7 +7,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
 from stepcraft.errors import BadInput
@@ -18,6 +18,11 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _CLOSED_ANSWERS = frozenset(("yes", "no", "noanswer"))
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
+_SIGNS = str.maketrans("-−+#.", "\ue000\ue000\ue001\ue002\ue003")
+_MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
+"""Punctuation that makes another value of it: a point or a sign of a number, the end of C++."""
+_UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
 """ROUGE takes time with the product of both lengths: some seconds for texts of this length."""
 
@@ -33,20 +38,33 @@ def normalise(text: str) -> str:
     return " ".join(bare.split()) or " ".join(lowered.split())
 
 
-def exact_match(answer: str, golds: Iterable[str]) -> float:
+def plain(text: str, gap: str = "") -> str:
+    """Return a normalised text in which numbers keep their signs and points: -5, 3.5, C++, C#.
+
+    Args:
+        text: The text.
+        gap: What takes the place of punctuation, such as a hyphen.
+    """
+    kept = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
+    return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, kept))
+
+
+def exact_match(
+    answer: str, golds: Iterable[str], normal: Callable[[str], str] = normalise
+) -> float:
     """Return 1 if the answer equals one of the gold answers after normalisation (SQuAD's EM)."""
-    wanted = normalise(answer)
-    return float(any(normalise(gold) == wanted for gold in golds))
+    wanted = normal(answer)
+    return float(any(normal(gold) == wanted for gold in golds))
 
 
-def f1(answer: str, golds: Iterable[str]) -> float:
+def f1(answer: str, golds: Iterable[str], normal: Callable[[str], str] = normalise) -> float:
     """Return the F1 of the answer's words against the gold answer that it fits best (SQuAD's F1).
 
     Where the answer or the gold answer is "yes", "no" or "noanswer", they must be equal (HotpotQA,
     Yang et al. 2018; 2WikiMultiHopQA, Ho et al. 2020: the official scripts).
     """
-    wanted = normalise(answer)
-    return max((_f1(wanted, normalise(gold)) for gold in golds), default=0.0)
+    wanted = normal(answer)
+    return max((_f1(wanted, normal(gold)) for gold in golds), default=0.0)
 
 
 def _f1(answer: str, gold: str) -> float:
@@ -63,15 +81,27 @@ def _overlap(words: Counter[str], gold_words: Counter[str]) -> float:
 
 
 def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
-    """Return the share of the needles that occur in the answer after normalisation.
+    """Return the share of the needles that occur in the answer as whole words.
 
-    A needle is a text, or several of which one is enough; it may be part of a word. This is ASQA's
-    STR-EM (Stelmakh et al. 2022), where the needles are the short answers of a question's readings.
+    A needle is a text, or several of which one is enough. Case, articles and punctuation do not
+    count, nor whether words are joined by a hyphen or apart.
     """
-    text = normalise(answer)
+    texts = [(gap, plain(answer, gap)) for gap in ("", " ")]
     choices = [[needle] if isinstance(needle, str) else needle for needle in needles]
-    hits = [any(form and form in text for form in map(normalise, choice)) for choice in choices]
+    hits = [
+        any(_occurs(plain(form, gap), text) for form in choice for gap, text in texts)
+        for choice in choices
+    ]
     return sum(hits) / len(hits) if hits else 0.0
+
+
+def _occurs(needle: str, text: str) -> bool:
+    if not needle:
+        return False
+    # Chinese and Japanese words have no blanks between them.
+    before = "" if re.match(_UNSPACED, needle) else rf"(?<!{_LETTER})"
+    behind = "" if re.match(_UNSPACED, needle[-1]) else rf"(?!{_LETTER})"
+    return re.search(before + re.escape(needle) + behind, text) is not None
 
 
 def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:

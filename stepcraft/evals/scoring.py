@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from stepcraft.evals.samples import Gold, Sample
-from stepcraft.evals.scores import contains, exact_match, f1, rouge_lsum, steps_f1
+from stepcraft.evals.scores import contains, exact_match, f1, plain, rouge_lsum, steps_f1
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
@@ -15,16 +15,17 @@ Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Return the scores for which the sample has something to compare with.
 
-    Of `answers`: exact match, F1, and whether one occurs. Of `contains`: the share of the names. Of
-    `steps`: the F1 of aligned steps. Of `long_answers`: ROUGE-Lsum with the best of them. Of
-    `gold`: the recall of gold passages and gold sentences.
+    Of `answers`: exact match, F1, and whether one occurs, where numbers keep their signs and
+    points. Of `contains`: the share of the names. Of `steps`: the F1 of aligned steps. Of
+    `long_answers`: ROUGE-Lsum with the best of them. Of `gold`: the recall of gold passages and
+    gold sentences.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
     if answers := sample.get("answers"):
         scores |= {
-            "exact match": exact_match(answer, answers),
-            "F1": f1(answer, answers),
+            "exact match": exact_match(answer, answers, plain),
+            "F1": f1(answer, answers, plain),
             "occurs": contains(answer, [answers]),
         }
     if parts := sample.get("contains"):

@@ -4,6 +4,7 @@
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
@@ -36,10 +37,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     """
     if set(values) <= {0, 1}:
         return share(round(sum(values)), len(values))
-    mean, reach, _ = _student(values)
-    low, high = mean - reach, mean + reach
-    if all(0 <= value <= 1 for value in values):
-        low, high = max(0.0, low), min(1.0, high)
+    mean, low, high, _ = _student(values, 0.0 if _are_shares(values) else -math.inf)
     return Interval(mean, low, high)
 
 
@@ -52,20 +50,40 @@ def share(count: int, total: int) -> Interval:
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Return the mean of a - b with Student's t-interval and the p of the paired t-test."""
-    mean, reach, p = _student([x - y for x, y in zip(a, b, strict=True)])
-    return Difference(mean, mean - reach, mean + reach, p)
+    """Return the mean of a - b with Student's t-interval and the p of the paired t-test.
+
+    Of differences that are all the same the p is that of the sign test.
+    """
+    least = -1.0 if _are_shares([*a, *b]) else -math.inf
+    mean, low, high, p = _student([x - y for x, y in zip(a, b, strict=True)], least)
+    return Difference(mean, low, high, p)
 
 
-def _student(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean, the reach of its t-interval, and the p of a mean of 0."""
-    mean, count = fmean(values), len(values)
+def _are_shares(values: Sequence[float]) -> bool:
+    return all(0 <= value <= 1 for value in values)
+
+
+def _student(values: Sequence[float], least: float) -> tuple[float, float, float, float]:
+    """Return the mean, its interval, and the p of a mean of 0.
+
+    Args:
+        values: The values; they are at most 1 unless `least` is infinite.
+        least: The least that a value can be.
+    """
+    mean, count, most = fmean(values), len(values), 1.0 if math.isfinite(least) else math.inf
     error = stdev(values, mean) / math.sqrt(count) if count > 1 else 0.0
-    if error <= 1e-12 * abs(mean):
-        # Values that are all the same have no scatter to go by; the sign test still holds.
-        p = sign_test(count, 0) if mean else 1.0
-        return mean, 0.0 if p <= 1 - LEVEL else math.inf, p
-    return mean, error * _t_quantile(count - 1), _t_tails(mean / error, count - 1)
+    if error > 1e-12 * abs(mean):
+        reach = error * _t_quantile(count - 1)
+        low, high = max(least, mean - reach), min(most, mean + reach)
+        return mean, low, high, _t_tails(mean / error, count - 1)
+    # Values that are all the same have no scatter to go by. By the exact binomial bound, this share
+    # of all values is the same at least (Clopper and Pearson 1934); the others may be anything.
+    low, high = (_alike(count) * mean + (1 - _alike(count)) * end for end in (least, most))
+    return mean, low, high, sign_test(count, 0) if mean else 1.0
+
+
+def _alike(count: int) -> float:
+    return float(((1 - LEVEL) / 2) ** (1 / count))
 
 
 def _t_quantile(freedom: int) -> float:
@@ -97,11 +115,70 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, 2 * as_few / (1 << rounds))
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Return the p of several tests, adjusted so that they hold together (Holm 1979)."""
-    adjusted = [0.0] * len(ps)
-    highest = 0.0
-    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[float]:
+    """Return the p of several tests, adjusted so that they hold together (Holm 1979).
+
+    Args:
+        ps: The p of each test.
+        families: What each test is about; tests of one family count as one.
+    """
+    families = range(len(ps)) if families is None else families
+    adjusted, highest = [0.0] * len(ps), 0.0
+    left, passed = len({*families}), set[object]()
+    for place in sorted(range(len(ps)), key=ps.__getitem__):
+        others = len(passed - {families[place]})
+        highest = max(highest, min(1.0, (left - others) * ps[place]))
         adjusted[place] = highest
+        passed.add(families[place])
     return adjusted
+
+
+def power(count: int, points: float) -> float:
+    """Return how often the sign test finds a difference of right answers (p < 0.05).
+
+    One method is right on half of the samples and the other on so much more; two of three samples
+    are as hard for both, as in `benchmarks/evaluation_proof.py`.
+
+    Args:
+        count: The number of samples, some hundred at most.
+        points: The difference of the shares of right answers, up to 0.5.
+    """
+    lost = (0.5 - points) / 6
+    won = lost + points
+    found, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
+    for rounds in range(count + 1):
+        while 2 * few < rounds and sign_test(rounds - few - 1, few + 1) < 1 - LEVEL:
+            few += 1
+        tails = sum(
+            math.comb(rounds, least)
+            * (won ** (rounds - least) * lost**least + won**least * lost ** (rounds - least))
+            for least in range(few + 1)
+        )
+        found += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
+    return found
+
+
+def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
+    """Return Cohen's kappa of two raters (1960) with its interval (Fleiss, Cohen, Everitt 1969).
+
+    Args:
+        pairs: What both say of each thing.
+    """
+    count, both = len(pairs), Counter(pairs)
+    ours, theirs = (Counter(each) for each in zip(*pairs, strict=True))
+    categories = ours.keys() | theirs.keys()
+    agreed = sum(both[each, each] for each in categories) / count
+    expected = sum(ours[each] * theirs[each] for each in categories) / count**2
+    if 1 in (len(ours), len(theirs)):  # who always says the same tells nothing apart
+        return Interval(float(agreed == 1), -math.inf, math.inf)
+    mean = (agreed - expected) / (1 - expected)
+    if agreed == 1:  # by the exact bound, as for differences that are all the same
+        return Interval(1.0, (_alike(count) - expected) / (1 - expected), 1.0)
+    spread = sum(
+        both[a, b] / count * ((a == b) - (ours[b] + theirs[a]) / count * (1 - mean)) ** 2
+        for a in categories
+        for b in categories
+    )
+    variance = (spread - (mean - expected * (1 - mean)) ** 2) / (1 - expected) ** 2 / count
+    reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(max(0.0, variance))
+    return Interval(mean, max(-1.0, mean - reach), min(1.0, mean + reach))

@@ -1,13 +1,19 @@
 """What an evaluation found: the scores and costs of each method, and which are better."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean
+from typing import Any, NamedTuple
 
-from stepcraft.errors import BadInput, NoAnswer
-from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
+from stepcraft.errors import BadInput
+from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
+from stepcraft.evals.prices import DATED, Prices
 from stepcraft.evals.progress import total_tokens
+from stepcraft.evals.samples import Sample, asked
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
     LEVEL,
@@ -18,12 +24,44 @@ from stepcraft.evals.stats import (
     paired,
     sign_test,
 )
-from stepcraft.evals.votes import Preference, Support, preferences, read_judgements, supports
+from stepcraft.evals.votes import (
+    Judgement,
+    Preference,
+    judged_outcomes,
+    preferences,
+    read_judgements,
+)
+from stepcraft.models.resolve import EXTRACTIVE
 
 _PASSED = "pass@1"
 """What the name of a score begins with that says whether a program is right."""
 _SIZES = (5, 10, 100)
 """The k of pass@k that are reported where every task has as many answers."""
+_TOKENS = {
+    "tokens in": "input_tokens",
+    "cached": "cached_input_tokens",
+    "tokens out": "output_tokens",
+}
+_VARIANTS = {
+    "exact match": "answer",
+    "F1": "answer",
+    "occurs": "answer",
+    "gold sentences": "gold passages",
+    "facts not contradicted": "facts covered",
+    "citation recall": "support",
+}
+"""Scores that measure the same thing."""
+
+
+class Side(NamedTuple):
+    """A method of an evaluation, to be compared with others."""
+
+    home: str
+    """The name of its directory."""
+    name: str
+    label: str
+    """What a report calls it."""
+    outcomes: Sequence[Outcome]
 
 
 @dataclass(frozen=True)
@@ -31,14 +69,34 @@ class MethodSummary:
     """The scores and costs of a method."""
 
     method: str
+    """Its name, behind that of the directory where there are several."""
+    directory: str
+    name: str
     model: str
+    searched: Sequence[str]
+    """What its answers rest on: sources and memories."""
+    limits: Mapping[str, float]
+    """The limits of its runs by the names of their settings."""
     scores: Mapping[str, Interval]
-    """The mean of each score over the tasks; what failed has none, but no answer fails pass@k."""
+    """The mean of each score over the tasks, 0 where there is no answer."""
     costs: Mapping[str, float]
-    """`calls`, `tokens`, `seconds` and, where all prices are known, `USD` a sample, also failed."""
+    """Of a sample, failed ones among them, as far as they are known.
+
+    `calls`, `tokens in`, `cached` (those of them that the provider's cache had), `tokens out`,
+    `seconds`, `USD`.
+    """
     samples: int
     """Those that are finished, the failed ones among them."""
+    unanswered: int
+    """Runs that ended without an answer, which count as wrong."""
     failed: int
+    """Runs that failed otherwise, which have no score."""
+    reason: str
+    """Why most of the unanswered and failed ones are."""
+    from_cache: int
+    """Replies that `--cache` had, which cost nothing."""
+    warnings: Mapping[str, int]
+    """The warnings of the runs, each with the number of samples that have it."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +108,19 @@ class Comparison:
     score: str
     samples: int
     difference: Difference
+    """Its interval is of this comparison alone."""
     wins: int
     losses: int
     p: float
     """Of the paired t-test, of scores that are 0 or 1 of the exact sign test (McNemar's).
 
-    It is adjusted for the number of comparisons (Holm).
+    It is adjusted for all pairs of methods and all scores (Holm); scores that measure the same,
+    such as exact match and F1, count as one.
     """
-    sign_p: float
-    """Of the exact sign test on wins and losses, adjusted in the same way."""
     factors: Mapping[str, float]
-    """Each cost of the method over that of the other, on the samples that both have."""
+    """Each cost of the method over that of the other, on the samples that both have answered."""
+    is_change: bool
+    """Whether the other is of an earlier directory."""
 
     @property
     def is_shown(self) -> bool:
@@ -69,106 +129,205 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What a judge's readings of a method's answers are worth."""
+
+    judge: str
+    method: str
+    readings: int
+    unread: int
+    """Readings that failed or could not be read, and do not count."""
+    cut: int
+    """Answers of which passages were left out because they were too long."""
+    kin: str
+    """"model" where the judge wrote the answers, "family" where a model of its family did."""
+
+
+@dataclass(frozen=True)
 class Summary:
-    """The result of an evaluation."""
+    """The result of one or several evaluations."""
 
-    methods: Sequence[MethodSummary]
-    comparisons: Sequence[Comparison]
-    """Each method against the one with the fewest tokens."""
-    is_keyless: bool
-    """Whether an output was written without a language model, which says nothing of a method."""
-    preferences: Sequence[Preference] = ()
-    supports: Sequence[Support] = ()
-    self_judged: Sequence[tuple[str, str]] = ()
-    """The judges that also wrote answers, each with such a method."""
-    benchmark: Mapping[str, str] = field(default_factory=dict[str, str])
+    methods: list[MethodSummary]
+    pairs: list[Comparison]
+    """Each method against each other of its directory, and against that of its name in earlier
+    directories; where no name is in two directories, against all of earlier ones."""
+    baselines: list[str]
+    """The method of each directory that the others are compared with."""
+    preferences: list[Preference] = field(default_factory=list[Preference])
+    judges: list[Judged] = field(default_factory=list[Judged])
+    benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+
+    @property
+    def is_keyless(self) -> bool:
+        """Whether the keyless model wrote answers, which say nothing of a method."""
+        return any(method.model == EXTRACTIVE for method in self.methods)
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """Each method against the baseline of its directory, and against earlier directories."""
+        return [each for each in self.pairs if each.is_change or each.against in self.baselines]
 
 
-def summarise(directory: Path) -> Summary:
-    """Read an evaluation's directory and compare its methods.
+def summarise(
+    directories: Path | Mapping[str, Path],
+    baseline: str | None = None,
+    prices: Prices | None = None,
+) -> Summary:
+    """Read an evaluation's directory, or several by name, and compare the methods.
+
+    Args:
+        directories: The directory, or the directories.
+        baseline: The method that the others are compared with; None for the first.
+        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES, and without any, what
+            each sample cost when it was run.
 
     Raises:
-        BadInput: It is no directory of an evaluation, or nothing in it is finished.
+        BadInput: One is no directory of an evaluation, nothing in it is finished, or the baseline
+            is none of its methods.
     """
-    configuration = read_configuration(directory)
-    last: dict[str, dict[str, Outcome]] = {name: {} for name in configuration["methods"]}
-    for outcome in read_outcomes(directory):
+    named = {"": directories} if isinstance(directories, Path) else directories
+    prices = Prices.of(None) if prices is None else prices
+    sides: list[Side] = []
+    summary = Summary([], [], [])
+    for home, directory in named.items():
+        about = read_configuration(directory)
+        done = _outcomes(directory, about["methods"], prices)
+        if not done:
+            raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
+        prefix = f"{home}: " if len(named) > 1 else ""
+        here = [Side(home, name, prefix + name, each) for name, each in done.items()]
+        is_here = baseline is None or len(named) == 1 or baseline in done
+        summary.baselines.append(prefix + baseline_of(done, baseline if is_here else None))
+        summary.methods.extend(_method(side, about["methods"][side.name]) for side in here)
+        summary.preferences.extend(
+            replace(each, method=prefix + each.method, against=prefix + each.against)
+            for each in preferences(read_judgements(directory))
+        )
+        summary.judges.extend(_judges(here, about["methods"], read_judgements(directory)))
+        if origin := about.get("benchmark"):
+            summary.benchmarks.append(origin)
+        sides += here
+    summary.pairs.extend(_pairs(sides))
+    return summary
+
+
+def _outcomes(
+    directory: Path, methods: Mapping[str, Any], prices: Prices
+) -> dict[str, list[Outcome]]:
+    last: dict[str, dict[str, Outcome]] = {name: {} for name in methods}
+    for outcome in judged_outcomes(directory):
+        if prices.by_model:
+            model = methods[outcome["method"]]["model"]
+            outcome["usd"] = prices.cost(outcome["usage"], model)
         # The outputs of ten thousand samples would fill the memory.
         last[outcome["method"]][outcome["id"]] = {**outcome, "output": {}}
-    outcomes = {name: list(each.values()) for name, each in last.items() if each}
-    if not outcomes:
-        raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
-    models = {name: configuration["methods"][name]["model"] for name in outcomes}
-    others = dict(outcomes)
-    cheapest = others.pop(cheapest_of(outcomes), [])
-    judgements = read_judgements(directory)
-    return Summary(
-        methods=[_method(models[name], each) for name, each in outcomes.items()],
-        comparisons=compare([(each, cheapest) for each in others.values()]),
-        is_keyless=is_keyless(outcome for each in outcomes.values() for outcome in each),
-        preferences=preferences(judgements),
-        supports=supports(judgements),
-        self_judged=[
-            (judge, name)
-            for judge in dict.fromkeys(judgement["judge"] for judgement in judgements)
-            for name, model in models.items()
-            if model in {judge, judge.partition(":")[2]} - {""}
-        ],
-        benchmark=configuration.get("benchmark", {}),
-    )
+    return {name: list(each.values()) for name, each in last.items() if each}
 
 
-def is_keyless(outcomes: Iterable[Outcome]) -> bool:
-    """Return whether an output was written without a language model."""
-    return any("no language model" in text for each in outcomes for text in each["warnings"])
+def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
+    """Return the method that the others are compared with: the chosen one, else the first.
+
+    Raises:
+        BadInput: There is no such method.
+    """
+    names = list(methods)
+    if chosen is not None and chosen not in names:
+        raise BadInput(f"there is no method {chosen!r:.80} here; there is {', '.join(names)}")
+    return names[0] if chosen is None else chosen
 
 
-def cheapest_of(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return the method with the fewest tokens on the samples that all have answered, or ""."""
-    answered = {name: done for name, each in outcomes.items() if (done := _answered(each))}
-    shared = dict(zip(answered, _shared(*answered.values()), strict=True))
-    return min(shared, key=lambda name: (_costs(shared[name])["tokens"], name), default="")
+def family(model: str) -> str:
+    """Return the family of a model, such as "gpt" of `openai:gpt-5-mini-2025-08-07`, or ""."""
+    name = re.split(r"[/.](?=[a-z])", _undated(model))[-1].removeprefix("chat")
+    return "gpt" if re.match(r"o\d", name) else re.split(r"[^a-z]", name)[0]
 
 
-def compare(pairs: Sequence[tuple[Sequence[Outcome], Sequence[Outcome]]]) -> list[Comparison]:
+def _undated(model: str) -> str:
+    """Return the name of a model without its provider and its date."""
+    provider, _, name = model.lower().partition(":")
+    is_tag = not re.match(r"(?!latest)[a-z]", name)
+    return DATED.sub("", provider if is_tag else name)
+
+
+def _judges(
+    sides: Sequence[Side], methods: Mapping[str, Any], judgements: Sequence[Judgement]
+) -> Iterator[Judged]:
+    for judge in dict.fromkeys(each["judge"] for each in judgements):
+        for side in sides:
+            readings = [
+                each
+                for each in judgements
+                if each["kind"] != "vote" and (each["judge"], each["method"]) == (judge, side.name)
+            ]
+            writer = methods[side.name]["model"]
+            kin = "model" if _undated(judge) == _undated(writer) else "family"
+            yield Judged(
+                judge,
+                side.label,
+                readings=len(readings),
+                unread=sum(not each.get("items") for each in readings),
+                cut=sum(bool(each.get("left_out")) for each in readings),
+                kin=kin if family(judge) == family(writer) != "" else "",
+            )
+
+
+def _pairs(sides: Sequence[Side]) -> list[Comparison]:
+    """Compare the methods of each directory, and with those of earlier directories."""
+    comparisons: list[Comparison] = []
+    for home in dict.fromkeys(side.home for side in sides):
+        here = [side for side in sides if side.home == home]
+        comparisons += compare(permutations(here, 2), _task)
+    changes = [(b, a) for a, b in combinations(sides, 2) if a.home != b.home]
+    same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
+    return comparisons + compare(same or changes, asked)
+
+
+def _task(sample: Sample) -> str:
+    return sample.get("task", sample["id"])
+
+
+def compare(
+    pairs: Iterable[tuple[Side, Side]], task_of: Callable[[Sample], object]
+) -> list[Comparison]:
     """Compare methods in all scores that both have; p is adjusted over all comparisons.
 
     Args:
-        pairs: The outcomes of a method, and of the one that it is compared with.
+        pairs: Each method and the one that it is compared with. A pair in both orders is one
+            comparison.
+        task_of: What tells a sample from others; repetitions are one task.
     """
     comparisons: list[Comparison] = []
     for ours, theirs in pairs:
-        their_scores = task_scores(theirs)
-        for score, tasks in task_scores(ours).items():
+        their_scores = task_scores(theirs.outcomes, task_of)
+        for score, tasks in task_scores(ours.outcomes, task_of).items():
             other = their_scores.get(score, {})
             scores = [(value, other[task]) for task, value in tasks.items() if task in other]
             if scores:
                 comparisons.append(_comparison(score, scores, ours, theirs))
-    adjusted = holm([each.p for each in comparisons]), holm([each.sign_p for each in comparisons])
-    return [
-        replace(each, p=p, sign_p=sign_p)
-        for each, p, sign_p in zip(comparisons, *adjusted, strict=True)
-    ]
+    families = [(frozenset((it.method, it.against)), _family(it.score)) for it in comparisons]
+    adjusted = holm([each.p for each in comparisons], families)
+    return [replace(each, p=p) for each, p in zip(comparisons, adjusted, strict=True)]
 
 
-def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
+def _family(score: str) -> tuple[str, str]:
+    """Return what a score measures, and the judge who says so."""
+    name, _, judge = score.partition(" by ")
+    return "pass" if name.startswith("pass@") else _VARIANTS.get(name, name), judge
+
+
+def task_scores(
+    outcomes: Iterable[Outcome], task_of: Callable[[Sample], object] = _task
+) -> dict[str, dict[object, float]]:
     """Return the scores by name and task; of a task with several answers the mean.
 
-    Beside a score that begins with `pass@1` stands pass@k, estimated without bias; there a run that
-    ended without an answer counts as a wrong one.
+    Beside a score that begins with `pass@1` stands pass@k, estimated without bias.
     """
-    answers: dict[str, dict[str, list[float]]] = {}
-    unanswered: list[str] = []
+    answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
-        task = outcome["sample"].get("task", outcome["id"])
-        if outcome["error"].startswith(NoAnswer.__name__):
-            unanswered.append(task)
         for name, value in outcome["scores"].items():
-            answers.setdefault(name, {}).setdefault(task, []).append(value)
-    for name, tasks in answers.items():
-        for task in unanswered if name.startswith(_PASSED) else ():
-            tasks.setdefault(task, []).append(0.0)
-    scores: dict[str, dict[str, float]] = {}
+            tasks = answers.setdefault(name, {})
+            tasks.setdefault(task_of(outcome["sample"]), []).append(value)
+    scores: dict[str, dict[object, float]] = {}
     for name, tasks in answers.items():
         scores[name] = {task: fmean(values) for task, values in tasks.items()}
         fewest = min(map(len, tasks.values())) if name.startswith(_PASSED) else 0
@@ -181,69 +340,80 @@ def task_scores(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
     return scores
 
 
-def _method(model: str, outcomes: Sequence[Outcome]) -> MethodSummary:
-    tasks = task_scores(outcomes)
+def _method(side: Side, about: Mapping[str, Any]) -> MethodSummary:
+    outcomes = side.outcomes
+    unanswered = sum(map(is_unanswered, outcomes))
+    errors = Counter(each["error"] for each in outcomes if each["error"])
+    scores = task_scores(outcomes)
     return MethodSummary(
-        method=outcomes[0]["method"],
-        model=model,
-        scores={score: mean_interval(list(values.values())) for score, values in tasks.items()},
+        method=side.label,
+        directory=side.home,
+        name=side.name,
+        model=about["model"],
+        searched=about.get("searched", ()),
+        limits={name: most for name, most in about.get("limits", {}).items() if most},
+        scores={score: mean_interval(list(values.values())) for score, values in scores.items()},
         costs=_costs(outcomes),
         samples=len(outcomes),
-        failed=len(outcomes) - len(_answered(outcomes)),
+        unanswered=unanswered,
+        failed=errors.total() - unanswered,
+        reason=errors.most_common(1)[0][0] if errors else "",
+        from_cache=sum(each["usage"].get("from_cache", 0) for each in outcomes),
+        warnings=Counter(warning for each in outcomes for warning in {*each["warnings"]}),
     )
 
 
 def _comparison(
-    score: str,
-    scores: Sequence[tuple[float, float]],
-    ours: Sequence[Outcome],
-    theirs: Sequence[Outcome],
+    score: str, scores: Sequence[tuple[float, float]], ours: Side, theirs: Side
 ) -> Comparison:
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    sign_p = sign_test(wins, losses)
-    ours, theirs = _shared(_answered(ours), _answered(theirs))
-    costs, their_costs = _costs(ours), _costs(theirs)
+    # Of few answers that are right or wrong, the t-test finds differences too easily.
+    is_binary = {value for pair in scores for value in pair} <= {0, 1}
+    costs, their_costs = map(_costs, _shared(ours.outcomes, theirs.outcomes))
     return Comparison(
-        method=ours[0]["method"],
-        against=theirs[0]["method"],
+        method=ours.label,
+        against=theirs.label,
         score=score,
         samples=len(scores),
         difference=difference,
         wins=wins,
         losses=losses,
-        # Of few answers that are right or wrong, the t-test finds differences too easily.
-        p=sign_p if {value for pair in scores for value in pair} <= {0, 1} else difference.p,
-        sign_p=sign_p,
-        factors={kind: costs[kind] / cost for kind, cost in their_costs.items() if cost},
+        p=sign_test(wins, losses) if is_binary else difference.p,
+        factors={
+            kind: costs[kind] / cost
+            for kind, cost in their_costs.items()
+            if cost and kind in costs and kind != "cached"
+        },
+        is_change=ours.home != theirs.home,
     )
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what a sample cost; in USD where all are known."""
-    costs: dict[str, list[float | None]] = {
-        "calls": [outcome["usage"].get("calls", 0) for outcome in outcomes],
-        "tokens": [total_tokens(outcome["usage"]) for outcome in outcomes],
-        "seconds": [outcome["seconds"] for outcome in outcomes],
-        "USD": [outcome.get("usd") for outcome in outcomes],
-    }
+    """Return what a sample cost, as far as it is known of all."""
+    usages = [outcome["usage"] for outcome in outcomes]
+    costs: dict[str, list[float | None]] = {}
+    # What asks no model that LangChain sees may well ask others, and some report no tokens.
+    if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
+        costs["calls"] = [usage.get("calls", 0) for usage in usages]
+    if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
+        for name, key in _TOKENS.items():
+            costs[name] = [usage.get(key, 0) for usage in usages]
+    costs["seconds"] = [outcome["seconds"] for outcome in outcomes]
+    if is_seen:
+        costs["USD"] = [outcome.get("usd") for outcome in outcomes]
     return {
         kind: fmean(value for value in values if value is not None)
         for kind, values in costs.items()
-        if None not in values
+        if values and None not in values
     }
 
 
-def _answered(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [outcome for outcome in outcomes if not outcome["error"]]
-
-
-def _shared(*sides: Sequence[Outcome]) -> list[Sequence[Outcome]]:
-    """Return of each side the samples that all sides have; all of them where there is none."""
-    if not sides:
-        return []
-    ids = set.intersection(*({outcome["id"] for outcome in side} for side in sides))
-    return [
-        [outcome for outcome in side if outcome["id"] in ids] if ids else side for side in sides
+def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Return of each side the outcomes of the questions that both have answered."""
+    by_question = [
+        {asked(each["sample"]): each for each in side if answered(each)} for side in sides
     ]
+    shared = set.intersection(*({*each} for each in by_question))
+    return [[each[question] for question in shared] for each in by_question]

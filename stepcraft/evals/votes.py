@@ -5,21 +5,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from stepcraft.evals.stats import Interval, holm, mean_interval, share, sign_test
+from stepcraft.evals.directory import Outcome, is_unanswered, read_outcomes
+from stepcraft.evals.samples import Sample
+from stepcraft.evals.stats import Interval, holm, share, sign_test
 from stepcraft.journal import read_lines
 
 VOTES = "votes.jsonl"
 _VERDICTS = ("win", "tie", "loss")
+Kind = Literal["vote", "support", "facts", "rubric", "reference"]
+
+
+class Item(TypedDict):
+    """A sentence, fact or criterion, and what a judge says of it."""
+
+    text: str
+    verdict: str
+    reason: str
+    is_cited: bool
+    """Whether a sentence cites passages."""
 
 
 class Judgement(TypedDict):
-    """One call of a judge: a vote on two answers, or a reading of one against its passages."""
+    """One call of a judge: a vote on two answers, or a reading of one."""
 
-    kind: Literal["vote", "support"]
+    kind: Kind
     judge: str
     """The name of the model."""
     method: str
@@ -38,10 +52,8 @@ class Judgement(TypedDict):
     """Of a vote, for the method; absent without a reply."""
     shown_first: NotRequired[bool]
     """Of a vote: whether the method's answer was shown before the other."""
-    sentences: NotRequired[list[int]]
-    """Of a reading: the numbers of the sentences that count."""
-    unsupported: NotRequired[list[int] | None]
-    """Of a reading: the sentences that are not borne out; None where the reply is unreadable."""
+    items: NotRequired[list[Item] | None]
+    """Of a reading: what was judged; None where the reply is unreadable."""
     left_out: NotRequired[int]
     """Of a reading: how many passages were too long to be shown."""
 
@@ -69,6 +81,79 @@ def every_judgement(directory: Path) -> Iterator[Judgement]:
         yield from read_lines(directory / VOTES)
 
 
+def judged_outcomes(directory: Path) -> Iterator[Outcome]:
+    """Yield the outcomes with the scores that judges gave them, as `read_outcomes` does.
+
+    Raises:
+        BadInput: There are no outcomes, or a line is damaged.
+    """
+    scores: dict[tuple[str, str], dict[str, float]] = {}
+    graded: dict[tuple[Kind, str], set[str]] = {}
+    for reading in read_judgements(directory):
+        named = scores.setdefault((reading["method"], reading["id"]), {})
+        scores_of_reading = reading_scores(reading).items()
+        named |= {f"{name} by {reading['judge']}": value for name, value in scores_of_reading}
+        graded.setdefault((reading["kind"], reading["judge"]), set()).add(reading["id"])
+    for outcome in read_outcomes(directory):
+        judged = scores.get((outcome["method"], outcome["id"]), {})
+        if is_unanswered(outcome):
+            judged = {
+                f"{name} by {judge}": 0.0
+                for (kind, judge), ids in graded.items()
+                for name, grade in _GRADES.items()
+                if grade == kind and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
+            }
+        yield {**outcome, "scores": {**outcome["scores"], **judged}}
+
+
+_SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {
+    "support": ("support", {"supported": 1, "miscited": 1}),
+    "facts covered": ("facts", {"covered": 1}),
+    "facts not contradicted": ("facts", {"covered": 1, "missing": 1}),
+    "rubric": ("rubric", {"met": 1}),
+    "reference": ("reference", {"right": 1, "partly": 0.5}),
+}
+"""The scores: of which kind of reading, and what a verdict counts."""
+_GRADES: Mapping[str, Kind] = {
+    "facts covered": "facts",
+    "rubric": "rubric",
+    "reference": "reference",
+}
+"""The scores that are 0 where there is no answer."""
+
+
+def criteria(kind: str, sample: Sample) -> list[str]:
+    """Return what an answer to a sample is graded by, one by one."""
+    if kind == "facts":
+        return sample.get("facts", [])
+    if kind == "rubric":
+        return sample.get("rubric", [])
+    is_known = any(sample.get(name) for name in ("answers", "long_answers", "contains", "steps"))
+    return ["The answer is right."] if is_known else []
+
+
+def reading_scores(reading: Judgement) -> dict[str, float]:
+    """Return the scores that a reading gives its answer, none where it could not be read.
+
+    "support" is faithfulness as RAGAS defines it, sentence by sentence: the share of the claims
+    that the passages support. "citation recall" is ALCE's: the share of the claims that the
+    passages cited with them support.
+    """
+    items = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
+    if not items:
+        return {}
+    scores = {
+        name: fmean(weights.get(item["verdict"], 0) for item in items)
+        for name, (kind, weights) in _SCORES.items()
+        if kind == reading["kind"]
+    }
+    if "support" in scores:
+        scores["citation recall"] = fmean(
+            each["is_cited"] and each["verdict"] == "supported" for each in items
+        )
+    return scores
+
+
 @dataclass(frozen=True)
 class Preference:
     """What a judge's votes on two methods come to."""
@@ -84,38 +169,19 @@ class Preference:
     undecided: int
     """Samples without a readable vote."""
     p: float
-    """Of the sign test, adjusted for the number of methods that the judge compared (Holm)."""
+    """Of the sign test, adjusted for the number of pairs that the judge compared (Holm)."""
     votes: int
     """Readable votes."""
     unreadable: int
     failed: int
-    order_bias: Interval | None
+    position_bias: Interval | None
     """The share of the votes for the answer that was shown first, ties apart; 0.5 is none."""
-
-
-@dataclass(frozen=True)
-class Support:
-    """How much of a method's answers their passages bear out, as a judge sees it."""
-
-    judge: str
-    method: str
-    share: Interval | None
-    """The mean over the answers; None without a readable reply."""
-    answers: int
-    unreadable: int
-    failed: int
-    cut: int
-    """Answers of which passages were left out because they were too long."""
 
 
 def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
     """Return what the votes say of each pair of methods, by judge."""
-    votes: dict[tuple[str, str, str], list[Judgement]] = {}
-    for vote in judgements:
-        if vote["kind"] == "vote":
-            votes.setdefault((vote["judge"], vote["method"], vote["against"]), []).append(vote)
     by_judge: dict[str, list[Preference]] = {}
-    for names, each in votes.items():
+    for names, each in votes_on_pairs(judgements).items():
         by_judge.setdefault(names[0], []).append(_preference(*names, each))
     return [
         replace(preference, p=p)
@@ -124,11 +190,19 @@ def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
     ]
 
 
+def votes_on_pairs(
+    judgements: Iterable[Judgement],
+) -> dict[tuple[str, str, str], list[Judgement]]:
+    """Return the votes by the judge, the method, and the one that it is compared with."""
+    votes: dict[tuple[str, str, str], list[Judgement]] = {}
+    for vote in judgements:
+        if vote["kind"] == "vote":
+            votes.setdefault((vote["judge"], vote["method"], vote["against"]), []).append(vote)
+    return votes
+
+
 def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:
-    by_sample: dict[str, Counter[str]] = {}
-    for vote in votes:
-        by_sample.setdefault(vote["id"], Counter())[vote.get("verdict", "failed")] += 1
-    samples = Counter(map(majority, by_sample.values()))
+    samples = Counter(verdicts(votes).values())
     readable = [vote for vote in votes if vote.get("verdict") in _VERDICTS]
     decided = [vote for vote in readable if vote.get("verdict") != "tie"]
     first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
@@ -144,8 +218,16 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         votes=len(readable),
         unreadable=sum(vote.get("verdict") == "unreadable" for vote in votes),
         failed=sum(bool(vote["error"]) for vote in votes),
-        order_bias=share(first, len(decided)) if decided else None,
+        position_bias=share(first, len(decided)) if decided else None,
     )
+
+
+def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
+    """Return the verdict of the votes on a pair for each sample, by its id."""
+    by_sample: dict[str, Counter[str]] = {}
+    for vote in votes:
+        by_sample.setdefault(vote["id"], Counter())[vote.get("verdict", "failed")] += 1
+    return {id_: majority(each) for id_, each in by_sample.items()}
 
 
 def majority(votes: Mapping[str, int]) -> str | None:
@@ -153,31 +235,3 @@ def majority(votes: Mapping[str, int]) -> str | None:
     counts = Counter({verdict: votes.get(verdict, 0) for verdict in _VERDICTS})
     (leading, most), (_, second), _ = counts.most_common()
     return None if not most else leading if most > second else "tie"
-
-
-def supports(judgements: Iterable[Judgement]) -> list[Support]:
-    """Return the support of each method's answers, by judge."""
-    readings: dict[tuple[str, str], list[Judgement]] = {}
-    for reading in judgements:
-        if reading["kind"] == "support":
-            readings.setdefault((reading["judge"], reading["method"]), []).append(reading)
-    return [_support(*names, each) for names, each in readings.items()]
-
-
-def _support(judge: str, method: str, readings: Sequence[Judgement]) -> Support:
-    shares = [
-        1 - len({*counted} & {*flagged}) / len(counted)
-        for reading in readings
-        if (counted := reading.get("sentences"))
-        and (flagged := reading.get("unsupported")) is not None
-    ]
-    failed = sum(bool(reading["error"]) for reading in readings)
-    return Support(
-        judge=judge,
-        method=method,
-        share=mean_interval(shares) if shares else None,
-        answers=len(shares),
-        unreadable=len(readings) - failed - len(shares),
-        failed=failed,
-        cut=sum(bool(reading.get("left_out")) for reading in readings),
-    )

@@ -36,7 +36,7 @@ _HEAD = (
 
 
 class _Search(BaseModel):
-    query: str = Field(description="The goal to reach, in a few words.")
+    query: str = Field(description="The goal, or the part of it, in a few words with its names.")
     k: int = Field(default=3, ge=1, le=20, description="How many procedures to return at most.")
 
 
@@ -101,8 +101,8 @@ def memory_tools(
     return [
         _tool(
             "search_procedures",
-            "Search the memory of procedures for ones that reach a goal like yours: step-by-step "
-            "instructions that worked before. Use it before you start a task.",
+            "Search the memory for procedures that reach a goal, or a part of one: step-by-step "
+            "instructions that worked before. Use it before you try what you have not done yet.",
             _Search,
             search,
         ),
@@ -178,13 +178,7 @@ def save_procedure(
     if replaced:
         before = Procedure.from_dict({**args["before"], "id": replaced.id})
         with reason(args["why"], by=caller() or ""):
-            procedure = memory.update(
-                replaced.id,
-                lambda kept: replace(
-                    with_text(kept, procedure), metadata={**kept.metadata, **procedure.metadata}
-                ),
-                made_from=before,
-            )
+            procedure = memory.update(replaced.id, partial(_changed, procedure), made_from=before)
         content = f"The procedure {procedure.id} is changed: {procedure.output}"
         return content, {"saved": True, "procedure": procedure.to_dict()}
     report = memory.add([procedure])
@@ -217,6 +211,12 @@ def _tool(
 
 def _shown(procedure: Procedure) -> str:
     return "\n".join([procedure.text(), *marks(procedure)])
+
+
+def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
+    """Return a procedure that is kept with the text of another, and the metadata of both."""
+    metadata = {**kept.metadata, **procedure.metadata}
+    return replace(with_text(kept, procedure), metadata=metadata)
 
 
 def _read(

@@ -15,7 +15,6 @@ from stepcraft.index._vectors import (
     query_vector,
     unit_vectors,
 )
-from stepcraft.index._words import cjk_words, query_words
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
 from stepcraft.index.local import MOST_RESULTS, LocalIndex, check_search
 
@@ -30,11 +29,9 @@ __all__ = [
     "LocalIndex",
     "Matrix",
     "check_search",
-    "cjk_words",
     "embedded",
     "in_group",
     "query_vector",
-    "query_words",
     "recorded_embeddings",
     "refusals",
     "unit_vectors",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory, StepcraftError
 from stepcraft.files import irregular, named_path
+from stepcraft.text.words import PARTS_WEIGHT, stored_words
 
 MEMORY = ":memory:"
 """The path of an index without a file."""
@@ -16,53 +17,58 @@ BUSY_S = 5.0
 """How long to wait for another process that is writing, in seconds."""
 
 _APPLICATION_ID = 0x53544350
-_VERSION = 2
+_VERSION = 3
 
-LAYOUT = f"""
-BEGIN EXCLUSIVE;
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS entries (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, text TEXT NOT NULL,
-  payload TEXT NOT NULL, spaced TEXT
-);
-CREATE TABLE IF NOT EXISTS vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
-CREATE VIRTUAL TABLE IF NOT EXISTS words
-  USING fts5 (text, content='', tokenize='porter unicode61');
-CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON entries BEGIN
-  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
-END;
-CREATE TRIGGER IF NOT EXISTS reworded
-  AFTER UPDATE OF text ON entries WHEN old.text != new.text BEGIN
-  INSERT INTO words (words, rowid, text)
-    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
-  INSERT INTO words (rowid, text) VALUES (new.seq, coalesce(new.spaced, new.text));
-  INSERT INTO changed (seq) VALUES (old.seq);
-END;
-CREATE TRIGGER IF NOT EXISTS deleted AFTER DELETE ON entries BEGIN
-  INSERT INTO words (words, rowid, text)
-    VALUES ('delete', old.seq, coalesce(old.spaced, old.text));
-  DELETE FROM vectors WHERE seq = old.seq;
-  INSERT INTO changed (seq) VALUES (old.seq);
-END;
-CREATE TRIGGER IF NOT EXISTS forgotten AFTER DELETE ON groups BEGIN
-  DELETE FROM entries WHERE id > old.name || ':' AND id < old.name || ';';
-END;
-CREATE TRIGGER IF NOT EXISTS logged AFTER INSERT ON changed BEGIN
-  DELETE FROM changed WHERE number <= new.number - 100000;
-END;
-PRAGMA application_id = {_APPLICATION_ID};
-PRAGMA user_version = {_VERSION};
-COMMIT;
-"""  # noqa: S608 - our own constants
-"""The statements that lay out a file; where another process did so meanwhile they change nothing.
+_TABLES = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE groups (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL,"
+    " text TEXT NOT NULL, payload TEXT NOT NULL, folded TEXT, parts TEXT)",
+    "CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)",
+    "CREATE TABLE changed (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL)",
+    "CREATE TRIGGER forgotten AFTER DELETE ON groups BEGIN"
+    " DELETE FROM entries WHERE id > old.name || ':' AND id < old.name || ';'; END",
+    "CREATE TRIGGER logged AFTER INSERT ON changed BEGIN"
+    " DELETE FROM changed WHERE number <= new.number - 100000; END",
+)
+_OUTDATED = (
+    *(f"DROP TRIGGER {name}" for name in ("added", "reworded", "deleted")),
+    "DROP TABLE words",
+    "ALTER TABLE entries RENAME COLUMN spaced TO folded",
+    "ALTER TABLE entries ADD COLUMN parts TEXT",
+    "UPDATE entries SET folded = folded(text), parts = parts(text)",
+)
+"""Takes the words out of a file of layout 2, and makes them anew."""
+_ADD = (
+    "INSERT INTO words (rowid, text, parts)"
+    " VALUES (new.seq, coalesce(new.folded, new.text), new.parts);"
+)
+_REMOVE = (
+    "INSERT INTO words (words, rowid, text, parts)"
+    " VALUES ('delete', old.seq, coalesce(old.folded, old.text), old.parts);"
+)
+_UNEMBED = "DELETE FROM vectors WHERE seq = old.seq;"
+_LOG = "INSERT INTO changed (seq) VALUES (old.seq);"
+_WORDS = (
+    # To this tokenizer all that is no ASCII belongs to words.
+    "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content='', tokenize='porter ascii')",
+    f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25(1, {PARTS_WEIGHT})')",  # noqa: S608
+    "INSERT INTO words (rowid, text, parts) SELECT seq, coalesce(folded, text), parts FROM entries",
+    f"CREATE TRIGGER added AFTER INSERT ON entries BEGIN {_ADD} END",
+    "CREATE TRIGGER reworded AFTER UPDATE OF text ON entries WHEN old.text != new.text"
+    " OR old.folded IS NOT new.folded OR old.parts IS NOT new.parts BEGIN"
+    f" {_REMOVE} {_ADD} {_LOG} END",
+    f"CREATE TRIGGER deleted AFTER DELETE ON entries BEGIN {_REMOVE} {_UNEMBED} {_LOG} END",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_VERSION}",
+)
+"""Lays out the words of a file.
 
-The triggers keep the words in step with the entries, since a contentless FTS5 table needs the old
-text to take a row out. `spaced` is the text for FTS5 where it differs. `changed` logs the last rows
-that were deleted or reworded, for the vectors that other processes hold; new rows are found by
-their numbers, of which none is used again. The ids of the entries of a group begin with its name
-and ":", after which ";" is the next character.
+The triggers keep them in step with the entries, since a contentless FTS5 table needs the old text
+to take a row out; `folded` is the text for FTS5 where it is not the text itself, `parts` those of
+compounds. `changed` logs the last rows that were deleted or reworded, for the vectors that other
+processes hold; new rows are found by their numbers, of which none is used again. The ids of the
+entries of a group begin with its name and ":", after which ";" is the next character.
 """
 
 
@@ -198,22 +204,54 @@ def _read_only_uri(path: str) -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check whose file it is, and lay it out if it is new."""
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if not tables and not create:
+    """Check whose file it is; lay it out if it is new, and its words if they are outdated."""
+    connection.create_function("folded", 1, _folded, deterministic=True)
+    connection.create_function("parts", 1, _parts, deterministic=True)
+    layout = _layout(connection)
+    if layout == _NEW and not create:
         raise NoIndex(f"{path} is empty; import procedures into it first")
-    if not tables:
-        connection.executescript(LAYOUT)
-    application, version = connection.execute(
-        "SELECT * FROM pragma_application_id, pragma_user_version"
-    ).fetchone()
-    if (application, version) != (_APPLICATION_ID, _VERSION):
+    if layout == _OLD and is_read_only(path):
+        raise ReadOnlyMemory(
+            f"{path} was made by an earlier version of stepcraft, and its words have to be "
+            "indexed anew: open it once where it may be written"
+        )
+    if layout in (_NEW, _OLD):
+        with connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            # Another process may have been faster.
+            if (layout := _layout(connection)) in (_NEW, _OLD):
+                for statement in (*(_TABLES if layout == _NEW else _OUTDATED), *_WORDS):
+                    connection.execute(statement)
+            layout = _layout(connection)
+    if layout[1:] != (_APPLICATION_ID, _VERSION):
         raise DamagedIndex(
             f"{path} is a database of something else, or of another version of stepcraft (layout "
-            f"{version}, this one reads {_VERSION}); use that version, or name another file"
+            f"{layout[2]}, this one reads {_VERSION}); use that version, or name another file"
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")
     # While others open a new file, too, SQLite does not wait to change its mode; they will.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
+
+
+_NEW = (False, 0, 0)
+_OLD = (True, _APPLICATION_ID, 2)
+
+
+def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
+    """Return whether there are tables, whose they are, and of which layout."""
+    has_tables, application, version = connection.execute(
+        "SELECT (SELECT count(*) FROM sqlite_master) > 0, *"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    return bool(has_tables), application, version
+
+
+def _folded(text: str) -> str | None:
+    """Return the words of a text; None of ASCII, in which FTS5 finds them itself."""
+    return None if text.isascii() else stored_words(text).words
+
+
+def _parts(text: str) -> str | None:
+    return stored_words(text).parts or None

@@ -1,17 +1,13 @@
-"""The words of texts and queries, and the ranking of rows by them."""
+"""The ranking of rows by words."""
 
 import itertools
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.text.clean import STOP_WORDS, clean
-
-MAX_WORDS = 128
-"""The number of different words of a query that are searched for; further ones are ignored."""
+from stepcraft.text.words import query_words
 
 MIN_RANKED = 15_000
 """Rows that are ranked by words at least, where so many hold one; a twentieth of a larger index.
@@ -21,46 +17,12 @@ of ranking every row that shares a word with the query, which takes four times a
 (`benchmarks/local_memory.py`).
 """
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_CJK_CHARACTER = re.compile(f"[{_CJK}]")
-_CJK_RUN = re.compile(f"[{_CJK}]+")
-_RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-
 _RANKS = "SELECT rowid, rank FROM words WHERE words MATCH ?"
-
-
-def cjk_words(text: str) -> str:
-    """Return the CJK characters of a text and their pairs, for an index that splits at blanks."""
-    runs: list[str] = [] if text.isascii() else _CJK_RUN.findall(text)
-    return " ".join(word for run in runs for word in (*run, *_pairs(run)))
-
-
-def query_words(query: str) -> list[str]:
-    """Return the different words of a query in lower case; a run of CJK characters gives its pairs.
-
-    Stop words are left out unless there are no others.
-    """
-    runs: list[str] = _RUN.findall(clean(query).lower())
-    words = dict.fromkeys(
-        word
-        for run in runs
-        for word in (_pairs(run) if _CJK_CHARACTER.match(run) and len(run) > 1 else [run])
-    )
-    return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]
-
-
-def spaced(text: str) -> str | None:
-    """Put blanks around each CJK character, so that FTS5 takes it for a word; None without any."""
-    return _CJK_CHARACTER.sub(r" \g<0> ", text) if _CJK_CHARACTER.search(text) else None
 
 
 def _any(words: Iterable[str]) -> str:
     """Return the FTS5 expression for rows that hold any of some words."""
-    return " OR ".join(f'"{spaced(word) or word}"' for word in words)
-
-
-def _pairs(run: str) -> list[str]:
-    return [first + second for first, second in itertools.pairwise(run)]
+    return " OR ".join(f'"{word}"' for word in words)
 
 
 class WordRanking:

@@ -26,7 +26,7 @@ from stepcraft.index._vectors import (
     query_vector,
     vectors_of,
 )
-from stepcraft.index._words import WordRanking, spaced
+from stepcraft.index._words import WordRanking
 from stepcraft.text.clean import clean
 
 Merge = Callable[[Entry, Entry], Entry]
@@ -313,13 +313,11 @@ class LocalIndex:
                     self._check_dimensions(connection, len(vector))
                 # In place of entries with the same ids, or after all others.
                 connection.executemany(
-                    "INSERT INTO entries (id, text, payload, spaced) VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT (id) DO UPDATE SET"
-                    " text = excluded.text, payload = excluded.payload, spaced = excluded.spaced",
-                    (
-                        (entry.id, entry.text, json.dumps(entry.payload), spaced(entry.text))
-                        for entry in changed
-                    ),
+                    "INSERT INTO entries (id, text, payload, folded, parts)"
+                    " VALUES (?1, ?2, ?3, folded(?2), parts(?2)) ON CONFLICT (id) DO UPDATE SET"
+                    " text = excluded.text, payload = excluded.payload,"
+                    " folded = excluded.folded, parts = excluded.parts",
+                    ((entry.id, entry.text, json.dumps(entry.payload)) for entry in changed),
                 )
                 connection.executemany(
                     "INSERT OR REPLACE INTO vectors SELECT seq, ? FROM entries WHERE id = ?",

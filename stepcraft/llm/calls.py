@@ -149,8 +149,8 @@ def _blocks(runnable: Runnable[Any, Any]) -> bool:
     """Tell whether a runnable is a retriever, or a model, that has no async call of its own."""
     kind: Any = type(unbound(runnable))
     if issubclass(kind, BaseChatModel):
-        own: Any = BaseChatModel
-        return bool(kind._agenerate is own._agenerate and kind._astream is own._astream)
+        calls = ("_agenerate", "_astream")
+        return all(getattr(kind, call) is getattr(BaseChatModel, call) for call in calls)
     search = "_aget_relevant_documents"
     return getattr(kind, search, None) is getattr(BaseRetriever, search)
 

@@ -37,10 +37,17 @@ _OTHER_NAMES = {
 }
 _TEXTS = ("text", "step", "itemListElement", "instruction", "description", "name")
 """The fields of a step that is an object, schema.org's among them."""
+
+
+def _r_vector(text: str) -> object:
+    """Read a vector of R, such as c("flour", "yeast")."""
+    return ast.literal_eval(text.removeprefix("c"))
+
+
 _LISTS = (
     (re.compile(r"\[|\{"), json.loads),
     (re.compile(r"\["), ast.literal_eval),
-    (re.compile(r"c\("), lambda text: ast.literal_eval(text.removeprefix("c"))),  # R
+    (re.compile(r"c\("), _r_vector),
 )
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
 """Items with a bar between them; one with blanks around it joins commands of a shell."""

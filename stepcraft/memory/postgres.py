@@ -13,11 +13,12 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.index import embedded, query_words
+from stepcraft.index import embedded
 from stepcraft.memory.history import same_text
 from stepcraft.memory.local import check_recorded, recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
+from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -30,16 +31,19 @@ _EXISTING = """
 SELECT to_regclass('store') IS NOT NULL,
     (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'),
-    to_regclass('stepcraft_memories') IS NOT NULL
+    to_regclass('stepcraft_memories') IS NOT NULL,
+    EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('stepcraft_words') AND attname = 'version')
 """
-"""Whether there is a store, of which dimensions its vectors are, and whether there are our
-tables."""
+"""Whether there is a store, of which dimensions its vectors are, whether there are our tables, and
+whether they are those of this version."""
 
 _SETUP = """
 SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
 CREATE TABLE IF NOT EXISTS stepcraft_words (
     prefix text NOT NULL, key text NOT NULL, updated_at timestamptz, words tsvector NOT NULL,
     PRIMARY KEY (prefix, key));
+ALTER TABLE stepcraft_words ADD COLUMN IF NOT EXISTS version int NOT NULL DEFAULT 1;
 CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words);
 CREATE TABLE IF NOT EXISTS stepcraft_memories (prefix text PRIMARY KEY, embeddings text NOT NULL)
 """
@@ -48,23 +52,27 @@ tables stay as LangGraph made them."""
 _RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
 _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
-# Postgres would take names such as `a.b` and `a/b` for one word each. A text of more than a
-# megabyte of words is refused by a tsvector, so it is cut before.
-WORDS_OF = r"""to_tsvector('english'::regconfig, translate(
-    left(coalesce({}, ''), 100000) || ' ' || left(coalesce({}, ''), 100000),
-    E'!"#$%%&\'()*+,-./:;<=>?@[\\]^_`{{|}}~', repeat(' ', 32)))"""
-"""The words of two columns: a text, and its CJK words."""
+WORDS = "setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts)"
+"""The words of two columns, which `words_of` makes."""
 
-_ADD_WORDS = f"""
-INSERT INTO stepcraft_words
-SELECT prefix, key, stored.updated_at, {WORDS_OF.format("value->>'text'", "value->>'cjk'")}
+_WITHOUT_WORDS = f"""
+SELECT key, stored.updated_at, coalesce(value->>'text', '') AS text
 FROM store AS stored LEFT JOIN stepcraft_words AS known USING (prefix, key)
 WHERE prefix = %(prefix)s AND (%(keys)s::text[] IS NULL OR key = ANY (%(keys)s))
-    AND stored.updated_at IS DISTINCT FROM known.updated_at
-ORDER BY key
-ON CONFLICT (prefix, key)
-    DO UPDATE SET words = excluded.words, updated_at = excluded.updated_at
+    AND (stored.updated_at IS DISTINCT FROM known.updated_at OR known.version <> {VERSION})
+    AND key > %(last)s
+ORDER BY key LIMIT {_PAGE}
 """  # noqa: S608 - our own constants
+_ADD_WORDS = f"""
+INSERT INTO stepcraft_words (prefix, key, updated_at, words, version)
+SELECT %(prefix)s, key, updated_at, {WORDS}, {VERSION}
+FROM unnest(%(keys)s::text[], %(times)s::timestamptz[], %(words)s::text[], %(parts)s::text[])
+    AS new (key, updated_at, words, parts)
+ON CONFLICT (prefix, key) DO UPDATE
+    SET words = excluded.words, updated_at = excluded.updated_at, version = excluded.version
+"""  # noqa: S608 - our own constants
+_MOST_CHARACTERS = 100_000
+"""Words that are kept of a text: more than a megabyte is refused by a tsvector."""
 _REMOVE_WORDS = """
 DELETE FROM stepcraft_words AS known WHERE prefix = %(prefix)s
     AND NOT EXISTS (SELECT FROM store WHERE prefix = known.prefix AND key = known.key)
@@ -73,29 +81,31 @@ _STATE = (
     "SELECT (count(*), sum(extract(epoch FROM updated_at)))::text FROM {} WHERE prefix = %(prefix)s"
 )
 _IS_CURRENT = (
-    f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}) AS is_current"
+    f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}"
+    f" AND version = {VERSION}) AS is_current"
 )
 """Whether the words are those of the store, into which others may have written without us."""
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
 # nothing of how rare a word is. The length of a text is the number of its different words.
-BEST_WORDS = """
+BEST_WORDS = f"""
 WITH hits AS MATERIALIZED (
-    SELECT key, lexeme, cardinality(positions) AS times, length(texts.words) AS size
-    FROM ({texts}) AS texts, unnest(texts.words)
+    SELECT key, lexeme, length(texts.words) AS size, cardinality(positions)
+        - {1 - PARTS_WEIGHT} * cardinality(array_positions(weights, 'D')) AS times
+    FROM ({{texts}}) AS texts, unnest(texts.words)
     WHERE texts.words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
 ), rarity AS (
     SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
-        ({total}) AS everything(total)
+        ({{total}}) AS everything(total)
 ), best AS (
     SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
         / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
     FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
     GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
-{found}
-"""
+{{found}}
+"""  # noqa: S608 - our own constants
 """The texts that fit best by words: `texts` selects the keys and words of all, `total` counts them,
 and `found` selects from `best`, which has keys and scores."""
 _BEST_WORDS = BEST_WORDS.format(
@@ -149,10 +159,10 @@ class PostgresMemory(StoreMemory):
         try:
             with self._connect() as connection:
                 [row] = connection.execute(_EXISTING).fetchall()
-                exists, dimensions, self._has_tables = row
+                exists, dimensions, has_earlier, self._has_tables = row
                 recorded = (
                     connection.execute(_RECORDED, [self._prefix]).fetchone()
-                    if self._has_tables
+                    if has_earlier
                     else None
                 )
         except psycopg.Error as error:
@@ -170,7 +180,7 @@ class PostgresMemory(StoreMemory):
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
             self.name = url
-            if create and not (exists and self._has_tables):
+            if (create or has_earlier) and not (exists and self._has_tables):
                 self.setup()
         except BaseException:
             self._pool.close()
@@ -243,11 +253,19 @@ class PostgresMemory(StoreMemory):
 
     def _add_words(self, keys: Sequence[str] | None) -> None:
         """Bring the words of some procedures up to date, or of all of the namespace."""
-        values = {"prefix": self._prefix, "keys": keys}
+        values: dict[str, Any] = {"prefix": self._prefix, "keys": keys, "last": ""}
         with self._plain_failures(), self._pool.connection() as connection:
-            connection.execute(_ADD_WORDS, values, prepare=False)
+            while rows := connection.execute(_WITHOUT_WORDS, values, prepare=False).fetchall():
+                new = {
+                    "prefix": self._prefix,
+                    "keys": [row["key"] for row in rows],
+                    "times": [row["updated_at"] for row in rows],
+                    **words_of(row["text"] for row in rows),
+                }
+                connection.execute(_ADD_WORDS, new, prepare=False)
+                values["last"] = rows[-1]["key"]
             if keys is None:
-                connection.execute(_REMOVE_WORDS, values, prepare=False)
+                connection.execute(_REMOVE_WORDS, {"prefix": self._prefix}, prepare=False)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
@@ -354,6 +372,15 @@ def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
         kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
         open=True,
     )
+
+
+def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the values of the columns that `WORDS` reads."""
+    found = [stored_words(text) for text in texts]
+    return {
+        "words": [each.words[:_MOST_CHARACTERS] for each in found],
+        "parts": [each.parts[:_MOST_CHARACTERS] for each in found],
+    }
 
 
 def any_word(words: Sequence[str]) -> dict[str, Any]:

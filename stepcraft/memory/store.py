@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchItem
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
-from stepcraft.index import check_search, cjk_words, refusals
+from stepcraft.index import check_search, refusals
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
@@ -99,16 +99,13 @@ class StoreMemory(ServedMemory):
     ) -> list[Failed]:
         del stored
         # Writers that lock rows in one order do not wait for each other in a circle.
-        items = [(item, item.text()) for _, item in sorted(procedures.items())]
-        # Postgres takes a run of Chinese or Japanese characters for one word.
         values = [
             {
-                "text": text,
-                "cjk": cjk_words(text),
+                "text": item.text(),
                 **item.to_dict(),
                 **{f"tag:{name}": value for name, value in item.tags.items()},
             }
-            for item, text in items
+            for _, item in sorted(procedures.items())
         ]
         puts = [PutOp(self._namespace, each["id"], each, index=["text"]) for each in values]
         refused = refusals(puts, self._batch, lambda: self._nearest("a procedure", 1, {}))

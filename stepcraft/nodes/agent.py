@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any
+from typing import Annotated, Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, hook_config
+from langchain.tools import InjectedState
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.retry import RunnableRetry
@@ -27,6 +28,11 @@ from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
+
+_Messages = Annotated[Any, InjectedState("messages")]
+"""The agent's messages, which its model does not give."""
+_Found = tuple[str, dict[str, Any]]
+"""What a search shows to the model, and what it adds to the state."""
 
 NAME = "agent"
 ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
@@ -72,6 +78,7 @@ class Agent(Node):
             question = {"messages": [HumanMessage(state["task"])]}
             result = await calls.result(Call(agent, question, {}), limits.seconds_left())
             answer = _answer(result["messages"])
+            counter.resume(result["messages"])
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -120,6 +127,15 @@ class _Counter(BaseCallbackHandler):
         self.calls += 1
         self.limits.calls += 1
 
+    def resume(self, messages: Sequence[Any]) -> None:
+        """Count the calls that were answered before the process ended and the run went on."""
+        counted = {reply.id for reply in self.replies}
+        replies = [each for each in messages if isinstance(each, AIMessage)]
+        earlier = [reply for reply in replies if reply.id not in counted]
+        self.replies += earlier
+        self.calls += len(earlier)
+        self.limits.calls += len(earlier)
+
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         self.limits.has_reply = True
         for generation in (each for several in response.generations for each in several):
@@ -139,20 +155,23 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.searches, self.most = searches, most
         self.counter, self.most_calls = counter, most_calls
-        self.must_answer = False
 
     @hook_config(can_jump_to=["end"])
     @override
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        self.counter.resume(state["messages"])
         if self.most_calls is not None and self.counter.calls >= self.most_calls:
             return {"jump_to": "end"}
-        self.must_answer = self.searches.count >= self.most
-        return {"messages": [HumanMessage(ANSWER_NOW)]} if self.must_answer else None
+        return {"messages": [HumanMessage(ANSWER_NOW)]} if self._are_made(state) else None
 
     @hook_config(can_jump_to=["end"])
     @override
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        return {"jump_to": "end"} if self.must_answer else None
+        return {"jump_to": "end"} if self._are_made(state) else None
+
+    def _are_made(self, state: Any) -> bool:
+        self.searches.resume(state["messages"])
+        return self.searches.count >= self.most
 
 
 class _Searches:
@@ -164,41 +183,57 @@ class _Searches:
         self.passages = Passages(self.state)
         self.warnings: list[str] = []
         self.count = 0
-        self._shown: set[int] = set()
         self._lock = Lock()
 
     def tool(self) -> BaseTool:
         """Return the search as a tool."""
 
-        def search(query: str, config: RunnableConfig) -> str:
-            return self._found(
-                query, self.retrieve.invoke({**self.state, "queries": [query]}, config)
-            )
+        def search(query: str, messages: _Messages, config: RunnableConfig) -> _Found:
+            self.resume(messages)
+            state = {**self.state, "queries": [query]}
+            return self._found(query, self.retrieve.invoke(state, config))
 
-        async def asearch(query: str, config: RunnableConfig) -> str:
-            return self._found(
-                query, await self.retrieve.ainvoke({**self.state, "queries": [query]}, config)
-            )
+        async def asearch(query: str, messages: _Messages, config: RunnableConfig) -> _Found:
+            self.resume(messages)
+            state = {**self.state, "queries": [query]}
+            return self._found(query, await self.retrieve.ainvoke(state, config))
 
         return StructuredTool.from_function(
-            search, asearch, name="search", description="Find passages for a short, specific query."
+            search,
+            asearch,
+            name="search",
+            description="Find passages for a short, specific query.",
+            response_format="content_and_artifact",
         )
 
-    def _found(self, query: str, update: dict[str, Any]) -> str:
-        """Add what a search found to the evidence, and return it for the model.
+    def resume(self, messages: Sequence[Any]) -> None:
+        """Add the searches that were made before the process ended and the run went on."""
+        with self._lock:
+            if not self.count:
+                for message in messages:
+                    if isinstance(message, ToolMessage):
+                        self._add(message.artifact or {})
+
+    def _add(self, update: dict[str, Any]) -> list[int]:
+        """Add what a search found, and return the numbers of its passages."""
+        self.count += 1
+        self.warnings += update.get("warnings", [])
+        return [self.passages.number(each) for each in update.get("evidence", [])]
+
+    def _found(self, query: str, update: dict[str, Any]) -> _Found:
+        """Add what a search found to the evidence; return a text for the model, and what is added.
 
         Passages that another search has shown are named by their ids.
         """
         with self._lock:
-            self.count += 1
-            self.warnings += update.get("warnings", [])
-            numbers = [self.passages.number(each) for each in update.get("evidence", [])]
-            new = [number for number in numbers if number not in self._shown]
-            again = [f"p{number}" for number in numbers if number in self._shown]
-            self._shown.update(new)
+            before = len(self.passages.evidence)
+            numbers = self._add(update)
+            new = [number for number in numbers if number > before]
+            again = [f"p{number}" for number in numbers if number <= before]
             shown = written([each for each in passages(self.passages.evidence, new) if each])
         head = (
             f"Found for {quoted(query)}:" if numbers else f"Nothing was found for {quoted(query)}."
         )
         tail = f"Also {', '.join(again)}, shown with another search." if again else ""
-        return "\n\n".join(filter(None, [head, shown, tail]))
+        kept = {key: update.get(key, []) for key in ("evidence", "warnings")}
+        return "\n\n".join(filter(None, [head, shown, tail])), kept

@@ -122,7 +122,9 @@ def _lines(text: str) -> list[_Line]:
     for line, following in zip_longest(found, found[1:]):
         stop = text.find("\n", line.end()) % (len(text) + 1)
         rest = text[line.end() : min(stop, following.start()) if following else stop]
-        verdict = max(map(_verdict, [line, *_ANOTHER.finditer(rest)]), key=_BY_WEIGHT.index)
+        verdict: Verdict = max(
+            map(_verdict, [line, *_ANOTHER.finditer(rest)]), key=_BY_WEIGHT.index
+        )
         passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", rest))]
         for begin, end in _ENDS.findall(line["numbers"]):
             part, _, statement = begin.partition(".")

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from stepcraft.nodes.state import Check, final_checks
+from stepcraft.nodes.state import Check, Revision, final_checks
 from stepcraft.text.clean import clean
+from stepcraft.text.diff import word_diff
 from stepcraft.text.markdown import code
 
 
@@ -20,6 +21,8 @@ class Verdict(NamedTuple):
     """The numbers of the deciding passages in the evidence, from 1."""
     others: int
     """How many of the deciding passages are not in the evidence."""
+    now: str
+    """What a statement that was contradicted has become, "" for others."""
 
 
 class CheckedPiece(NamedTuple):
@@ -27,7 +30,7 @@ class CheckedPiece(NamedTuple):
 
     text: str
     verdict: str
-    """"" where there is none."""
+    """"corrected" where the statement was contradicted; "" where there is none."""
     ends: list[Verdict]
     """The verdicts on the statements that end with this piece."""
 
@@ -39,8 +42,29 @@ def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
     for check, has_changed in final_checks(result):
         passages = [numbers[id_] for id_ in check["evidence"] if id_ in numbers]
         others = len(check["evidence"]) - len(passages)
-        checks.append(Verdict(check, has_changed, passages, others))
+        is_corrected = has_changed and check["verdict"] == "contradicted"
+        now = _corrected(check, result.get("revisions", [])) if is_corrected else ""
+        checks.append(Verdict(check, has_changed, passages, others, now))
     return checks
+
+
+def _corrected(check: Check, revisions: Sequence[Revision]) -> str:
+    """Return what a revision has in place of a statement, "" where that cannot be told."""
+    for revision in revisions:
+        start = (
+            revision["before"].find(check["text"]) if revision["round"] == check["round"] else -1
+        )
+        if start >= 0:
+            place, now = 0, ""
+            for kind, text in word_diff(revision["before"], revision["after"]):
+                if kind != "added":
+                    cut = slice(max(start - place, 0), max(start + len(check["text"]) - place, 0))
+                    now += text[cut] if kind == "same" else ""
+                    place += len(text)
+                elif start < place < start + len(check["text"]):
+                    now += text
+            return now.strip()
+    return ""
 
 
 def checked_pieces(
@@ -54,10 +78,13 @@ def checked_pieces(
     places: list[tuple[int, int, Verdict]] = []
     rest: list[Verdict] = []
     for each in checks:
-        words = re.escape(clean(each.check["words"] or each.check["text"]).strip())
+        text = each.now or each.check["words"] or each.check["text"]
+        words = re.escape(clean(text).strip())
         matches = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
-        if len(matches) != 1 or each.has_changed:
+        has_place = len(matches) == 1 and bool(each.now or not each.has_changed)
+        if each.has_changed or not has_place:
             rest.append(each)
+        if not has_place:
             continue
         cut = [matches[0].span(), *(span for span in blocks if _overlap(span, matches[0].span()))]
         places.append((min(start for start, _ in cut), max(stop for _, stop in cut), each))
@@ -66,9 +93,10 @@ def checked_pieces(
     for start, stop in pairwise(edges):
         around = [each for each in places if each[0] <= start and stop <= each[1]]
         inmost = min(around, key=lambda each: each[1] - each[0], default=None)
-        verdict = inmost[2].check["verdict"] if inmost else ""
+        checked = inmost[2] if inmost else None
+        verdict = "corrected" if checked and checked.now else checked and checked.check["verdict"]
         ends = [each[2] for each in around if each[1] == stop]
-        pieces.append(CheckedPiece(answer[start:stop], verdict, ends))
+        pieces.append(CheckedPiece(answer[start:stop], verdict or "", ends))
     return pieces, rest
 
 

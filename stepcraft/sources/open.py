@@ -2,8 +2,10 @@
 
 import os
 import re
+from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
@@ -27,12 +29,13 @@ def open_source(
     `k` may also come with a call: `source.invoke(query, k=10)`.
 
     Args:
-        spec: `corpus:docs` or `corpus:docs,notes.md` (files and folders: see `open_corpus`), `web`
-            or `web:ENGINE` (see `open_web`), `weaviate://host:8080/Collection` or
-            `postgresql://host/database/name` (a corpus in a server: see `open_shared`), `memory`
-            (STEPCRAFT_MEMORY, else the bundled procedures) or `memory:procedures.db` (any URL of
-            `open_memory`), `package.module:attribute` (a retriever or a search tool of LangChain,
-            or a function without arguments that returns one).
+        spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
+            and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see `open_web`),
+            `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a corpus in a
+            server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, else the bundled procedures) or
+            `memory:procedures.db` (any URL of `open_memory`), `package.module:attribute` (a
+            retriever or a search tool of LangChain, or a function without arguments that returns
+            one).
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
@@ -49,7 +52,8 @@ def open_source(
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.retriever import open_corpus
 
-        return open_corpus(corpus_paths(rest), k=k, embeddings=embeddings)
+        paths, fields = corpus_paths(rest)
+        return open_corpus(paths, k=k, embeddings=embeddings, **fields)
     if kind == "web":
         from stepcraft.sources.web.retriever import open_web
 
@@ -85,11 +89,18 @@ def open_source(
     )
 
 
-def corpus_paths(text: str) -> list[str]:
-    """Return the text if it is the path of a file or folder, else the parts between commas."""
+def corpus_paths(text: str) -> tuple[list[str], dict[str, str]]:
+    """Return the paths of a corpus, with commas between them, and its options behind a "?".
+
+    A file or folder may have a comma or a "?" in its name.
+    """
     if os.path.exists(os.path.expanduser(text)):  # noqa: PTH110, PTH111 - whatever the text is
-        return [text]
-    return [*filter(None, map(str.strip, text.split(",")))]
+        return [text], {}
+    paths, _, query = text.rpartition("?")
+    options = dict(parse_qsl(query))
+    if paths and options and options.keys() <= {"title", "text"}:
+        return corpus_paths(paths)[0], options
+    return [*filter(None, map(str.strip, text.split(",")))], {}
 
 
 def is_dotted(spec: str) -> bool:
@@ -97,14 +108,18 @@ def is_dotted(spec: str) -> bool:
     return _ATTRIBUTE.fullmatch(spec) is not None
 
 
-def named_object(spec: str) -> Any:  # noqa: ANN401 - whatever stands there
+def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> Any:  # noqa: ANN401 - whatever stands there
     """Return what stands under package.module:attribute, or what the function there returns.
+
+    Args:
+        spec: Where it stands.
+        is_called: Whether what stands there makes what is meant.
 
     Raises:
         BadInput: There is no such module or attribute, or it fails.
     """
     try:
         target = resolve_name(spec)
-        return target() if callable(target) else target
+        return target() if is_called(target) else target
     except Exception as error:
         raise BadInput(f"{spec} cannot be made: {excerpt(error, 300)}") from error

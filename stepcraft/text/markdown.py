@@ -8,6 +8,7 @@ citation marks such as `[p1]`. A list item may begin with a fence, and a quotati
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from typing import NamedTuple
 
 _FENCE = re.compile(
@@ -23,6 +24,23 @@ _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|\{/\*.*?\*/\}|[\U000e0000-\U000e007f]+", re.DOTALL)
 """Comments of HTML and MDX, and letters that no font has."""
+
+_IN_HEADING = (
+    (re.compile(r"\{[ \t]*[#.:][^{}\n]*\}\s*\Z"), ""),  # attributes
+    (re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])"), ""),  # pictures
+    (re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])"), r"\1"),  # links
+    (
+        re.compile(
+            r"</?(?:[abiu]|br|code|em|font|img|kbd|small|span|strong|su[bp])\b[^<>]*>",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])"), ""),  # ":rocket:"
+    (re.compile(r"\*(?=\S)|(?<=\S)\*|\\(?=_|[^\w\s])|\u00b6"), ""),
+)
+"""What readers do not see of a heading outside of its code, and what stays of it."""
+_IN_TICKS = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 
 class Fence(NamedTuple):
@@ -127,6 +145,13 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
         while block and block.stop <= match.start():
             block = next(blocks, None)
         yield match[0], block is not None and block.start <= match.start()
+
+
+def shown_heading(heading: str) -> str:
+    """Return a heading as readers see it: without markup, pictures, and links' targets."""
+    for pattern, stays in _IN_HEADING:
+        heading = replaced(heading, pattern, methodcaller("expand", stays))
+    return " ".join(_IN_TICKS.sub(r"\2", heading).split())
 
 
 def as_shown(text: str) -> str:

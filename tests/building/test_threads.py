@@ -253,6 +253,131 @@ def test_threads_in_the_forms_of_providers(tmp_path: Path, form: str) -> None:
     assert document.succeeded is None
 
 
+STEPS: list[dict[str, Any]] = [
+    {"thought": "I refund it.", "action": "refund --customer Ana", "observation": "refunded"},
+]
+FILES: dict[str, tuple[str, Any]] = {
+    "a list of messages": ("runs.jsonl", [FORMS["functions of OpenAI"]]),
+    "a list of messages as a file": ("run.json", FORMS["functions of OpenAI"]),
+    "tau-bench": ("runs.jsonl", [{"reward": 1.0, "traj": FORMS["functions of OpenAI"]}]),
+    "a request with its output": (
+        "runs.jsonl",
+        [{"input": GOAL, "output": FORMS["responses of OpenAI"][1:]}],
+    ),
+    "an export of LangSmith": (
+        "runs.jsonl",
+        [
+            {
+                "run_type": "chain",
+                "inputs": {"messages": FORMS["Anthropic"][:1]},
+                "outputs": {"messages": FORMS["Anthropic"]},
+                "feedback_stats": {"success": {"avg": 1}},
+            }
+        ],
+    ),
+    "ShareGPT": (
+        "runs.jsonl",
+        [
+            {
+                "conversations": [
+                    {"from": "human", "value": GOAL},
+                    {
+                        "from": "function_call",
+                        "value": json.dumps({"name": "refund", "arguments": ARGUMENTS}),
+                    },
+                    {"from": "observation", "value": "refunded"},
+                    {"from": "gpt", "value": "Done."},
+                ]
+            }
+        ],
+    ),
+    "a coding agent's session": (
+        "session.jsonl",
+        [
+            {"type": "summary", "sessionId": "s", "summary": "A refund"},
+            *(
+                {"sessionId": "s", "type": each["role"], "message": each}
+                for each in FORMS["Anthropic"]
+            ),
+            {
+                "type": "user",
+                "sessionId": "s",
+                "isSidechain": True,
+                "message": FORMS["Anthropic"][0],
+            },
+        ],
+    ),
+    "another coding agent's session": (
+        "session.jsonl",
+        [
+            {"type": "session_meta", "payload": {"id": "s"}},
+            *({"type": "response_item", "payload": each} for each in FORMS["responses of OpenAI"]),
+        ],
+    ),
+    "SWE-agent": (
+        "run.traj",
+        {
+            "history": [
+                {"role": "system", "content": "You mend things."},
+                {"role": "user", "content": "An example.", "is_demo": True},
+                {"role": "user", "content": GOAL},
+                {"role": "assistant", "content": "I refund it.\n```\nrefund --customer Ana\n```"},
+            ],
+            "trajectory": STEPS,
+        },
+    ),
+    "OpenHands": (
+        "run.json",
+        [
+            {"id": 0, "source": "user", "action": "message", "args": {"content": GOAL}},
+            {"id": 1, "source": "agent", "action": "refund", "args": {"thought": "", **ARGUMENTS}},
+            {
+                "id": 2,
+                "source": "agent",
+                "observation": "refund",
+                "cause": 1,
+                "content": "refunded",
+            },
+            {"id": 3, "source": "agent", "action": "finish", "args": {"final_thought": "Done."}},
+        ],
+    ),
+    "ReAct": (
+        "runs.jsonl",
+        [
+            {
+                "messages": [
+                    {"role": "user", "content": GOAL},
+                    {
+                        "role": "assistant",
+                        "content": "Thought: I refund.\nAction: refund\nAction Input: "
+                        + json.dumps(ARGUMENTS),
+                    },
+                    {"role": "user", "content": "Observation: refunded"},
+                    {"role": "assistant", "content": "Done."},
+                ]
+            }
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
+    name, content = FILES[form]
+    path = tmp_path / name
+    if name.endswith(".jsonl"):
+        lines(path, *content)
+    else:
+        path.write_text(json.dumps(content))
+    [document] = documents(f"threads:{path}")
+    assert document.text.startswith(f"# Goal\n\n```\n{GOAL}\n"), document.text
+    assert document.text.count("# Call ") == document.text.count("Result:") == 1
+    assert "Ana" in document.text
+    assert "refunded" in document.text.partition("Result:")[2]
+    assert form == "SWE-agent" or "# Answer\n\n```\nDone." in document.text
+    assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
+
+
 def test_of_several_states_of_a_thread_the_most_complete_one_counts(tmp_path: Path) -> None:
     messages = FORMS["Anthropic"]
     states = [{"thread_id": 0, "messages": messages[:length]} for length in (1, 4, 3)]

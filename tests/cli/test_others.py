@@ -29,6 +29,25 @@ def test_a_source_shows_what_it_finds(here: Path) -> None:
     assert "data: it is binary" in run("source check corpus:tea.md,data 'green tea'").stderr
 
 
+def test_the_files_of_a_corpus_are_listed(here: Path) -> None:
+    (here / "data.txt").write_bytes(b"\0")
+    (here / ".notes").write_text("")
+    result = run("source check corpus:. --files")
+    assert result.stdout.splitlines() == [
+        "problem   data.txt: it is binary",
+        "read      tea.md",
+        "left out  .notes: it is hidden",
+    ]
+    assert result.stderr == "1 problem, 1 read, 1 left out\n"
+    assert [each["state"] for each in data("source check corpus:. --files")] == [
+        "problem",
+        "read",
+        "left out",
+    ]
+    assert "only a corpus" in run("source check memory --files", status=2).stderr
+    assert "--files" in run("source check corpus:.", status=2).stderr
+
+
 def test_modules_of_the_folder_are_sources(here: Path) -> None:
     (here / "own_source.py").write_text("from tests.sources.own import fixed\n")
     assert "Tea of kind" in run("source check own_source:fixed tea").stdout

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from stepcraft.cli import app
-from stepcraft.evals.directory import Outcome, read_outcomes
+from stepcraft.errors import RunStopped
+from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes
 from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import AnyMethod, Method
 from stepcraft.evals.samples import Sample
@@ -41,6 +44,19 @@ def run(
     asyncio.run(evaluate(ready, posed, directory, **{"concurrency": 1, **options}))
     last = {(outcome["method"], outcome["id"]): outcome for outcome in read_outcomes(directory)}
     return [last[method.name, sample["id"]] for sample in posed for method in ready]
+
+
+def stopped(directory: Path, reason: str, **options: Any) -> list[Outcome]:
+    """The outcomes of an evaluation that ends for a reason."""
+    with pytest.raises(RunStopped, match=re.escape(reason)):
+        run(directory, **options)
+    return list(read_outcomes(directory))
+
+
+def rewrite(run: Path, before: str, after: str) -> None:
+    """Replace a text in the samples."""
+    file = run / SAMPLES
+    file.write_text(file.read_text("utf-8").replace(before, after), "utf-8")
 
 
 def questions(folder: Path, count: int) -> Path:

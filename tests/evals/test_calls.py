@@ -1,18 +1,23 @@
 """The calls behind an outcome, the cache of replies, and benchmarks of other packages."""
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.globals import get_llm_cache, set_llm_cache
+from langchain_core.language_models import FakeListLLM
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get_benchmark
 from stepcraft.evals.cache import ReplyCache
 from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
+from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.samples import Sample
-from tests.evals.runs import KEY, questions, run, stepcraft
+from tests.evals.runs import KEY, questions, run, stepcraft, stopped
+from tests.scripted import ScriptedModel
 from tests.servers.openai_server import OpenAIServer
 
 
@@ -43,6 +48,48 @@ def test_the_calls_of_each_sample_are_kept(tmp_path: Path) -> None:
     assert read_calls(tmp_path)["direct", "1"][0]["reply"] == "0", "those of the last run count"
 
 
+def test_calls_stay_where_only_the_scoring_is_done_again(tmp_path: Path) -> None:
+    is_failing = True
+
+    def score(_sample: Sample, _output: object) -> dict[str, float]:
+        if is_failing:
+            raise RuntimeError("the grader is busy")
+        return {"right": 1.0}
+
+    options: Any = {"asked": 1, "scorers": [score], "keep_calls": True}
+    stopped(tmp_path, "the grader is busy", **options)
+    is_failing = False
+    run(tmp_path, **options)
+    [call] = read_calls(tmp_path)["direct", "0"]
+    assert call["reply"] == "3"
+
+
+def test_a_call_that_is_cancelled_has_its_time_and_says_so(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda *_: "3", latency=30)
+
+    async def answer(given: dict[str, str]) -> str:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(model.ainvoke(given["question"]), 0.05)
+        return "3"
+
+    run(tmp_path, asked=1, methods=[OwnMethod("mine", answer)], keep_calls=True)
+    [call] = read_calls(tmp_path)["mine", "0"]
+    assert 0.05 <= call["seconds"] < 30
+    assert call["error"] == "it was cancelled"
+
+
+def test_a_model_that_is_no_chat_model_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = FakeListLLM(responses=["3"])
+    mine = OwnMethod("mine", model, lambda sample: sample["question"])
+    [outcome] = run(tmp_path, asked=1, methods=[mine], keep_calls=True)
+    assert outcome["usage"]["calls"] == 1
+    [call] = read_calls(tmp_path)["mine", "0"]
+    assert (call["prompt"], call["reply"]) == ([["human", "Question 0?"]], "3")
+    assert "KeyError" not in caplog.text
+
+
 def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run(tmp_path, lambda *_: KEY, keep_calls=True)
@@ -60,7 +107,9 @@ def test_the_cache_of_the_command(tmp_path: Path) -> None:
     assert isinstance(get_llm_cache(), ReplyCache)
     assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
     [first], [second] = (read_outcomes(tmp_path / name) for name in ("one", "two"))
-    assert first["usage"] == second["usage"], "what a method uses is told as if it had asked"
+    assert (first["usage"]["calls"], "from_cache" in first["usage"]) == (1, False)
+    assert (second["usage"]["calls"], second["usage"]["from_cache"]) == (0, 1)
+    assert "1 replies of direct are from the cache: its costs and seconds are less" in ran.stdout
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:

@@ -46,6 +46,32 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path, options: str, problem: s
     assert problem in problem_of(command)
 
 
+def test_how_much_so_many_questions_show_is_said_before(tmp_path: Path) -> None:
+    options = f"--methods rag,direct --into {tmp_path / 'run'} --allow-keyless"
+    ran = stepcraft(f"run {questions(tmp_path, 30)} {options}")
+    assert ran.stderr.startswith(
+        "of evaluations with 30 questions, this share shows a gain in right answers by so many "
+        "points: +10 in 10%, +20 in 40%, +30 in 77%"
+    )
+
+
+def test_a_wrong_source_ends_it_with_its_reason(tmp_path: Path) -> None:
+    command = (
+        f"run {questions(tmp_path, 3)} --methods rag --allow-keyless --into {tmp_path / 'run'}"
+    )
+    ran = stepcraft(f"{command} --from corpus:{tmp_path}/nowhere")
+    assert ran.exit_code == 1
+    assert "rag failed on all 3 samples:" in ran.stderr
+    assert "nowhere" in ran.stderr
+    report = stepcraft(f"report {tmp_path / 'run'}").stdout
+    assert "Every sample failed" in report
+    assert "rag failed on 3 of 3 samples, which have no score. Most often:" in report
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere" / "a.md").write_text("Question 1 is answered by 1.")
+    mended = stepcraft(f"{command} --from corpus:{tmp_path}/nowhere")
+    assert mended.exit_code == 0, mended.output
+
+
 def test_the_list() -> None:
     names = re.findall(r"[\w-]+", stepcraft("list").stdout)
     assert {"rat", "lgstep-val", "stepcraft-papers"} <= {*names}

@@ -5,20 +5,22 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepcraft import BadInput, RunStopped
-from stepcraft.evals.directory import read_outcomes, run_directory
+from stepcraft.errors import NoAnswer
+from stepcraft.evals.directory import read_configuration, read_outcomes, run_directory
 from stepcraft.evals.methods import OwnMethod, read_methods
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import COUNT, number_in, samples
-from tests.evals.runs import DIRECT, WARM, run
+from tests.evals.runs import DIRECT, WARM, run, stopped
 from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
@@ -67,16 +69,16 @@ def test_samples_under_way_count_a_call_each(tmp_path: Path) -> None:
 def test_a_budget_stops_the_retry_of_samples_that_failed(tmp_path: Path) -> None:
     is_failing, model = True, three()
 
-    async def answer(_question: object) -> str:
+    async def answer(given: Mapping[str, str]) -> str:
         reply = await model.ainvoke("?")
-        if is_failing:
+        if is_failing and number_in(given["question"]) > "1":
             raise RuntimeError("no such luck")
         return reply.text
 
     mine = OwnMethod("mine", answer)
     run(tmp_path, asked=6, methods=[mine])
     is_failing = False
-    with used_up(8, 2, 6):
+    with used_up(8, 4, 6):
         run(tmp_path, asked=6, methods=[mine], retry_errors=True, budget=Budget(calls=8))
     assert len(model.calls) == 8
 
@@ -91,9 +93,12 @@ def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     model = ScriptedModel(reply)
     first = run(tmp_path, model)
     assert ["no such luck" in outcome["error"] for outcome in first] == [False, True, False]
-    assert first[1]["scores"] == {}
+    assert set(first[1]["scores"].values()) == {0}
     text = markdown(summarise(tmp_path))
-    assert "| direct | ScriptedModel | 1.000" in text, "failures are apart from wrong answers"
+    assert "| direct | ScriptedModel | 0.667" in text, "no answer is a wrong one"
+    assert (
+        "direct gave no answer to 1 of 3 samples, which count as wrong. Most often: NoAnsw" in text
+    )
     is_failing, calls = False, len(model.calls)
     assert run(tmp_path, model)[1]["error"] == first[1]["error"]
     again = run(tmp_path, model, retry_errors=True)
@@ -125,7 +130,7 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Pa
     def scorer(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
         return {"similarity": float("nan")}
 
-    [outcome] = run(tmp_path, asked=1, scorers=[scorer])
+    [outcome] = stopped(tmp_path, "'similarity' is nan", asked=1, scorers=[scorer])
     reason = "it could not be scored: the score 'similarity' is nan; return a finite number"
     assert (outcome["error"], outcome["scores"]) == (reason, {})
 
@@ -177,12 +182,83 @@ def test_a_disk_that_is_full_stops_it_and_nothing_is_lost(tmp_path: Path) -> Non
     assert len(finish(tmp_path)) == COUNT - len(before)
 
 
-def test_another_configuration_into_the_same_directory_is_refused(tmp_path: Path) -> None:
+def test_questions_and_methods_are_added_and_what_is_done_stays(tmp_path: Path) -> None:
+    model = three()
+    first = run(tmp_path, model, 2)
+    assert run(tmp_path, model, 3)[:2] == first
+    assert len(model.calls) == 3
+    outcomes = run(tmp_path, model, 3, [WARM])
+    assert len(model.calls) == 6
+    assert list(read_configuration(tmp_path)["methods"]) == [DIRECT.name, WARM.name]
+    assert {each.method: each.samples for each in summarise(tmp_path).methods} == {
+        DIRECT.name: 3,
+        WARM.name: 3,
+    }
+    assert run(tmp_path, model, 3, [WARM, DIRECT])[::2] == outcomes
+
+
+def test_another_method_or_question_of_the_same_name_is_refused(tmp_path: Path) -> None:
     run(tmp_path, asked=2)
-    with pytest.raises(BadInput, match="other samples; name another directory"):
-        run(tmp_path, asked=3)
-    with pytest.raises(BadInput, match="other methods; name another directory"):
-        run(tmp_path, asked=2, methods=[WARM])
+    other = replace(WARM, name=DIRECT.name)
+    with pytest.raises(BadInput, match="has answers of direct with other settings; name another"):
+        run(tmp_path, asked=2, methods=[other])
+    shifted = [Sample(id="1", question="Something else?"), *samples(1)]
+    with pytest.raises(
+        BadInput, match=r"another question with the id '1'.*add new ones at the end"
+    ):
+        run(tmp_path, asked=shifted)
+
+
+def test_what_is_right_may_change_and_nothing_is_asked_again(tmp_path: Path) -> None:
+    model, seen = three(), list[Progress]()
+    run(tmp_path, model, 2)
+    corrected = [Sample(id="0", question="Question 0?", answers=["3"]), *samples(2)[1:]]
+    for _ in range(2):
+        first, second = run(tmp_path, model, corrected, on_progress=seen.append)
+        assert (first["scores"]["exact match"], second["scores"]["exact match"]) == (1, 0)
+    assert (len(model.calls), seen[-1].calls) == (2, 2)
+
+
+@pytest.mark.parametrize(("asked", "count"), [(9, "the first 5"), (2, "all 2")])
+def test_a_method_that_fails_for_one_reason_stops_it(
+    tmp_path: Path, asked: int, count: str
+) -> None:
+    mine = OwnMethod("mine", lambda _: 1 / 0)
+    outcomes = stopped(
+        tmp_path, f"mine failed on {count} samples: ZeroDivisionError", asked=asked, methods=[mine]
+    )
+    assert len(outcomes) == min(5, asked)
+    mended = OwnMethod("mine", lambda _: "3", settings={"mended": True})
+    assert not any(each["error"] for each in run(tmp_path, asked=asked, methods=[mended]))
+
+
+def test_a_method_that_never_answers_ends_it_with_the_reason(tmp_path: Path) -> None:
+    def give_up(_: object) -> str:
+        raise NoAnswer("nothing was found")
+
+    mine = OwnMethod("mine", give_up)
+    reason = "mine failed on all 7 samples: NoAnswer: nothing was found"
+    assert len(stopped(tmp_path, reason, asked=7, methods=[mine])) == 7
+
+
+def test_who_gives_up_does_not_win(tmp_path: Path) -> None:
+    def answer(given: Mapping[str, str]) -> str:
+        number = number_in(given["question"])
+        if int(number) >= 10:
+            raise NoAnswer("too hard")
+        return number
+
+    def guess(given: Mapping[str, str]) -> str:
+        number = number_in(given["question"])
+        return number if int(number) % 3 else "no idea"
+
+    methods = [OwnMethod("worker", guess), OwnMethod("quitter", answer)]
+    run(tmp_path, asked=30, methods=methods)
+    summary = summarise(tmp_path)
+    means = {it.method: it.scores["exact match"].mean for it in summary.methods}
+    assert means == {"worker": 20 / 30, "quitter": 10 / 30}
+    assert [it.unanswered for it in summary.methods] == [0, 20]
+    assert "quitter gave no answer to 20 of 30 samples, which count as wrong" in markdown(summary)
 
 
 def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
@@ -210,9 +286,11 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
     methods = [OwnMethod("right", right)]
     methods += [OwnMethod(name, lambda _: "no idea at all") for name in ("base", "same")]
     run(tmp_path, asked=24, methods=methods)
-    summary = summarise(tmp_path)
+    summary = summarise(tmp_path, "base")
     text = markdown(summary)
-    better = "right is better than base in exact match (+0.750 (+0.563 to +0.937), 24 samples)"
+    better = (
+        "right is better than base in exact match (+0.750 (+0.563 to +0.937), p < 0.001, 24 sam"
+    )
     assert better in text
     same = "No difference in exact match, F1 and occurs could be shown between same and base."
     assert same in text

@@ -84,3 +84,4 @@ def test_a_log_that_is_none_of_ours(tmp_path: Path) -> None:
     assert outcomes["a"]["output"]["answer"].startswith("Default output")
     [method] = summarise(tmp_path / "run").methods
     assert (method.model, method.scores["includes"].mean) == ("mockllm/model", 0.5)
+    assert (method.costs["tokens in"], method.costs["tokens out"]) == (7, 2)

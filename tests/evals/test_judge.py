@@ -8,7 +8,7 @@ import pytest
 
 from stepcraft import BadInput
 from stepcraft.errors import RunStopped, UnreadableReply
-from stepcraft.evals.judge import read_pairwise, read_support, sentences_of
+from stepcraft.evals.judge import read_items, read_pairwise, sentences_of
 from stepcraft.evals.judging import judge
 from stepcraft.evals.progress import Progress
 from stepcraft.evals.reports.markdown import markdown
@@ -25,7 +25,7 @@ from tests.evals.judged import (
     saying,
     shown,
 )
-from tests.evals.runs import DIRECT, WARM, run
+from tests.evals.runs import DIRECT, WARM, rewrite, run
 from tests.scripted import ScriptedModel
 
 PASSAGES = [
@@ -55,9 +55,11 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     [preference] = judged(tmp_path, model).preferences
     assert len(model.calls) == 30
     assert (preference.wins, preference.losses, preference.ties) == (1, 1, 1)
-    assert preference.order_bias
-    assert preference.order_bias.mean == 14 / 28
-    row = "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1 | 30 | 0 | 0 | 0.500 (0.326–0.674) |"
+    assert preference.position_bias
+    assert preference.position_bias.mean == 14 / 28
+    row = (
+        "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1.000 | 30 | 0 | 0 | 0.500 (0.326–0.674) |"
+    )
     assert row in markdown(summarise(tmp_path))
 
 
@@ -84,17 +86,24 @@ def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_witho
     assert (preference.ties, preference.failed) == (1, 0)
 
 
-def test_every_method_is_compared_with_the_cheapest_where_both_have_an_answer(
+def test_every_method_is_compared_with_the_first_or_another_where_both_are_done(
     tmp_path: Path,
 ) -> None:
     evaluation(tmp_path, {"rpg": ["rpg", "rpg"], "rag": ["rag", "rag"], "rat": ["rat", None]})
     model = saying("T")
     preferences = judged(tmp_path, model, votes=2).preferences
     assert [(each.method, each.against, each.ties) for each in preferences] == [
-        ("rpg", "rag", 2),
-        ("rat", "rag", 1),
+        ("rag", "rpg", 2),
+        ("rat", "rpg", 1),
     ]
     assert len(model.calls) == 6
+    preferences = judged(tmp_path, model, votes=2, against="rat").preferences
+    assert [(each.method, each.against, each.ties) for each in preferences[2:]] == [
+        ("rpg", "rat", 1),
+        ("rag", "rat", 1),
+    ]
+    with pytest.raises(BadInput, match="no method 'rta' here; there is rpg, rag, rat"):
+        judged(tmp_path, model, against="rta")
 
 
 def test_what_is_known_of_a_right_answer_is_shown_apart_from_the_answers(tmp_path: Path) -> None:
@@ -105,7 +114,7 @@ def test_what_is_known_of_a_right_answer_is_shown_apart_from_the_answers(tmp_pat
         "contains": [["x", "y"], ["z"]],
     }
     model = saying("T")
-    judged(pair(tmp_path, right=right), model, votes=2)
+    judged(pair(tmp_path, right=right), model, votes=2, kinds=["vote"])
     assert shown(model.calls[0].prompt) == {
         ("question", ""): "Question 0?",
         ("resources", ""): "flour",
@@ -127,7 +136,7 @@ def test_what_is_known_of_a_right_answer_is_shown_apart_from_the_answers(tmp_pat
 def test_an_answer_cannot_open_or_close_a_section(tmp_path: Path, text: str) -> None:
     output = {"answer": text, "evidence": [passage("a", "", text)]}
     evaluation(tmp_path, {"rag": ["rag"], "rat": [output]})
-    model = JudgeModel(lambda _, prompt: "T" if ("answer", "A") in shown(prompt) else "NONE")
+    model = JudgeModel(lambda _, prompt: "T" if ("answer", "A") in shown(prompt) else "1: met")
     judged(tmp_path, model, votes=2)
     vote, _, support = model.calls
     names = [[(part.name, part.id) for part in parse(call.prompt)] for call in (vote, support)]
@@ -157,13 +166,13 @@ def test_more_votes_are_added_to_those_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("letter", "place", "mean"), [("A", "first", 1), ("B", "second", 0)])
-def test_a_judge_with_an_order_bias_decides_nothing_and_is_warned_of(
+def test_a_judge_with_an_position_bias_decides_nothing_and_is_warned_of(
     tmp_path: Path, letter: str, place: str, mean: float
 ) -> None:
     summary = judged(pair(tmp_path, 3), saying(letter), votes=4)
     [preference] = summary.preferences
-    assert preference.order_bias
-    assert (preference.order_bias.mean, preference.ties) == (mean, 3)
+    assert preference.position_bias
+    assert (preference.position_bias.mean, preference.ties) == (mean, 3)
     text = markdown(summary)
     assert "No preference of the judge scripted:judge between rat and rag could be shown" in text
     assert f"**100% of its votes are for the answer that is shown {place}: do not rely" in text
@@ -172,7 +181,7 @@ def test_a_judge_with_an_order_bias_decides_nothing_and_is_warned_of(
 def test_a_judge_without_a_shown_bias_is_not_warned_of(tmp_path: Path) -> None:
     fair = judged(pair(tmp_path / "fair", 3), preferring("rat"), votes=4)
     by_chance = judged(pair(tmp_path / "few"), saying("A"), votes=2)
-    assert by_chance.preferences[0].order_bias
+    assert by_chance.preferences[0].position_bias
     assert "do not rely on it" not in markdown(fair) + markdown(by_chance)
 
 
@@ -190,10 +199,10 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
     evaluation(tmp_path, {"rag": ["rag"], "rat": [{"answer": "rat", "evidence": PASSAGES}]})
     model = saying(reply)
     summary = judged(tmp_path, model)
-    [preference], [support] = summary.preferences, summary.supports
+    [preference], [_, judge] = summary.preferences, summary.judges
     assert (preference.votes, preference.unreadable, preference.undecided) == (0, 10, 1)
-    assert (preference.p, preference.order_bias) == (1.0, None)
-    assert (support.share, support.answers, support.unreadable) == (None, 0, 1)
+    assert (preference.p, preference.position_bias) == (1.0, None)
+    assert (summary.methods[1].scores, judge.readings, judge.unread) == ({}, 1, 1)
     text = markdown(summary)
     assert "| 0 | 10 | 0 |" in text
     assert "**10 of its 10 replies were no vote: take another judge.**" in text
@@ -219,18 +228,19 @@ def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path) -> None:
     assert read_judgements(tmp_path) == []
 
 
-def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Path) -> None:
+def test_support_counts_every_claim_and_says_which_is_not_supported(tmp_path: Path) -> None:
     answers = {
-        "rag": {"answer": "One arch. On the Neretva. And old. And steep."},
-        "rat": {"answer": "Well. It has one arch [1]. Mostar lies on the Sava [2]. It is lovely."},
+        "rag": {
+            "answer": "Well. It has one arch [1]. It has one arch [2]. It is old. It floats.",
+        },
         "rpg": {
-            "answer": "…",
+            "answer": "Napoleon",
             "sentences": [
-                {"text": "It has two arches. ", "evidence": ["a"]},
-                {"text": "Nobody knows. ", "evidence": []},
-                {"text": "It is in Mostar.", "evidence": ["b"]},
+                {"text": "The bridge has one arch. ", "evidence": ["a"]},
+                {"text": "Answer: Napoleon", "evidence": []},
             ],
         },
+        "rat": {"answer": "Hello!"},
     }
     evaluation(tmp_path, {name: [{**each, "evidence": PASSAGES}] for name, each in answers.items()})
 
@@ -238,31 +248,93 @@ def test_support_is_the_share_of_the_sentences_that_cite_something(tmp_path: Pat
         texts = shown(prompt)
         if ("answer", "A") in texts:
             return "T"
-        return {"1. O": "4", "1. W": "1\n3", "1. I": "1\n2"}[texts["answer", ""][:4]]
+        return {
+            "1. W": "1: NO CLAIM\n2: SUPPORTED\n3: MISCITED - it is in p1\n"
+            "4: SUPPORTED\n5: UNSUPPORTED - no passage says so",
+            "1. T": "1: SUPPORTED\n2: UNSUPPORTED - he is not there",
+            "1. H": "1: NO CLAIM",
+        }[texts["answer", ""][:4]]
 
     model = JudgeModel(reply)
     summary = judged(tmp_path, model, votes=2)
-    assert {each.method: each.share and each.share.mean for each in summary.supports} == {
-        "rag": 3 / 4,  # nothing is marked: all count
-        "rat": 1 / 2,  # 2 and 3 are marked
-        "rpg": 1 / 2,  # 1 and 3 are marked
+    means = {
+        it.method: [round(interval.mean, 9) for interval in it.scores.values()]
+        for it in summary.methods
     }
-    _, reading, _ = [call for call in model.calls if ("answer", "A") not in shown(call.prompt)]
+    assert means == {"rag": [3 / 4, 1 / 4], "rpg": [1 / 2, 1 / 2], "rat": []}
+    assert list(summary.methods[0].scores) == [
+        "support by scripted:judge",
+        "citation recall by scripted:judge",
+    ]
+    reading = next(call for call in model.calls if "1. Well" in call.prompt)
     assert reading.kwargs["temperature"] == 0
     assert shown(reading.prompt) == {
         ("question", ""): "Question 0?",
         ("passage", "p1"): "Stari Most\nThe bridge has one arch.",
         ("passage", "p2"): "Mostar lies on the Neretva.",
-        ("answer", ""): (
-            "1. Well.\n2. It has one arch.\n3. Mostar lies on the Sava.\n4. It is lovely."
-        ),
+        ("answer", ""): "1. Well.\n2. It has one arch. [p1]\n3. It has one arch. [p2]\n"
+        "4. It is old.\n5. It floats.",
     }
-    assert "| scripted:judge | rat | 0.500 (0.000–1.000) |" in markdown(summary)
+    [items] = [
+        each["items"] for each in read_judgements(tmp_path) if "Well" in str(each.get("items"))
+    ]
+    assert items
+    assert (items[4]["text"], items[4]["verdict"], items[4]["reason"]) == (
+        "It floats.",
+        "unsupported",
+        "no passage says so",
+    )
+    text = markdown(summary)
+    assert "faithfulness of RAGAS" in text
+    assert "passages cited with them support (ALCE)" in text
+
+
+def test_answers_are_graded_by_facts_a_rubric_and_what_is_right(tmp_path: Path) -> None:
+    right = {"facts": ["It is in Mostar.", "It has one arch."], "answers": ["Stari Most"]}
+    answers = {"rag": ["In Mostar, two arches."], "rat": ["Stari Most, of one arch, in Mostar."]}
+    evaluation(tmp_path, answers, right)
+
+    def reply(_node: str, prompt: str) -> str:
+        texts, is_good = shown(prompt), "Stari Most, of" in prompt
+        if ("facts", "") in texts:
+            return "1: COVERED\n2: " + ("COVERED" if is_good else "CONTRADICTED - two arches")
+        if ("rubric", "") in texts:
+            return "1: UNMET - no year" if is_good else "1. met"
+        return "1: RIGHT" if is_good else "1: PARTLY - no name"
+
+    kinds = ["facts", "rubric", "reference"]
+    model = JudgeModel(reply)
+    summary = judged(tmp_path, model, kinds=kinds, rubric=["It names the year."])
+    assert len(model.calls) == 6
+    means = {
+        it.method: {name.partition(" by ")[0]: each.mean for name, each in it.scores.items()}
+        for it in summary.methods
+    }
+    assert means == {
+        "rag": {"facts covered": 0.5, "facts not contradicted": 0.5, "rubric": 1, "reference": 0.5},
+        "rat": {"facts covered": 1, "facts not contradicted": 1, "rubric": 0, "reference": 1},
+    }
+    assert {each.score.partition(" by ")[2] for each in summary.pairs} == {"scripted:judge"}
+    judged(tmp_path, model, kinds=kinds, rubric=["It names the year.", "It is short."])
+    assert len(model.calls) == 8, "another rubric is another question"
+    assert "2. It is short." in model.calls[-1].prompt
+
+
+def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:
+    right = {"answers": ["x"]}
+    evaluation(tmp_path, {"rag": ["rag", "rag"], "rat": ["rat", None]}, right)
+    rewrite(tmp_path, "ValueError: no such luck", "NoAnswer: no such luck")
+    model = JudgeModel(lambda _, prompt: "A" if ("answer", "A") in shown(prompt) else "1: RIGHT")
+    summary = judged(tmp_path, model, votes=2)
+    assert [it.scores["reference by scripted:judge"].mean for it in summary.methods] == [1, 0.5]
+    votes = [call for call in model.calls if ("answer", "A") in shown(call.prompt)]
+    assert len(votes) == 4
+    assert shown(votes[-1].prompt)["answer", "B"] == "(no answer)"
 
 
 def test_an_answer_without_passages_or_sentences_costs_no_call(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["No passages.", {"answer": " ", "evidence": PASSAGES}]})
-    assert list(judged(tmp_path, JudgeModel([])).supports) == []
+    assert not judged(tmp_path, JudgeModel([])).judges
 
 
 @pytest.mark.parametrize(
@@ -281,23 +353,34 @@ def test_votes_as_models_write_them(reply: str, letter: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "numbers"),
+    "reply",
     [
-        ("None.", []),
-        ("3\n1", [1, 3]),
-        ("Sentences 1, 2 and 4", [1, 2, 4]),
+        "1: SUPPORTED\n2: UNSUPPORTED — it is not there",
+        "```\n2. **Unsupported**: it is not there\n1. **Supported**\n```",
+        "Sentence 1: supported.\n\n- Sentence 2 - UNSUPPORTED (it is not there",
     ],
 )
-def test_sentences_as_models_name_them(reply: str, numbers: list[int]) -> None:
-    assert read_support(reply, 4) == numbers
+def test_verdicts_as_models_write_them(reply: str) -> None:
+    assert read_items(reply, "support", 2) == [
+        ("supported", ""),
+        ("unsupported", "it is not there"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "reply", ["5", "0", "1\nNONE", "Sentence 2 is wrong: it has 2 arches.", "all of them"]
+    "reply",
+    [
+        "1: SUPPORTED",
+        "1: SUPPORTED\n2: SUPPORTED\n3: SUPPORTED",
+        "1: SUPPORTED\n1: UNSUPPORTED\n2: SUPPORTED",
+        "1: SUPPORTED\n2: MAYBE",
+        "Here you are:\n1: SUPPORTED\n2: SUPPORTED\nDone.",
+        "NONE",
+    ],
 )
-def test_what_names_no_sentences(reply: str) -> None:
+def test_what_is_no_verdict_on_each_sentence(reply: str) -> None:
     with pytest.raises(UnreadableReply):
-        read_support(reply, 4)
+        read_items(reply, "support", 2)
 
 
 def test_sentences_are_without_bullets_and_code_stays_whole() -> None:
@@ -307,12 +390,29 @@ def test_sentences_are_without_bullets_and_code_stays_whole() -> None:
     assert sum("ls. Then. More." in sentence for sentence, _ in sentences) == 1
 
 
-@pytest.mark.parametrize("writer", ["scripted:judge", "judge"])
-def test_a_judge_that_is_the_writer_is_warned_of(tmp_path: Path, writer: str) -> None:
-    summary = judged(pair(tmp_path, model=writer), saying("T"), votes=2)
-    assert "**scripted:judge wrote answers of rag and judges them" in markdown(summary)
-    both = judged(tmp_path, saying("T", model="other"), votes=2)
-    assert "other wrote" not in markdown(both)
+@pytest.mark.parametrize(
+    ("writer", "judge", "kin"),
+    [
+        ("openai:gpt-5-mini", "openai:gpt-5-mini", "model"),
+        ("openai:gpt-5-mini", "gpt-5-mini", "model"),
+        ("openai:gpt-5-mini", "azure_openai:gpt-5-mini-2025-08-07", "model"),
+        ("openai:gpt-5-mini", "openai:o3", "family"),
+        ("openai:gpt-5-mini", "openai:chatgpt-4o-latest", "family"),
+        ("bedrock:us.anthropic.claude-3-5-haiku-20241022-v1:0", "anthropic:claude-4", "family"),
+        ("ollama:llama3:8b", "groq:meta-llama/Llama-4-Scout", "family"),
+        ("openai:gpt-5-mini", "anthropic:claude-4", ""),
+        ("openai:gpt-5-mini", "google_genai:gemini-3", ""),
+        ("", "openai:gpt-5", ""),
+    ],
+)
+def test_a_judge_of_the_writers_family_is_warned_of(
+    tmp_path: Path, writer: str, judge: str, kin: str
+) -> None:
+    summary = judged(pair(tmp_path, model=writer), saying("T", model=judge), votes=2)
+    assert {each.kin for each in summary.judges} == {kin}
+    text = markdown(summary)
+    assert (f"**{judge} judges rag, which it wrote" in text) == (kin == "model")
+    assert (f"**{judge} judges rag, whose model is of the same" in text) == (kin == "family")
 
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:
@@ -320,7 +420,9 @@ def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_pat
     model = ScriptedModel(lambda *_: "A")
     summary = judged(tmp_path, model, votes=2)
     assert {shown(call.prompt)["answer", "right"] for call in model.calls} == {"0", "1"}
-    assert summary.self_judged == [("ScriptedModel", each.name) for each in (DIRECT, WARM)]
+    assert {(each.method, each.kin) for each in summary.judges} == {
+        (each.name, "model") for each in (DIRECT, WARM)
+    }
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 
 from stepcraft import BadInput
 from stepcraft.errors import RunStopped
+from stepcraft.evals.judge import shown_passages
 from stepcraft.evals.progress import Budget
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
@@ -24,6 +25,9 @@ from tests.evals.judged import (
 )
 from tests.evals.runs import stepcraft
 from tests.servers.openai_server import OpenAIServer
+
+PASSAGE = [passage("a", "A", "It is so.")]
+TWO = ("rag", "rat")
 
 
 def test_two_judges_of_one_name_and_none(tmp_path: Path) -> None:
@@ -79,21 +83,6 @@ def test_several_judges_are_counted_apart_and_a_budget_leaves_them_common_sample
     ]
 
 
-def test_votes_stand_where_another_method_becomes_the_cheapest(tmp_path: Path) -> None:
-    judged(pair(tmp_path, 2), preferring("rat", "one"), votes=2)
-    file = tmp_path / "samples.jsonl"
-    file.write_text(
-        file.read_text("utf-8").replace('"input_tokens": 100,', '"input_tokens": 900,'), "utf-8"
-    )
-    again, other = preferring("rat", "one"), preferring("rat", "two")
-    preferences = judged(tmp_path, [again, other], votes=2).preferences
-    assert (len(again.calls), len(other.calls)) == (0, 4)
-    assert [(each.judge, each.method, each.against, each.wins) for each in preferences] == [
-        ("one", "rat", "rag", 2),
-        ("two", "rat", "rag", 2),
-    ]
-
-
 @pytest.mark.parametrize(
     "output",
     [
@@ -108,12 +97,14 @@ def test_passages_that_are_cited_are_shown_before_others(
     bridge = "The bridge of Mostar was finished in 1566 by an Ottoman builder."
     evidence = [passage(*each) for each in (("a", "A", long), ("b", "B", bridge), ("c", "C", long))]
     evaluation(tmp_path, {"rag": [{**output, "evidence": evidence}]})
-    model = saying("NONE")
+    model = saying("1: SUPPORTED")
     summary = judged(tmp_path, model, passage_tokens=300)
     [call] = model.calls
     assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["p1", "p2"]
-    row = "| scripted:judge | rag | 1.000 (0.207–1.000) | 1 | 0 | 0 | 1 |"
-    assert row in markdown(summary)
+    assert [*shown_passages({**output, "evidence": evidence}, 100)] == [2], "before any other"
+    assert "scripted:judge was not shown all passages of rag, which were too long" in markdown(
+        summary
+    )
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
@@ -131,3 +122,78 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "| openai:two | rat | rag | 0 | 0 | 2 |" in ran.stdout
     judges = [call["judge"] for call in read_judgements(tmp_path)]
     assert sorted(judges) == ["openai:one"] * 4 + ["openai:two"] * 4
+
+
+def test_what_it_takes_is_said_before_a_judge_is_asked(tmp_path: Path) -> None:
+    evaluation(tmp_path, {name: [{"answer": name, "evidence": PASSAGE}] * 2 for name in TWO})
+    command = f"judge {tmp_path} --judge openai:one --price 1000/0"
+    with OpenAIServer(lambda _body: "T") as server:
+        ran = stepcraft(f"{command} --dry-run", server)
+        assert (ran.exit_code, len(server.bodies), ran.stdout) == (0, 0, "")
+        [calls, tokens, usd] = re.findall(r"([\d,.]+) (?:calls|tokens in|USD)", ran.stderr)
+        assert calls == "24", "ten votes on each of two samples, and four readings"
+        assert float(usd) == pytest.approx(int(tokens.replace(",", "")) / 1_000, abs=0.01)
+        stepcraft(f"{command} --only support", server)
+        assert len(server.bodies) == 4
+        assert "20 calls, some" in stepcraft(f"{command} --dry-run", server).stderr
+        assert (
+            "--only 'votes' is no kind; there is vote, support"
+            in stepcraft(f"{command} --only votes", server).stderr
+        )
+
+
+def test_holm_is_over_all_pairs_of_a_judge(tmp_path: Path) -> None:
+    answers = {name: [name] * 6 for name in ("rag", "rat", "rpg")}
+    evaluation(tmp_path, answers)
+    preferred = preferring(lambda number, _vote: "rat" if number < 6 else "rpg")
+    against_rag, other = judged(tmp_path, preferred, votes=2).preferences
+    assert (against_rag.wins, against_rag.p) == (6, 2 * 2 / 2**6)
+    assert other.p == 1
+
+
+def test_the_end_of_a_long_reply_is_kept(tmp_path: Path) -> None:
+    judged(pair(tmp_path), saying("because " * 1_000 + "\nA"), votes=2)
+    assert all(each["reply"].endswith("because \nA") for each in read_judgements(tmp_path))
+    assert all(len(each["reply"]) <= 2_000 for each in read_judgements(tmp_path))
+
+
+def labels(folder: Path, text: str) -> Path:
+    file = folder / "labels.csv"
+    file.write_text(text)
+    return file
+
+
+def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": ["rag"] * 4, "rat": ["rat"] * 4}, {"answers": ["x"]})
+
+    def reply(_node: str, prompt: str) -> str:
+        if ("answer", "A") in (texts := shown(prompt)):
+            return next(id_ for (_, id_), text in texts.items() if text == "rat")
+        return "1: RIGHT" if texts["question", ""] < "Question 2" else "1: WRONG - no"
+
+    judged(run, JudgeModel(reply), votes=2)
+    lines = [f"{number},rag,{label}" for number, label in enumerate(("right", "1", "no", "yes"))]
+    file = labels(tmp_path, "\n".join(["id,method,label", *lines, "9,rag,right"]))
+    ran = stepcraft(f"agreement {run} {file}")
+    assert ran.exit_code == 0, ran.output
+    [line] = ran.stdout.strip().splitlines()
+    assert line.startswith("reference by scripted:judge, 4 labels: agreement 0.750 (")
+    assert "kappa 0.500" in line
+    file = labels(tmp_path, "id,method,against,label\n0,rat,rag,win\n1,rat,rag,tie\n")
+    assert stepcraft(f"agreement {run} {file}").stdout.startswith(
+        "votes of scripted:judge, 2 labels: agreement 0.500"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("id,method,label\n0,rag,maybe\n", "line 2 of the labels cannot be used"),
+        ("id,label\n0,right\n", "line 2 of the labels cannot be used"),
+        ("id,method,label\n0,nobody,right\n", "no judge and no score"),
+    ],
+)
+def test_labels_that_cannot_be_used(tmp_path: Path, text: str, problem: str) -> None:
+    run = pair(tmp_path / "run")
+    ran = stepcraft(f"agreement {run} {labels(tmp_path, text)}")
+    assert (ran.exit_code, problem in ran.stderr) == (2, True), ran.stderr

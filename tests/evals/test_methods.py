@@ -1,19 +1,27 @@
 """Methods of one's own: graphs on a server and functions; models with colons in their names."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.pregel.remote import RemoteGraph
 
-from stepcraft.errors import NoAnswer
-from stepcraft.evals.methods import OwnMethod, read_methods
+from stepcraft.errors import BadInput, NoAnswer
+from stepcraft.evals.directory import read_configuration, read_outcomes
+from stepcraft.evals.methods import Method, OwnMethod, read_methods, read_named_method
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import samples
-from tests.evals.runs import run
+from tests.evals.runs import questions, run, stepcraft, stopped
 from tests.scripted import ScriptedModel
 
 
@@ -55,7 +63,7 @@ def test_a_graph_on_a_server_is_a_method_and_says_what_it_used(tmp_path: Path) -
 
 def test_a_run_that_waits_for_a_person_is_one_failure_and_asked_once(tmp_path: Path) -> None:
     graph, client = remote({"__interrupt__": [{"value": "accept?"}]})
-    [outcome] = run(tmp_path, asked=1, methods=[OwnMethod("served", graph)])
+    [outcome] = stopped(tmp_path, "waits", asked=1, methods=[OwnMethod("served", graph)])
     assert "waits for a person" in outcome["error"]
     assert len(client.runs.inputs) == 1
 
@@ -70,7 +78,7 @@ def test_a_function_is_a_method(tmp_path: Path) -> None:
 
 def test_evidence_of_another_form_is_an_error_of_the_sample(tmp_path: Path) -> None:
     method = OwnMethod("mine", lambda _: {"answer": "0", "evidence": ["no passage"]})
-    [outcome] = run(tmp_path, asked=1, methods=[method])
+    [outcome] = stopped(tmp_path, "the evidence of an output", asked=1, methods=[method])
     assert "evidence" in outcome["error"]
 
 
@@ -114,9 +122,9 @@ def test_no_answer_fails_pass_at_k_and_its_calls_were_paid(tmp_path: Path) -> No
     method = OwnMethod("mine", answer, input=lambda sample: sample)
     run(tmp_path, asked=repeated(samples(5), 2), methods=[method], scorers=[score])
     [summary] = summarise(tmp_path).methods
-    assert (summary.samples, summary.failed) == (10, 8)
+    assert (summary.samples, summary.unanswered, summary.failed) == (10, 6, 2)
     means = {name: interval.mean for name, interval in summary.scores.items()}
-    assert means == {"pass@1": 1 / 4, "pass@2": 1 / 4, "length": 1}
+    assert means == {"pass@1": 1 / 4, "pass@2": 1 / 4, "length": 1 / 4}
     assert summary.costs["calls"] == 0.4
 
 
@@ -128,7 +136,124 @@ def test_a_method_that_always_fails_has_its_costs(tmp_path: Path) -> None:
         raise NoAnswer("no such luck")
 
     methods, prices = [OwnMethod("mine", answer)], Prices.of(["0/1000000"])
-    outcomes = run(tmp_path, asked=2, methods=methods, prices=prices)
+    outcomes = stopped(tmp_path, "all 2 samples", asked=2, methods=methods, prices=prices)
     assert [outcome["usd"] for outcome in outcomes] == [3.0, 3.0]
     [summary] = summarise(tmp_path).methods
-    assert (summary.failed, summary.costs["calls"]) == (2, 1.0)
+    assert (summary.unanswered, summary.costs["calls"]) == (2, 1.0)
+
+
+def shout(question: str) -> str:
+    return question.upper()
+
+
+async def passages(question: str) -> dict[str, Any]:
+    return {"answer": question[9], "evidence": [{"text": "0"}]}
+
+
+def chat_agent() -> Any:
+    def reply(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage([{"type": "text", "text": state["messages"][0].text[9]}])]}
+
+    graph = StateGraph(MessagesState).add_node("reply", reply)
+    return graph.add_edge(START, "reply").compile()
+
+
+chain = RunnableLambda(lambda question: AIMessage(question[9]))
+number = 7
+
+
+@pytest.mark.parametrize("attribute", ["passages", "chat_agent", "chain"])
+def test_ones_own_method_on_the_command_line(tmp_path: Path, attribute: str) -> None:
+    method = f"mine=tests.evals.test_methods:{attribute}"
+    ran = stepcraft(f"run {questions(tmp_path, 3)} --method {method} --into {tmp_path / 'run'}")
+    assert ran.exit_code == 0, ran.output
+    scores = [each["scores"]["exact match"] for each in read_outcomes(tmp_path / "run")]
+    assert scores == [1, 1, 1]
+    assert list(read_configuration(tmp_path / "run")["methods"]) == ["mine"]
+
+
+def test_methods_by_name_beside_others_with_commas_in_their_settings() -> None:
+    method = read_named_method("brief=rag:k=3:answer_instructions=Short, and kind", {})
+    assert isinstance(method, Method)
+    assert method.name == "brief"
+    assert method.settings == {"k": "3", "answer_instructions": "Short, and kind"}
+
+
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [
+        ("tests.evals.test_methods:shout", "has no name; write --method name=method"),
+        ("mine=tests.evals.test_methods:nothing", "nothing cannot be made"),
+        ("mine=tests.evals.test_methods:number", "is a int; name a Runnable, or a function"),
+        ("mine=rga", "there is no graph 'rga'"),
+        ("mine=http://127.0.0.1:9/agent", "is no assistant of a LangGraph deployment"),
+    ],
+)
+def test_named_methods_that_cannot_be_used(method: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        read_named_method(method, {})
+
+
+def test_a_deployment_by_its_url(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    class Deployment(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._send("application/json", json.dumps(SCHEMAS))
+
+        def do_POST(self) -> None:
+            size = int(self.headers["Content-Length"])
+            asked.append(json.loads(self.rfile.read(size))["input"])
+            state = {"messages": [{"type": "ai", "content": "0"}]}
+            self._send("text/event-stream", f"event: values\ndata: {json.dumps(state)}\n\n")
+
+        def _send(self, kind: str, text: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(Deployment) as url:
+        method = read_named_method(f"mine={url}/agent", {})
+        [outcome] = run(tmp_path, asked=1, methods=[method])
+    assert outcome["output"] == {"answer": "0"}
+    assert asked == [{"messages": [["user", "Question 0?"]]}]
+
+
+SCHEMAS = {"graph_id": "agent", "input_schema": {"properties": {"messages": {}}}}
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_what_answers_rest_on_is_in_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def searched(text: str, **fields: Any) -> Any:
+        [method] = read_methods(text, fields)
+        return method.described()["searched"]
+
+    monkeypatch.delenv("STEPCRAFT_MEMORY", raising=False)
+    assert searched("direct") == []
+    assert searched("rag") == ["the bundled procedures"]
+    assert searched("rag", sources=["corpus:docs/", "web"]) == ["corpus:docs/", "web"]
+    assert searched("aag", memory="mine.db") == ["mine.db"]
+    assert searched("rag", sources={"docs": "corpus:docs/"}) == ["docs"]
+    assert searched("rag", sources=[chain]) == ["RunnableLambda"]
+    [react] = read_methods("react:max_searches=7", {})
+    assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
+    monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")
+    assert searched("rag") == ["team.db"]

@@ -47,7 +47,9 @@ def test_the_gold_of_a_record(tmp_path: Path) -> None:
         (['{"question": "a"}', "nonsense"], "2 cannot be read"),
         (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of an"),
         (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of an"),
-        (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; names are written in low"),
+        (['{"question": "a", "expected": "b"}'], "1 has a field 'expected'; did you mean 'answer'"),
+        (['{"question": "a", "contain": ["b"]}'], "'contain'; did you mean 'contains'"),
+        (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; did you mean 'answer'"),
     ],
 )
 def test_questions_that_cannot_be_used(tmp_path: Path, lines: list[str], problem: str) -> None:

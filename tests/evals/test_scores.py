@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.samples import Sample
 from stepcraft.evals.scores import (
     contains,
     exact_match,
@@ -21,6 +22,7 @@ from stepcraft.evals.scores import (
     rouge_lsum,
     steps_f1,
 )
+from stepcraft.evals.scoring import default_scores
 
 TEXTS = st.text("ab cCéß中あ.-'\n", max_size=40) | st.text(max_size=20)
 WORDS = st.lists(st.sampled_from(["red", "green", "blue", "the", "not"]), max_size=6).map(" ".join)
@@ -67,6 +69,42 @@ def test_f1_is_symmetric_and_more_gold_answers_never_lower_a_score(
     assert f1(one, [other]) == f1(other, [one])
     assert exact_match(one, [other]) <= f1(one, [other]) <= f1(one, [other, *more]) <= 1
     assert f1(one, [one]) == exact_match(one, [*more, one]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "needle", "is_there"),
+    [
+        ("It happens often.", "ten", False),
+        ("It happens ten times.", "ten", True),
+        ("The default is 13.", "3", False),
+        ("The version v127", "1.27", False),
+        ("It is version 1.27.", "1.27", True),
+        ("It is 3.5.", "5", False),
+        ("It is \u22125 degrees", "-5", True),
+        ("It is -5 degrees", "5", False),
+        ("pages 3-5", "5", True),
+        ("It is written in C++.", "C", False),
+        ("It is written in C++.", "c++", True),
+        ("A one-arch bridge.", "arch", True),
+        ("use `ferry.db`", "ferry.db", True),
+        ("--keep-calls keeps them", "--keep-calls", True),
+        ("costs 1,000 USD", "1000", True),
+        ("USB\u5f00\u5173\u6253\u5f00", "\u5f00\u5173", True),
+    ],
+)
+def test_names_are_whole_words_and_numbers_have_their_value(
+    answer: str, needle: str, is_there: bool
+) -> None:
+    assert contains(answer, [needle]) == is_there
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em"),
+    [("35", "3.5", 0), ("3.5.", "3.5", 1), ("5", "-5", 0), ("C", "C++", 0), ("C#.", "c#", 1)],
+)
+def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: float) -> None:
+    scores = default_scores(Sample(id="1", question="?", answers=[gold]), {"answer": answer})
+    assert scores == {"exact match": em, "F1": em, "occurs": em}
 
 
 def test_contains_counts_the_needles_found() -> None:

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.evals.stats import (
-    Difference,
     Interval,
     holm,
+    kappa,
     mean_interval,
     paired,
+    power,
     share,
     sign_test,
 )
@@ -55,9 +56,13 @@ def test_the_paired_t_test(
 
 def test_values_that_are_all_the_same_have_no_scatter() -> None:
     assert paired([1] * 5, [0] * 5).p == 2 / 32
-    assert paired([1] * 6, [0] * 6) == Difference(1, 1, 1, 2 / 64)
+    always = paired([1] * 6, [0] * 6)
+    # Of six of six, statsmodels' proportion_confint with the method "beta" has 0.540742.
+    assert (always.low, always.high) == pytest.approx((2 * 0.540742 - 1, 1), abs=1e-6)
+    assert paired([5.0] * 6, [3.0] * 6).high == np.inf, "what has no bounds may be anything"
     assert paired([1, 0], [1, 0]).p == paired([1], [0]).p == 1
-    assert mean_interval([0.3]) == Interval(0.3, 0, 1)
+    one = mean_interval([0.3])
+    assert 0 < one.low < one.mean < one.high < 1
 
 
 def test_the_interval_of_shares_ends_at_0_and_1() -> None:
@@ -106,3 +111,28 @@ def test_holm_keeps_order_and_bounds(ps: list[float]) -> None:
     adjusted = holm(ps)
     assert all(p <= new <= min(1, len(ps) * p) + 1e-12 for p, new in zip(ps, adjusted, strict=True))
     assert holm(ps[::-1]) == adjusted[::-1]
+
+
+def test_holm_counts_scores_of_one_family_once() -> None:
+    assert holm([0.016] * 3, ["answer"] * 3) == [0.016] * 3
+    assert holm([0.01, 0.02, 0.03], ["a", "b", "a"]) == pytest.approx([0.02, 0.02, 0.03])
+
+
+def test_kappa_of_cohens_data_and_of_perfect_agreement() -> None:
+    # The values are those of statsmodels.
+    table = {("yes", "yes"): 20, ("yes", "no"): 5, ("no", "yes"): 10, ("no", "no"): 15}
+    measured = kappa([pair for pair, count in table.items() for _ in range(count)])
+    assert (measured.mean, measured.low, measured.high) == pytest.approx(
+        (0.4, 0.151092, 0.648908), abs=1e-6
+    )
+    perfect = kappa([("yes", "yes")] * 5 + [("no", "no")] * 5)
+    assert perfect.mean == perfect.high == 1
+    assert 0 < perfect.low < 1, "ten labels are not proof"
+    assert kappa([("yes", "yes"), ("yes", "no")]) == Interval(0.0, -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(("count", "points", "chance"), [(30, 0.2, 0.403176), (20, 0.4, 0.804190)])
+def test_the_power_of_the_sign_test(count: int, points: float, chance: float) -> None:
+    """As scipy's multinomial and binomtest have it, over all counts of wins and losses."""
+    assert power(count, points) == pytest.approx(chance, abs=1e-6)
+    assert power(count, 0.0) < 0.05

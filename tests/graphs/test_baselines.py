@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
+from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, ModelFailure, NoAnswer, get_graph
 from stepcraft.contexts.baselines import RagContext, ReactContext
 from tests.scripted import ScriptedModel, ToolModel, searching
-from tests.shelf import QUESTION, Shelf, ids, shown
+from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 
 @pytest.mark.parametrize(("name", "passages"), [("direct", 0), ("rag", 2)])
@@ -108,6 +109,25 @@ def test_one_call_is_reserved_for_the_agents_answer(most: int, calls: list[str])
     result = graph.invoke(QUESTION, context=ReactContext(max_calls=most))
     assert (model.nodes, result["usage"]["calls"]) == (calls, most)
     assert result["answer"] == "Haldruvin."
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_an_agent_that_was_interrupted_goes_on_with_what_it_found(number: int) -> None:
+    replies = [searching("Oster"), searching("mayor"), "Haldruvin, under Quandt."]
+    whole, _, _ = agent(*replies, max_searches=2)
+    saver, shelf = InMemorySaver(), Shelf()
+
+    def run(given: Any, *left: Any) -> Any:
+        graph = get_graph("react", model=ToolModel(left), sources=shelf, checkpointer=saver)
+        return graph.invoke(given, THREAD, context=ReactContext(max_searches=2))
+
+    with pytest.raises(KeyboardInterrupt):
+        run(QUESTION, *replies[:number], KeyboardInterrupt())
+    result = run(None, *replies[number:])
+    assert shelf.queries == ["Oster", "mayor"]
+    assert result["answer"] == whole["answer"]
+    assert result["evidence"] == whole["evidence"]
+    assert result["usage"]["calls"] == 3
 
 
 def test_an_agent_takes_a_model_with_fallbacks() -> None:

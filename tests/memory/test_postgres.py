@@ -165,6 +165,20 @@ def test_words_follow_what_others_write_into_the_store(new_database: Callable[[]
         assert memory.search("yoghurt", 1, alpha=0) == []
 
 
+def test_words_of_an_earlier_version_are_made_anew(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    with open_memory(f"store+{url}/dishes", embeddings="none") as memory:
+        memory.add([*PROCEDURES, dish(1, output="Apfelkuchen backen")])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE stepcraft_words DROP COLUMN version")
+        connection.execute("UPDATE stepcraft_words SET words = to_tsvector('english', 'outdated')")
+    for _ in range(2):
+        with open_memory(f"store+{url}/dishes", create=False) as memory:
+            assert outputs(memory.search("Kuchen", 3, alpha=0)) == ["Apfelkuchen backen"]
+            assert memory.search("outdated", 3, alpha=0) == []
+            assert memory.count() == 5
+
+
 def test_what_was_made_without_vectors_stays_so(new_database: Callable[[], str]) -> None:
     url = f"store+{new_database()}"
     with pytest.raises(

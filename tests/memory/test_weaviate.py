@@ -1,12 +1,14 @@
 """Memories in a real Weaviate."""
 
 import gc
+import json
 import re
 import time
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from weaviate.classes.config import Configure, DataType, Property, Tokenization
 
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
@@ -14,6 +16,7 @@ from stepcraft.errors import AddStopped, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.outcomes import with_outcome
 from stepcraft.memory.protocol import ProcedureMemory
+from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retrieval.opening import opened_memory
 from tests.kitchen import GOAL, PROCEDURES, dish
 from tests.servers.weaviate_server import collection_of
@@ -182,6 +185,38 @@ def test_a_vote_needs_no_embeddings_and_keeps_the_vector(url: str):
         after = memory.search("yoghurt", 1, alpha=1)[0]
     assert (after.procedure.id, after.score) == (before.procedure.id, before.score)
     assert after.procedure.outcomes[:2] == (1, 0)
+
+
+def test_words_of_an_earlier_version_are_made_anew_and_nothing_else_changes(
+    url: str, weaviate_client
+):
+    word = Tokenization.WORD
+    collection = weaviate_client.collections.create(
+        collection_of(url),
+        description=json.dumps({"embeddings": "wordllama"}),
+        properties=[
+            *(
+                Property(name=name, data_type=DataType.TEXT, tokenization=word)
+                for name in ("input", "output", "source", "metadata", "cjk")
+            ),
+            Property(name="steps", data_type=DataType.TEXT_ARRAY, tokenization=word),
+        ],
+        vector_config=Configure.Vectors.self_provided(),
+    )
+    items = [*PROCEDURES, dish(1, output="Apfelkuchen backen", metadata={"by": "ada"})]
+    vectors = resolve_embeddings("wordllama").embed_documents([item.text() for item in items])
+    for item, vector in zip(items, vectors, strict=True):
+        fields = {name: getattr(item, name) for name in ("input", "output", "source")}
+        metadata = json.dumps(dict(item.metadata))
+        properties = {**fields, "steps": [*item.steps], "metadata": metadata}
+        collection.data.insert(properties, uuid=item.id, vector=vector.tolist())
+    for _ in range(2):
+        with open_memory(url) as memory:
+            assert memory.search("Kuchen", 3, alpha=0)[0].procedure == items[-1]
+            assert memory.search("yoghurts starter", 3, alpha=0)[0].procedure == PROCEDURES[2]
+            assert {item.id: item for item in memory} == {item.id: item for item in items}
+            [hit] = memory.search(items[-1].text(), 1, alpha=1)
+            assert (hit.procedure, hit.score) == (items[-1], pytest.approx(1, abs=1e-4))
 
 
 def test_the_best_by_words_are_the_same_however_few_are_wanted(url: str):

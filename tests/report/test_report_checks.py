@@ -31,7 +31,7 @@ def read(answer: str = ANSWER, **changed: Any) -> Reader:
 
 def marked(seen: Reader) -> list[tuple[str, str]]:
     """Return what is marked in the answer, with the class of its mark."""
-    kinds = ("supported", "contradicted", "not-found")
+    kinds = ("supported", "contradicted", "not-found", "corrected")
     return [
         (str(span.attributes["class"]), span.text)
         for span in seen.all("span")
@@ -99,6 +99,23 @@ def test_a_statement_without_a_place_in_the_answer_is_listed(check: Any, line: s
 def test_a_statement_that_has_changed_is_listed_with_its_verdict() -> None:
     text = Reader(page("rat", QUESTION, rat())).sections()["checks"]
     assert text.endswith("contradicted It fell in 1992. — Title 2, Title 3 — changed since")
+
+
+def test_what_was_corrected_is_marked_in_the_answer() -> None:
+    old, new = (
+        "It was built. It fell in 1992, they say.",
+        "It was built. It fell in 1993, they say.",
+    )
+    revision = {"round": 1, "part": 1, "before": old, "after": new, "evidence": ["p3"]}
+    checks = [verdict("contradicted", "It fell in 1992, they say.", "p3")]
+    seen = read(new, checks=checks, revisions=[revision])
+    words = "It fell in 1993, they say."
+    assert marked(seen) == [("corrected", words), ("corrected", "Green")]
+    assert seen.all("a", "mark")[0].attributes["aria-label"] == "corrected: passage 3"
+    assert (
+        "contradicted It fell in 1992, they say. — Title 3 — changed since"
+        in (seen.sections()["checks"])
+    )
 
 
 def test_the_verdicts_on_an_answer_of_rpg_are_listed() -> None:

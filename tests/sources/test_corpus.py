@@ -19,7 +19,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.retrieval.opening import opened_source
-from stepcraft.sources import CorpusRetriever, isolated, open_corpus
+from stepcraft.sources import CorpusRetriever, isolated, open_corpus, open_source
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
 SOUP = "Peel the potatoes. Boil them until they are soft."
@@ -204,6 +204,12 @@ def test_what_is_left_out_of_folders(opened, folder: Path):
     os.mkfifo(folder / "pipe")
     assert len(opened().index.marks()) == 2
     assert opened().notes == []
+    reasons = {Path(path).name: why for path, why in opened().left_out.items()}
+    assert reasons == {
+        **dict.fromkeys((".git", ".hidden.md"), "it is hidden"),
+        **dict.fromkeys(("node_modules", "env"), "it holds installed packages"),
+        "logo.png": "its name says that it holds no text of its own",
+    }
 
 
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
@@ -367,3 +373,19 @@ def test_processes_that_open_a_new_corpus_embed_it_once(folder: Path, tmp_path: 
     outputs = [process.communicate()[0] for process in processes]
     assert sorted(output.count("embedded") for output in outputs) == [0, 1]
     assert len({output.splitlines()[-1] for output in outputs}) == 1
+
+
+def test_fields_of_records_are_named_in_the_address(tmp_path: Path):
+    (tmp_path / "faq.csv").write_text("Id,Frage,Answer\n7,How long?,Two minutes.\n")
+    found = open_source(f"corpus:{tmp_path}/faq.csv?title=frage&text=answer", embeddings="none")
+    [document] = found.invoke("minutes")
+    assert (document.metadata["title"], document.page_content) == ("How long?", "Two minutes.")
+    [document] = open_source(f"corpus:{tmp_path}", embeddings="none").invoke("minutes")
+    assert document.page_content == "Id: 7\nFrage: How long?\nAnswer: Two minutes."
+    for title, wanted in (("frage", "How long?"), ("ID", "7")):
+        options = {"title": title, "index": tmp_path / "i.db", "embeddings": "none"}
+        with closing(open_corpus([tmp_path / "faq.csv"], **options)) as corpus:
+            assert corpus.invoke("minutes")[0].metadata["title"] == wanted
+    odd = tmp_path / "what?title=x.txt"
+    odd.write_text("Four minutes.")
+    assert open_source(f"corpus:{odd}", embeddings="none").invoke("four")

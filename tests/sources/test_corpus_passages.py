@@ -1,9 +1,11 @@
 """What files of each kind give: their passages with titles and places."""
 
+import io
 import json
 import re
 from base64 import b64encode
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -90,15 +92,74 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
         read(tmp_path, "deep.html", deep)
 
 
+def test_of_html_the_main_element_is_read(tmp_path: Path):
+    page = (
+        "<title>Tea</title><div role=navigation><h3>Contents</h3>Tea</div><main><h1>Tea"
+        '<a class="headerlink" href="#tea">#</a></h1><p>Steep it.</p><p hidden>Keys</p></main>'
+        "<footer>Built yesterday</footer>"
+    )
+    assert read(tmp_path, "tea.html", page) == [Passage("Tea", "Steep it.", "")]
+    small = "<main><p>Menu</p></main><h1>Tea</h1><p>" + "Steep it for long. " * 9
+    assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
+
+
+def test_headings_are_read_as_they_are_shown(tmp_path: Path):
+    text = (
+        "# :tea: Tea [![ci](https://x.example/b.svg)](https://x.example) {#tea}\nSteep it.\n\n"
+        '## <a name="hot"></a>**Hot** `__water__` [¶](#hot)\n95 degrees.\n'
+    )
+    assert [item.title for item in read(tmp_path, "tea.md", text)] == ["Tea", "Tea › Hot __water__"]
+
+
+def test_each_part_of_a_long_table_or_code_says_what_it_is_of(tmp_path: Path):
+    rows = [f"| T{number} | {number} minutes, or as long as it takes |" for number in range(60)]
+    code = [f"   call({number})" for number in range(400)]
+    text = "\n".join(
+        ["| Tea | Time |", "|---|---|", *rows, "", "1. Brew:", "", "   ```py", *code, "   ```", ""]
+    )
+    found = [item.text for item in read(tmp_path, "tea.md", text)]
+    tables = [item for item in found if "| T" in item]
+    assert len(tables) > 2
+    assert all(item.startswith("| Tea | Time |\n|---|---|\n| T") for item in tables)
+    assert [line for item in tables for line in item.split("\n") if line in rows] == rows
+    codes = [item for item in found if "call(" in item]
+    assert len(codes) > 2
+    assert all(item.count("```") == 2 for item in codes)
+
+
 def test_a_notebook_gives_cells(tmp_path: Path):
     cells = [
         {"cell_type": "markdown", "source": ["# Tea\n", "About tea."]},
-        {"cell_type": "code", "source": "# boil\nboil()", "outputs": [{"text": "secret output"}]},
+        {
+            "cell_type": "code",
+            "source": "# boil\nboil()",
+            "outputs": [
+                {"output_type": "stream", "text": ["100 degrees\n"]},
+                {
+                    "output_type": "execute_result",
+                    "data": {"text/plain": ["'done'"], "image/png": "iVBO"},
+                },
+                {
+                    "output_type": "error",
+                    "ename": "Dry",
+                    "evalue": "no water",
+                    "traceback": ["a", "b"],
+                },
+            ],
+        },
     ]
     text = json.dumps({"cells": cells, "metadata": {}})
     (found,) = read(tmp_path, "tea.ipynb", text)
     assert (found.title, found.place) == ("Tea", " cell 1")
-    assert found.text == "About tea.\n\n```\n# boil\nboil()\n```"
+    outputs = ["# boil\nboil()", "100 degrees", "'done'", "Dry: no water"]
+    assert found.text == "About tea.\n\n" + "\n\n".join(f"```\n{each}\n```" for each in outputs)
+    old = [
+        {"cell_type": "heading", "level": 1, "source": "Tea"},
+        {"cell_type": "code", "input": "boil()"},
+    ]
+    text = json.dumps({"nbformat": 3, "worksheets": [{"cells": old}]})
+    (found,) = read(tmp_path, "old.ipynb", text)
+    assert (found.title, found.text) == ("Tea", "```\nboil()\n```")
     with pytest.raises(Unreadable, match="cannot be read as notebook"):
         read(tmp_path, "b.ipynb", "[]")
 
@@ -298,7 +359,7 @@ def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "data", "why"),
-    [("a.rtf", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
+    [("a.txt", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
 )
 def test_what_is_no_text_is_refused_by_name(
     tmp_path: Path, name: str, data: bytes, why: str
@@ -320,7 +381,7 @@ def test_records_are_passages(tmp_path: Path):
     ]
     expected = [
         Passage("Tea", "About tea.", ":1"),
-        Passage("a.jsonl", "question: Why?\nanswer: Because.\nvotes: 2", ":2"),
+        Passage("Why?", "question: Why?\nanswer: Because.\nvotes: 2", ":2"),
     ]
     text = "\n".join(json.dumps(line) for line in lines)
     assert read(tmp_path, "a.jsonl", text) == expected
@@ -382,3 +443,53 @@ def test_no_word_is_lost_and_places_are_right(
     lines = written.split("\n")
     for item in found:
         assert item.text.split("\n")[0].strip() in lines[int(item.place[1:]) - 1]
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with ZipFile(stream, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return stream.getvalue()
+
+
+def test_an_epub_gives_chapters_in_their_order(tmp_path: Path):
+    chapters = {
+        f"OEBPS/text/{name}.xhtml": f"<html><body><h1>{title}</h1><p>{text}</p></body></html>"
+        for name, title, text in (
+            ("b two", "Black", "Four minutes."),
+            ("a", "Green", "Two minutes."),
+        )
+    }
+    package = (
+        "<package><metadata><dc:title>All of tea</dc:title></metadata><manifest>"
+        '<item id="x" href="text/a.xhtml"/><item id="y" href="text/b%20two.xhtml"/></manifest>'
+        '<spine><itemref idref="x"/><itemref idref="y"/></spine></package>'
+    )
+    container = (
+        '<container><rootfiles><rootfile full-path="OEBPS/all.opf"/></rootfiles></container>'
+    )
+    book = zipped({"META-INF/container.xml": container, "OEBPS/all.opf": package, **chapters})
+    found = read(tmp_path, "tea.epub", book)
+    assert [(item.text, item.place) for item in found] == [
+        ("Two minutes.", " chapter 1"),
+        ("Four minutes.", " chapter 2"),
+    ]
+
+
+def test_an_opendocument_text(tmp_path: Path):
+    content = (
+        "<office:text><text:h text:outline-level='1'>Tea</text:h><text:p>Steep <text:span>it"
+        "</text:span>.</text:p><text:list><text:list-item><text:p>Hot</text:p></text:list-item>"
+        "</text:list><table:table><table:table-row><table:table-cell><text:p>Green</text:p>"
+        "</table:table-cell><table:table-cell><text:p>2 min</text:p></table:table-cell>"
+        "</table:table-row></table:table></office:text>"
+    )
+    (found,) = read(tmp_path, "tea.odt", zipped({"content.xml": content}))
+    assert (found.title, found.text) == ("Tea", "Steep it.\n\n- Hot\n\n| Green | 2 min |")
+
+
+def test_rtf(tmp_path: Path):
+    text = rb"{\rtf1\ansi\ansicpg1251{\fonttbl\f0 Arial;}\f0 \'d7\'e0\'e9 \b hot\b0\par Two.}"
+    (found,) = read(tmp_path, "tea.rtf", text)
+    assert found.text == "Чай hot\nTwo."

@@ -1,5 +1,6 @@
 """A corpus in Weaviate or Postgres: what it finds, and how it follows the files."""
 
+import json
 import os
 import random
 import signal
@@ -28,6 +29,7 @@ from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import SharedCorpus, build_corpus
 from stepcraft.sources.shared.passages import SharedPassages
+from stepcraft.text import words
 from tests.servers.weaviate_server import WeaviateServer, collection_of
 
 TEA = """# Tea
@@ -201,6 +203,39 @@ def test_only_new_texts_are_embedded_and_what_is_gone_is_deleted(place: Place, f
     other = place.again()
     build_corpus([folder], other.url, embeddings=model)
     assert place.stored() == other.stored()
+
+
+def test_fields_of_records_are_named_and_other_ones_read_anew(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    (folder / "faq.csv").write_text("Id,Frage,Answer\n7,How long?,Two hours.\n")
+
+    def built(options: str) -> tuple[int, str, str]:
+        build = ["source", "build", f"corpus:docs/faq.csv{options}", "--into", place.url]
+        done = CliRunner().invoke(app, [*build, "--embeddings", "none", "--json"])
+        [passage] = opened(place.url).invoke("hours", k=9)
+        return json.loads(done.stdout)["read"], passage.metadata["title"], passage.page_content
+
+    whole = "Id: 7\nFrage: How long?\nAnswer: Two hours."
+    assert built("?title=frage&text=answer") == (1, "How long?", "Two hours.")
+    assert built("?title=Frage&text=Answer") == (0, "How long?", "Two hours.")
+    assert built("?title=Frage") == (1, "How long?", whole)
+    assert built("") == (1, "faq.csv", whole)
+
+
+def test_a_build_of_an_earlier_version_of_words_is_made_anew(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "cake.md").write_text("Apfelkuchen gehen auf.")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(words, "VERSION", words.VERSION - 1)
+        build_corpus([folder], place.url, embeddings="none")
+    report = build_corpus([folder], place.url, embeddings="none")
+    assert (report.read, report.passages, report.removed) == (3, 5, 0)
+    assert origins(opened(place.url).invoke("Kuchen", k=9)) == ["docs/cake.md:1"]
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="none")
+    assert place.stored() == fresh.stored()
 
 
 def test_a_folder_without_files_deletes_nothing(place: Place, folder: Path):
@@ -416,12 +451,13 @@ def test_a_corpus_of_several_tenants(new_collection: Callable[..., str], folder:
 
 def test_the_command_line(place: Place, folder: Path):
     (folder / "data.txt").write_bytes(b"\0\1")
+    (folder / ".notes").touch()
     run = CliRunner().invoke
     build = ["source", "build", "corpus:docs/", "--into", place.url, "--tag", "team=kitchen"]
     done = run(app, build)
     assert (done.exit_code, done.stdout) == (
         1,
-        "3 files, 3 read, 4 passages, 0 removed, 1 failed\n",
+        "3 files, 3 read, 4 passages, 0 removed, 1 failed, 1 left out\n",
     )
     assert "docs/data.txt: it is binary" in done.stderr
     found = run(app, ["source", "check", place.with_option("where=team=kitchen"), "potatoes"])

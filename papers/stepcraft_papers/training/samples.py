@@ -65,21 +65,28 @@ def read_samples(path: Path) -> list[TrainingSample]:
     return samples
 
 
+_HELD_BACK = (2**256 // 10).to_bytes(32, "big")
+"""The hashes of samples for validation are less."""
+
+
 def split(
     samples: Sequence[TrainingSample], train: int, validation: int
 ) -> tuple[list[TrainingSample], list[TrainingSample]]:
     """Return samples to train on and others to validate with, at most so many of each.
 
-    The hash of a sample's id says where it belongs, so that it stays there as the file grows.
+    A tenth of all ids is for validation alone, by their hash, so that no sample that was held back
+    is trained on as the file grows.
 
     Raises:
         BadInput: Nothing is left to train on.
     """
-    order = sorted(samples, key=lambda each: hashlib.sha256(each.id.encode()).digest())
-    held_back, rest = order[:validation], order[validation:][:train]
+    hashes = {each.id: hashlib.sha256(each.id.encode()).digest() for each in samples}
+    order = sorted(samples, key=lambda each: hashes[each.id])
+    cut = sum(hashes[each.id] < _HELD_BACK for each in order) if validation else 0
+    held_back, rest = order[:cut][:validation], order[cut:][:train]
     if not rest:
         raise BadInput(
-            f"of {len(samples)} samples {validation} are for validation, and none is left to train "
-            "on; lower --validation"
+            f"of {len(samples)} samples none is left to train on; make more, or leave out "
+            "--validation"
         )
     return rest, held_back

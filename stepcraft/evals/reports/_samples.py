@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stepcraft.evals.directory import read_calls, read_outcomes
-from stepcraft.evals.votes import Judgement, read_judgements
+from stepcraft.evals.directory import read_calls
+from stepcraft.evals.samples import asked
+from stepcraft.evals.votes import Judgement, judged_outcomes, read_judgements
 from stepcraft.text.clean import clean
 
 CHARACTERS = 4_000
@@ -30,23 +31,22 @@ def samples_of(
     Raises:
         BadInput: A directory or a line in it is damaged.
     """
-    samples: dict[tuple[str, str], dict[str, Any]] = {}
+    samples: dict[object, dict[str, Any]] = {}
     for name, directory in directories.items():
         calls = read_calls(directory)
-        votes: dict[tuple[str, str], list[Judgement]] = {}
+        judged: dict[tuple[str, str], list[Judgement]] = {}
         for judgement in read_judgements(directory):
             key = judgement["method"], judgement["id"]
-            votes.setdefault(key, []).append(judgement)
-        for outcome in read_outcomes(directory):
+            judged.setdefault(key, []).append(judgement)
+        for outcome in judged_outcomes(directory):
             key, sample = (outcome["method"], outcome["id"]), outcome["sample"]
-            entry = samples.setdefault(
-                (key[1], sample["question"]), {**sample, "runs": dict.fromkeys(labels.values())}
-            )
+            place = (asked(sample), "" if len(directories) > 1 else key[1])
+            entry = samples.setdefault(place, {**sample, "runs": dict.fromkeys(labels.values())})
             entry["runs"][labels[name, key[0]]] = {
                 **{part: outcome["output"].get(part) for part in _OUTPUT},
                 **{part: outcome.get(part) for part in ("scores", "usage", "seconds", "warnings")},
                 "error": outcome["error"],
-                "votes": votes.get(key, []),
+                "judged": judged.get(key, []),
                 "calls": calls.get(key, []),
             }
     return list(samples.values())

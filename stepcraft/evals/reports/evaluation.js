@@ -30,6 +30,7 @@
       worse: ["where the first is worse", (a, b) => a !== null && b !== null && a < b],
       right: ["where the first is right (full score)", (a) => a !== null && a >= 1],
       wrong: ["where the first is wrong (less)", (a) => a !== null && a < 1],
+      changed: ["where the answers differ", (a, b, sample) => new Set(chosen(sample).map((run) => run && answer(run))).size > 1],
       failed: ["where one of both failed", (a, b, sample) => chosen(sample).some((run) => run?.error)],
       warned: ["where one of both has warnings", (a, b, sample) => chosen(sample).some((run) => run?.warnings.length)],
     };
@@ -76,10 +77,18 @@
     }
 
     function judged(each) {
-      if (each.kind === "vote") return `${each.judge}, beside ${each.against}: ${each.verdict ?? "failed"}`;
-      if (!each.unsupported) return `${each.judge}: no readable reply`;
-      const borneOut = each.sentences.filter((number) => !each.unsupported.includes(number));
-      return `${each.judge}: ${borneOut.length} of ${each.sentences.length} sentences are borne out`;
+      if (each.kind === "vote") return line(`${each.judge}, against ${each.against}: ${each.verdict ?? "failed"}`, each.reply);
+      if (!each.items) return line(`${each.judge}, ${each.kind}: no readable reply`, each.error || each.reply);
+      const counts = {};
+      for (const { verdict } of each.items) counts[verdict] = (counts[verdict] ?? 0) + 1;
+      const says = Object.entries(counts).map(([verdict, number]) => `${number} ${verdict}`).join(", ");
+      const items = each.items.map((part) => text("li", `${part.verdict}: ${part.text}${part.reason ? ` — ${part.reason}` : ""}`));
+      return element("li", {}, element("details", {}, text("summary", `${each.judge}, ${each.kind}: ${says}`), element("ol", {}, ...items)));
+    }
+
+    function line(content, folded) {
+      if (!folded) return text("li", content);
+      return element("li", {}, element("details", {}, text("summary", content), prose(folded)));
     }
 
     function listed(heading, tag, items) {
@@ -92,16 +101,16 @@
         card.append(element("p", { class: "note" }, "Not run yet."));
         return card;
       }
-      const { calls, input_tokens, output_tokens } = run.usage;
+      const { calls, input_tokens, cached_input_tokens, output_tokens } = run.usage;
+      const cached = cached_input_tokens ? ` (${count(cached_input_tokens)} cached)` : "";
       const scores = Object.entries(run.scores).map(([name, value]) => `${name} ${figure(value)}`);
-      const costs = [`${count(calls)} ${calls === 1 ? "call" : "calls"}`, `${count((input_tokens ?? 0) + (output_tokens ?? 0))} tokens`, `${count(run.seconds)} s`];
+      const costs = [`${count(calls)} ${calls === 1 ? "call" : "calls"}`, `${count(input_tokens)} tokens in${cached}`, `${count(output_tokens)} out`, `${count(run.seconds)} s`];
       card.append(element("p", { class: "note" }, [...scores, ...costs].join(" · ")));
       if (run.error) card.append(element("p", { class: "failure", dir: "auto" }, run.error));
       if (answer(run)) card.append(element("div", { class: "prose answer", dir: "auto", tabindex: "0", role: "region", "aria-label": "Answer" }, answer(run)));
-      const line = (content) => text("li", content);
       card.append(
-        ...listed("Warnings", "ul", run.warnings.map(line)),
-        ...listed("Judges", "ul", run.votes.map((vote) => line(judged(vote)))),
+        ...listed("Warnings", "ul", run.warnings.map((warning) => line(warning))),
+        ...listed("Judges", "ul", run.judged.map(judged)),
         ...listed("Evidence", "ol", (run.evidence ?? []).map(passage)),
         ...listed("Model calls", "ol", run.calls.map(call)),
       );
@@ -111,16 +120,35 @@
     function right(sample) {
       const contained = (sample.contains ?? []).map((names) => `contains ${names.join(" or ")}`);
       const steps = (sample.steps ?? []).map((step, place) => `${place + 1}. ${step}`);
-      return [...(sample.answers ?? []), ...(sample.long_answers ?? []), ...contained, ...(steps.length ? [steps.join("\n")] : [])];
+      return [...(sample.answers ?? []), ...(sample.long_answers ?? []), ...(sample.facts ?? []), ...(sample.rubric ?? []), ...contained, ...(steps.length ? [steps.join("\n")] : [])];
     }
 
     function fill(details, sample) {
-      details.querySelectorAll(":scope > div").forEach((old) => old.remove());
+      details.querySelectorAll(":scope > :not(summary)").forEach((old) => old.remove());
       if (right(sample).length) {
         details.append(element("div", { class: "known" }, element("h4", {}, "What is right"), ...right(sample).map(prose)));
       }
       const cards = compared().map((method) => output(method, sample.runs[method]));
+      details.append(element("p", { class: "note" }, element("a", { href: permalink(sample) }, "Link to this sample")));
       details.append(element("div", { class: cards.length > 1 ? "side two" : "side" }, ...cards));
+    }
+
+    const permalink = (sample) => `#${new URLSearchParams({ sample: sample.id, first: first.value, second: second.value })}`;
+
+    // #sample=ID&first=METHOD&second=METHOD opens a sample.
+    function follow() {
+      const wanted = new URLSearchParams(location.hash.slice(1));
+      const place = samples.findIndex((sample) => sample.id === wanted.get("sample"));
+      if (place < 0) return;
+      for (const [select, name] of [[first, wanted.get("first")], [second, wanted.get("second")]]) {
+        if (methods.includes(name)) select.value = name;
+      }
+      [show.value, words.value] = ["all", ""];
+      update();
+      while (shown <= place) more();
+      const details = by("list").children[place].querySelector("details");
+      details.open = true;
+      details.scrollIntoView();
     }
 
     function item(sample) {
@@ -166,6 +194,8 @@
     options(score, names.map((name) => [name, name]));
     options(show, Object.entries(filters).map(([name, [text]]) => [name, text]));
     if (methods.length > 1) second.value = methods[1];
+    const { first: after, second: before } = by("filters").dataset;
+    if (before) [first.value, second.value, show.value] = [after, before, "differs"];
     for (const input of [first, second, score, show]) input.addEventListener("change", update);
     let waiting;
     words.addEventListener("input", () => {
@@ -180,6 +210,8 @@
     score.parentElement.hidden = !names.length;
     by("filters").hidden = false;
     update();
+    follow();
+    window.addEventListener("hashchange", follow);
   }
 
   by("count").textContent = "Opening the samples…";

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stepcraft.evals.reports.tables import difference_text, p_text, tables
 from stepcraft.evals.stats import LEVEL
-from stepcraft.evals.summary import Summary
+from stepcraft.evals.summary import Comparison, MethodSummary, Summary
 from stepcraft.evals.votes import Preference
 
 KEYLESS = (
@@ -14,26 +14,37 @@ KEYLESS = (
 
 
 def markdown(summary: Summary, title: str = "Evaluation") -> str:
-    """Return the summary as Markdown: a paragraph for whoever decides, and the tables behind it."""
+    """Return the summary as Markdown: a paragraph with the result, and the tables."""
     parts = [f"# {title}", *(f"**{text}**" for text in warnings(summary)), verdict(summary)]
-    for table in tables({title: summary}):
+    for table in tables(summary):
         lines = [table.columns, ["---"] * len(table.columns), *table.rows]
         rows = ["| " + " | ".join(map(_cell, line)) + " |" for line in lines]
         parts += [f"## {table.title}", "\n".join(rows), table.note]
-    return "\n\n".join([*parts, *filter(None, [origin(summary)])]) + "\n"
+    return "\n\n".join([*parts, *notes(summary)]) + "\n"
 
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def origin(summary: Summary) -> str:
-    """Return the source, licence and paper of the benchmark; "" for questions of one's own."""
+def notes(summary: Summary) -> list[str]:
+    """Return what was searched, the limits of runs, and where each benchmark is from."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
-    about = [
-        f"{word} {text}" for key, word in words.items() if (text := summary.benchmark.get(key))
+    searched = [
+        f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
+        for each in summary.methods
     ]
-    return f"{summary.benchmark['name']}: {'; '.join(about)}." if about else ""
+    limits = [
+        f"{each.method} has {name} {most:,}"
+        for each in summary.methods
+        for name, most in each.limits.items()
+    ]
+    parts = [f"{'; '.join(each)}." for each in ([*filter(None, searched)], limits) if each]
+    for benchmark in summary.benchmarks:
+        about = [f"{word} {text}" for key, word in words.items() if (text := benchmark.get(key))]
+        if about:
+            parts.append(f"{benchmark['name']}: {'; '.join(about)}.")
+    return parts
 
 
 def warnings(summary: Summary) -> list[str]:
@@ -41,48 +52,87 @@ def warnings(summary: Summary) -> list[str]:
     return [
         *([KEYLESS] if summary.is_keyless else []),
         *(
-            f"{judge} wrote answers of {method} and judges them: a model may favour its own text; "
+            f"{each.judge} judges {each.method}, which it wrote: a model may favour its own text; "
             "take another judge."
-            for judge, method in summary.self_judged
+            if each.kin == "model"
+            else f"{each.judge} judges {each.method}, whose model is of the same family: it may "
+            "favour its own style; take a judge of another family."
+            for each in summary.judges
+            if each.kin
         ),
+        *(text for method in summary.methods for text in _failures(method)),
         *(
-            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples; what "
-            "failed has no score."
+            f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
             for method in summary.methods
-            if method.failed
+            for warning, count in method.warnings.items()
+            if 2 * count >= method.samples
         ),
         *(
-            f"{each.unreadable:,} of {each.votes + each.unreadable:,} replies of {each.judge} on "
+            f"{each.unreadable:,} of {each.votes + each.unreadable:,} votes of {each.judge} on "
             f"{each.method} and {each.against} could not be read and do not count."
             for each in summary.preferences
             if each.unreadable
         ),
+        *(
+            f"{each.unread:,} of {each.readings:,} readings of {each.judge} on {each.method} "
+            "failed or could not be read and do not count."
+            for each in summary.judges
+            if each.unread
+        ),
+        *(
+            f"{each.judge} was not shown all passages of {each.method}, which were too long "
+            f"({each.cut:,} of {each.readings:,} readings); raise --passage-tokens."
+            for each in summary.judges
+            if each.cut
+        ),
     ]
 
 
+def _failures(method: MethodSummary) -> Iterator[str]:
+    if method.from_cache:
+        yield (
+            f"{method.from_cache:,} replies of {method.method} are from the cache: its costs and "
+            "seconds are less than the method takes."
+        )
+    reason = f" Most often: {method.reason}" if method.reason else ""
+    if method.unanswered:
+        yield (
+            f"{method.method} gave no answer to {method.unanswered:,} of {method.samples:,} "
+            f"samples, which count as wrong.{reason}"
+        )
+    if method.failed:
+        yield (
+            f"{method.method} failed on {method.failed:,} of {method.samples:,} samples, which "
+            f"have no score.{reason}"
+        )
+
+
 def verdict(summary: Summary) -> str:
-    """Return in one paragraph which methods beat the cheapest, by how much, and at what cost."""
-    sentences = [*filter(None, _compared(summary)), *map(_preferred, summary.preferences)]
+    """Return in one paragraph which methods beat the baseline, by how much, and at what cost."""
+    compared = _compared(summary.comparisons)
+    sentences = [*compared, *map(_preferred, summary.preferences)]
     if sentences:
         return " ".join(sentences)
     if any(method.scores for method in summary.methods):
         return "There is one method, so nothing is compared."
+    if all(method.failed == method.samples for method in summary.methods):
+        return "Every sample failed, so there is nothing to compare."
     return (
         "No sample says what is right, so no score could be compared; add 'answer', 'contains' or "
-        "'steps'."
+        "'steps', or have the answers judged."
     )
 
 
-def _compared(summary: Summary) -> Iterator[str]:
-    """Yield of each method what is shown of its scores, and what it costs."""
-    for name in dict.fromkeys(each.method for each in summary.comparisons):
-        comparisons = [each for each in summary.comparisons if each.method == name]
-        against = comparisons[0].against
-        rest = [each.score for each in comparisons if not each.is_shown]
+def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield of each pair of methods what is shown of the scores, and what the first costs."""
+    for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
+        pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
+        rest = [each.score for each in pair if not each.is_shown]
         for word, sign in (("better", 1), ("worse", -1)):
             shown = [
-                f"{each.score} ({difference_text(each.difference)}, {each.samples} samples)"
-                for each in comparisons
+                f"{each.score} ({difference_text(each.difference)}, p {p_text(each.p)}, "
+                f"{each.samples} samples)"
+                for each in pair
                 if each.is_shown and each.difference.mean * sign > 0
             ]
             if shown:
@@ -91,9 +141,10 @@ def _compared(summary: Summary) -> Iterator[str]:
             yield f"No difference in {_listed(rest)} could be shown between {name} and {against}."
         factors = [
             f"{factor:.1f} times the {'price' if kind == 'USD' else kind}"
-            for kind, factor in comparisons[0].factors.items()
+            for kind, factor in pair[0].factors.items()
         ]
-        yield f"{name} takes {_listed(factors)} of {against}." if factors else ""
+        if factors:
+            yield f"{name} takes {_listed(factors)} of {against}."
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -112,7 +163,7 @@ def _preferred(each: Preference) -> str:
             f"No preference of the judge {each.judge} between {each.method} and {each.against} "
             f"could be shown ({counts})."
         )
-    bias = each.order_bias
+    bias = each.position_bias
     if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
         text += (
             f" **{max(bias.mean, 1 - bias.mean):.0%} of its votes are for the answer that is shown "

@@ -4,21 +4,19 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from stepcraft.evals.directory import read_outcomes
-from stepcraft.evals.stats import Difference, Interval
-from stepcraft.evals.summary import Comparison, MethodSummary, Summary
-from stepcraft.evals.votes import Preference, Support
+from stepcraft.evals.stats import Interval
+from stepcraft.evals.summary import Comparison, Summary
+from stepcraft.evals.votes import judged_outcomes
 from stepcraft.text.clean import clean
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
-
-
-R = TypeVar("R", MethodSummary, Comparison, Preference, Support)
+_TOKENS = ("calls", "input_tokens", "cached_input_tokens", "output_tokens")
+_COSTS = ("calls", "tokens in", "cached", "tokens out", "seconds", "USD")
 
 
 @dataclass(frozen=True)
@@ -31,83 +29,100 @@ class Table:
     note: str
 
 
-def score_names(summaries: Mapping[str, Summary]) -> list[str]:
+def score_names(summary: Summary) -> list[str]:
     """Return the names of the scores in the order of the methods."""
-    methods = [method for summary in summaries.values() for method in summary.methods]
-    return list(dict.fromkeys(score for method in methods for score in method.scores))
+    return list(dict.fromkeys(score for method in summary.methods for score in method.scores))
 
 
-def label(summaries: Mapping[str, Summary], directory: str, name: str) -> str:
-    """Return what a report of these directories calls a method or another thing of one."""
-    return f"{directory}: {name}" if len(summaries) > 1 else name
-
-
-def labelled(summaries: Mapping[str, Summary], items: Callable[[Summary], Sequence[R]]) -> list[R]:
-    """Return what the summaries have of a kind, with the names of methods as `label` has them."""
-    return [
-        replace(each, method=label(summaries, name, each.method))
-        for name, summary in summaries.items()
-        for each in items(summary)
-    ]
-
-
-def tables(summaries: Mapping[str, Summary]) -> list[Table]:
-    """Return the tables that have rows: scores and costs, differences, votes, support."""
+def tables(summary: Summary) -> list[Table]:
+    """Return the tables that have rows: scores and costs, differences, votes."""
     every = [
-        _table(
-            "Scores and costs",
-            labelled(summaries, lambda summary: summary.methods),
-            "Means with their 95 % intervals; costs are those of a sample, failed ones among them.",
+        _scores(summary),
+        differences(
+            summary.comparisons,
+            f"Against {' and '.join(summary.baselines)} (`--baseline` names another), on the "
+            "samples that both have. p is of the paired t-test, where scores are 0 or 1 of the "
+            "exact sign test (McNemar's), adjusted for all pairs of methods and all scores (Holm). "
+            "p alone says whether a difference is beyond chance: a 95 % interval is of one "
+            "comparison, and not adjusted. Costs are those of the method over those of the other.",
         ),
-        _table(
-            "Differences",
-            labelled(summaries, lambda summary: summary.comparisons),
-            "Against the method with the fewest tokens, on the samples that both have, with 95 % "
-            "intervals. p is of the paired t-test, where scores are 0 or 1 of the exact sign test "
-            "(McNemar's); sign p is of the sign test on wins and losses. Both are adjusted (Holm). "
-            "Costs are those of the method over those of the other.",
-        ),
-        _table(
+        Table(
             "Votes of judges",
-            labelled(summaries, lambda summary: summary.preferences),
-            "By majority on each sample. Order bias: the share of the votes for the answer that "
+            [
+                *("judge", "method", "against", "wins", "losses", "ties", "undecided", "p"),
+                *("votes", "unreadable", "failed", "position bias"),
+            ],
+            [
+                [
+                    *(each.judge, each.method, each.against),
+                    *(f"{n:,}" for n in (each.wins, each.losses, each.ties, each.undecided)),
+                    p_text(each.p),
+                    *(f"{count:,}" for count in (each.votes, each.unreadable, each.failed)),
+                    interval_text(each.position_bias) if each.position_bias else "",
+                ]
+                for each in summary.preferences
+            ],
+            "By majority on each sample. Position bias: the share of the votes for the answer that "
             "was shown first, 0.5 without bias.",
-        ),
-        _table(
-            "Support",
-            labelled(summaries, lambda summary: summary.supports),
-            "The share of the sentences that their passages bear out, with 95 % intervals. Cut: "
-            "answers of which passages were too long to be shown.",
         ),
     ]
     return [table for table in every if table.rows]
 
 
-def _table(title: str, items: Sequence[object], note: str) -> Table:
-    """Return a table with a column for each field; a field with names has one for each name."""
-    rows: list[dict[str, str]] = []
-    for item in items:
-        row: dict[str, str] = {}
-        for name, value in vars(item).items():
-            cells = value if isinstance(value, Mapping) else {name.replace("_", " "): value}
-            row |= {column: _text(cell) for column, cell in cells.items()}
-        rows.append(row)
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+def _scores(summary: Summary) -> Table:
+    scores = score_names(summary)
+    costs = [kind for kind in _COSTS if any(each.costs.get(kind) for each in summary.methods)]
+    note = (
+        "Means with their 95 % intervals; a run without an answer counts as wrong, a failed one "
+        "has no score. Costs are those of a sample, failed ones among them; an empty cell is "
+        "unknown."
+    )
+    if any(name.startswith("support by") for name in scores):
+        note += (
+            " support: the share of the claims that the passages support, cited or not "
+            "(faithfulness of RAGAS, sentence by sentence); citation recall: the share that the "
+            "passages cited with them support (ALCE)."
+        )
     return Table(
-        title, columns, [[row.get(column, "") for column in columns] for row in rows], note
+        "Scores and costs",
+        ["method", "model", *scores, *costs, "samples", "unanswered", "failed"],
+        [
+            [
+                *(each.method, each.model),
+                *(
+                    interval_text(each.scores[name]) if name in each.scores else ""
+                    for name in scores
+                ),
+                *(_figure(each.costs[kind]) if kind in each.costs else "" for kind in costs),
+                *(f"{count:,}" for count in (each.samples, each.unanswered, each.failed)),
+            ]
+            for each in summary.methods
+        ],
+        note,
     )
 
 
-def _text(value: object) -> str:
-    if isinstance(value, Difference):
-        return difference_text(value)
-    if isinstance(value, Interval):
-        return interval_text(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
-    return "" if value is None else str(value)
+def differences(comparisons: Sequence[Comparison], note: str) -> Table:
+    """Return the table of some comparisons."""
+    costs = [kind for kind in _COSTS if any(kind in each.factors for each in comparisons)]
+    return Table(
+        "Differences",
+        ["method", "against", "score", "difference", "p", "wins", "losses", "samples", *costs],
+        [
+            [
+                *(each.method, each.against, each.score, difference_text(each.difference)),
+                p_text(each.p),
+                *(f"{count:,}" for count in (each.wins, each.losses, each.samples)),
+                *(_figure(each.factors[kind]) if kind in each.factors else "" for kind in costs),
+            ]
+            for each in comparisons
+        ],
+        note,
+    )
+
+
+def _figure(value: float) -> str:
+    return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
 
 
 def interval_text(interval: Interval) -> str:
@@ -140,19 +155,21 @@ def outcome_rows(directories: Mapping[str, Path]) -> str:
     """
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, directory in directories.items():
-        for each in read_outcomes(directory):
+        for each in judged_outcomes(directory):
             method, id_, usage = each["method"], each["id"], each["usage"]
             rows[name, method, id_] = {
                 "directory": name,
                 "method": method,
                 "id": id_,
                 "question": each["sample"]["question"],
-                **{key: usage.get(key) for key in ("calls", "input_tokens", "output_tokens")},
+                "answer": each["output"].get("answer")
+                or "\n".join(each["output"].get("steps") or ()),
+                **{key: usage.get(key) for key in _TOKENS},
                 "seconds": each["seconds"],
                 "usd": each.get("usd"),
                 "warnings": "; ".join(each["warnings"]),
                 "error": each["error"],
-                **each["scores"],
+                **{f"score: {score}": value for score, value in each["scores"].items()},
             }
     file = io.StringIO()
     columns = dict.fromkeys(column for row in rows.values() for column in row)

@@ -12,14 +12,21 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import MOST_RESULTS, Matrix, check_search, query_vector, query_words
+from stepcraft.index import MOST_RESULTS, Matrix, check_search, query_vector
 from stepcraft.memory.local import check_recorded, recorded_embedder
 from stepcraft.memory.procedure import is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects
-from stepcraft.memory.weaviate.schema import Layout, add_tenant, create_collection, recorded
+from stepcraft.memory.weaviate.schema import (
+    WORDS,
+    Layout,
+    add_tenant,
+    create_collection,
+    recorded,
+)
 from stepcraft.memory.weaviate.url import parse_url
 from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import clean
+from stepcraft.text.words import PARTS_WEIGHT, query_words, stored_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -136,7 +143,7 @@ class OpenCollection:
                 words,
                 vector=numbers,
                 alpha=alpha,
-                query_properties=[*self.layout.searched],
+                query_properties=["words", f"parts^{PARTS_WEIGHT}"],
                 fusion_type=HybridFusion.RELATIVE_SCORE,
                 limit=max(k, _LEAST_BY_WORDS),
                 **shared,
@@ -145,9 +152,11 @@ class OpenCollection:
 
         return self.connection.search(found)
 
-    def count(self) -> int:
-        """Return the number of objects."""
-        reply = self.connection.call(lambda objects: objects.aggregate.over_all(total_count=True))
+    def count(self, filters: Condition = None) -> int:
+        """Return the number of objects, or of those that fit a filter of the client."""
+        reply = self.connection.call(
+            lambda objects: objects.aggregate.over_all(total_count=True, filters=filters)
+        )
         return reply.total_count or 0
 
     def fetch(self, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
@@ -200,6 +209,11 @@ class OpenCollection:
 def vector_of(item: Any) -> Matrix:  # noqa: ANN401 - of the client
     """Return the vector of an object; an empty one if it has none."""
     return np.asarray(item.vector.get("default", ()), np.float32)
+
+
+def words_of(text: str) -> dict[str, str]:
+    """Return the properties of an object that are searched by words."""
+    return dict(zip(WORDS, stored_words(text), strict=True))
 
 
 def as_texts(tags: Mapping[str, str]) -> list[str]:

@@ -1,16 +1,19 @@
 """A memory in Weaviate: in a server, or in its cloud."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
+from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.index import Matrix, cjk_words, embedded
+from stepcraft.index import Matrix, embedded
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.history import same_text
 from stepcraft.memory.procedure import Found, Procedure, checked_tags
@@ -21,12 +24,16 @@ from stepcraft.memory.weaviate.collection import (
     OpenCollection,
     as_texts,
     vector_of,
+    words_of,
 )
 from stepcraft.memory.weaviate.connection import Objects
 from stepcraft.memory.weaviate.schema import Layout
+from stepcraft.text.words import VERSION
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+_log = logging.getLogger(__name__)
 
 ALPHA = 0.5
 """The weight of vectors in a hybrid search by default.
@@ -41,12 +48,13 @@ _CONTENT = (
 )
 _LAYOUT = Layout(
     holds="procedures",
-    content=_CONTENT,
+    content=(*_CONTENT, "words_version"),
     shown=_CONTENT,
-    searched=("input", "output", "steps", "cjk"),
-    exact=("source", "tags", "key"),
+    exact=("source", "tags", "key", "words_version"),
     lists=("steps", "tags"),
 )
+
+_CHANGED_AT_ONCE = 8
 
 _JSON = ("metadata", "outcomes", "versions")
 """The properties that hold JSON."""
@@ -93,6 +101,7 @@ class WeaviateMemory(ServedMemory):
             again="`stepcraft memory copy OLD NEW --embeddings NAME`",
         )
         self._embedder = self._objects.embedder
+        self._renew_words()
 
     def search(
         self,
@@ -127,6 +136,18 @@ class WeaviateMemory(ServedMemory):
     def close(self) -> None:
         """Close the connection; it may be called twice."""
         self._objects.close()
+
+    def _renew_words(self) -> None:
+        """Make the words anew of what another version has stored, unless all are of this one."""
+        is_current = Filter.by_property("words_version").equal(str(VERSION))
+        if not (count := self._objects.count() - self._objects.count(is_current)):
+            return
+        _log.warning("%s: the words of %d procedures are indexed anew, once", self.name, count)
+        old = (
+            item for item in self._objects if item.properties.get("words_version") != str(VERSION)
+        )
+        while items := [*islice(old, BATCH)]:
+            self._objects.connection.call(partial(_set_words, items=items))
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
         items = self._objects.fetch(ids)
@@ -187,6 +208,14 @@ class WeaviateMemory(ServedMemory):
         return failed + self._objects.insert(items)
 
 
+def _set_words(objects: Objects, items: Sequence[Any]) -> None:
+    """Change the words of objects, and nothing else of them."""
+    changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
+    for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
 def _not_near(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
     """Return which of some objects are not found by vectors."""
     near = objects.query.near_vector(
@@ -206,12 +235,17 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
         | {
             **{name: json.dumps(fields.get(name) or {}, ensure_ascii=False) for name in _JSON},
             "tags": as_texts(procedure.tags),
-            # Weaviate takes a run of Chinese or Japanese characters for one word.
-            "cjk": cjk_words("\n".join((procedure.input, procedure.output, *procedure.steps))),
+            **_words(procedure),
         },
         uuid=procedure.id,
         vector=vector.tolist() if vector.any() else None,
     )
+
+
+def _words(procedure: Procedure | None) -> dict[str, str]:
+    """Return the properties that are searched by words; empty ones for what is no procedure."""
+    texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
+    return {**words_of("\n".join(texts)), "words_version": str(VERSION)}
 
 
 def _procedure(item: Any) -> Procedure | None:  # noqa: ANN401 - the client's class is generic

@@ -18,6 +18,9 @@ from stepcraft.memory.weaviate.url import Address
 
 _PROCEDURES = "procedures"
 
+WORDS = ("words", "parts")
+"""The properties whose words are searched."""
+
 
 class Layout(NamedTuple):
     """What the objects of a collection hold."""
@@ -26,8 +29,6 @@ class Layout(NamedTuple):
     content: Sequence[str]
     shown: Sequence[str]
     """The properties that searches return."""
-    searched: Sequence[str]
-    """The properties whose words are searched."""
     exact: Sequence[str]
     """The properties that filters compare as a whole."""
     lists: Sequence[str] = ()
@@ -40,9 +41,9 @@ class Layout(NamedTuple):
         return Property(
             name=name,
             data_type=DataType.TEXT_ARRAY if name in self.lists else DataType.TEXT,
-            index_searchable=name in self.searched,
+            index_searchable=name in WORDS,
             index_filterable=name in self.exact,
-            tokenization=Tokenization.WORD if name in self.searched else Tokenization.FIELD,
+            tokenization=Tokenization.WHITESPACE if name in WORDS else Tokenization.FIELD,
         )
 
 
@@ -67,7 +68,7 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
         raise MemoryFailure(
             f"the collection {objects.name} holds {holds}, not {layout.holds}; name another one"
         )
-    for name in set(layout.content) - {each.name for each in config.properties}:
+    for name in {*layout.content, *WORDS} - {each.name for each in config.properties}:
         objects.config.add_property(layout.property(name))  # of one of an earlier version
     return embeddings
 
@@ -88,9 +89,7 @@ def create_collection(
     client.collections.create(
         objects.name,
         description=json.dumps(made, ensure_ascii=False),
-        properties=[
-            layout.property(name) for name in dict.fromkeys((*layout.content, *layout.searched))
-        ],
+        properties=[layout.property(name) for name in (*layout.content, *WORDS)],
         vector_config=Configure.Vectors.self_provided(
             # Procedures of one domain lie close together, where Weaviate's own settings miss many
             # of the nearest: recall@10 of 0.86 among 100,000 procedures. These find 0.987 (with an

@@ -1,9 +1,9 @@
 """Replies of the keyless model in prose: plans, queries, drafts, answers and their changes."""
 
 import re
-from collections.abc import Iterator
 
 from stepcraft.contexts.base import UNCHANGED
+from stepcraft.models.keyless.correction import corrected, sentence
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import without_marks
@@ -35,6 +35,8 @@ _NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _SHARED = 0.7
 """The least share of the words of a statement that a passage has to have to support it."""
+_MAX_STATEMENTS, _MAX_SENTENCES = 200, 1_000
+"""The most that are compared with each other."""
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
@@ -109,24 +111,40 @@ def check(material: Material) -> str:
         for text in added
         if parts
     ]
-    verdicts = "\n".join(_verdicts(material)) if label == "PART" else ""
-    return "\n\n".join(filter(None, [verdicts, *blocks])) or UNCHANGED
+    if label == "AFTER":
+        return "\n\n".join(blocks) or UNCHANGED
+    verdicts, corrections = _judged(material)
+    return "\n\n".join(filter(None, ["\n".join(verdicts), *corrections, *blocks])) or UNCHANGED
 
 
-def _verdicts(material: Material) -> Iterator[str]:
-    passages = [
-        (f"p{passage.id.strip('p')}", passage.text) for passage in material.named("passage")
-    ]
+def _judged(material: Material) -> tuple[list[str], list[str]]:
+    """Return a verdict for each statement, and the changes of those that are contradicted."""
+    passages = {f"p{each.id.strip('p')}": each.text for each in material.named("passage")}
+    evidence = [
+        sentence(each, text.partition("\n")[0][:200], id_)
+        for id_, text in passages.items()
+        for each in statements(text)
+    ][:_MAX_SENTENCES]
+    verdicts: list[str] = []
+    changes: list[str] = []
     for part in material.named("part"):
         for name, text in _NUMBERED.findall(part.text) or [(part.id, part.text)]:
-            words = stems(without_marks(text))
+            statement, words = text.strip(), stems(without_marks(text))
             alike = [
                 id_
-                for id_, passage in passages
+                for id_, passage in passages.items()
                 if len(words & stems(passage)) >= _SHARED * len(words)
                 and all(has_word(passage, number) for number in _FIGURE.findall(text))
             ]
-            yield f"{name} supported {' '.join(alike[:2])}" if alike else f"{name} not found"
+            can_correct = len(verdicts) < _MAX_STATEMENTS
+            if can_correct and (change := corrected(sentence(statement), evidence)):
+                verdicts.append(f"{name} contradicted {change[1]}")
+                block = f"{statement}\n=======\n{change[0]}"
+                changes.append(f"<<<<<<< PART {part.id}\n{block}\n>>>>>>> END")
+            else:
+                found = f"supported {' '.join(alike[:2])}" if alike else "not found"
+                verdicts.append(f"{name} {found}")
+    return verdicts, changes
 
 
 def _missing(material: Material, text: str) -> list[str]:

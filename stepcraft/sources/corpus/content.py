@@ -24,7 +24,7 @@ from stepcraft.sources.corpus.markup import (
 )
 from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import as_shown
+from stepcraft.text.markdown import as_shown, shown_heading
 
 MAX_BYTES = 50_000_000
 """The largest file that a parser gets."""
@@ -33,7 +33,7 @@ MAX_TEXT_BYTES = 20_000_000
 """The largest text: cleaning it holds up all other threads for a fifth of a second."""
 
 MAX_BLOCKS = 50_000
-"""The most headings and fenced blocks of a file; what follows is read as text."""
+"""The most headings, fenced blocks and tables of a file; what follows is read as text."""
 
 SECONDS = 15.0
 """The processor time for a file that is parsed."""
@@ -50,9 +50,13 @@ _PARSERS = {
     ".mbox": ("mail:mbox", " message {}"),
     **dict.fromkeys((".mhtml", ".mht"), ("mail:mhtml", "")),
     ".xml": ("xml:xml", ""),
+    ".epub": ("book:epub", " chapter {}"),
+    ".odt": ("book:odt", ""),
+    ".rtf": ("book:rtf", ""),
 }
 """By suffix, the parser and what cites a part."""
-_PARSER = MarkdownIt("commonmark").disable(["inline", "reference"])  # blocks alone
+_PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
+_BLOCKS = {"heading_open", "fence", "table_open"}
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
     r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
@@ -70,7 +74,7 @@ class Content(NamedTuple):
     title: str
     text: str
     blocks: Sequence[Heading] = ()
-    """Headings and fenced blocks."""
+    """Headings, fenced blocks and tables."""
     place: str = ":{}"
     """How a line, page or cell is cited by its number."""
     starts: Sequence[int] = ()
@@ -110,7 +114,12 @@ def markdown_content(text: str, title: str) -> Content:
         # The fields are text, their fences are none and their comments no headings.
         fields, end = _COMMENT.sub(_blanks, front["fields"]), front.end("fields")
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
-    return Content(title, text, list(islice(_blocks(text), MAX_BLOCKS)))
+    blocks = islice(_blocks(text), MAX_BLOCKS)
+    return Content(title, text, [_as_read(each) for each in blocks])
+
+
+def _as_read(block: Heading) -> Heading:
+    return block._replace(text=shown_heading(block.text) or block.text)
 
 
 def _blanks(match: re.Match[str]) -> str:
@@ -136,7 +145,7 @@ def markdown_headings(text: str) -> list[Heading]:
 
 
 def _blocks(text: str) -> Iterator[Heading]:
-    """Yield headings and fenced blocks outside of lists and quotations.
+    """Yield fenced blocks, and the headings and tables outside of lists and quotations.
 
     The text is parsed in stretches, since the parser makes a kilobyte of tokens of each heading.
     """
@@ -146,16 +155,25 @@ def _blocks(text: str) -> Iterator[Heading]:
         stretch, blocks = text[start:stop], list[Heading]()
         offsets = list(accumulate(map(len, re.split(r"(?<=\n)", stretch)), initial=start))
         for token, content in pairwise([*_PARSER.parse(stretch), Token("", "", 0)]):
-            if token.level or token.type not in {"heading_open", "fence"} or not token.map:
+            is_inner = token.level and token.type != "fence"
+            if token.type not in _BLOCKS or not token.map or is_inner:
                 continue
-            title = _short(content.content) if token.type == "heading_open" else ""
-            if title or token.type == "fence":
-                begin, end = (offsets[line] for line in token.map)
-                blocks.append(Heading(begin, end, int(token.tag[1:]) if title else 0, title))
+            begin, end = (offsets[line] for line in token.map)
+            if token.type != "heading_open":
+                first = _repeated(token, stretch[begin - start : end - start])
+                blocks.append(Heading(begin, end, 0, "", first))
+            elif title := _short(content.content):
+                blocks.append(Heading(begin, end, int(token.tag[1:]), title))
         if stop < len(text) and blocks and blocks[-1].start > start:
             stop = blocks.pop().start  # the next stretch begins with what may be cut
         yield from blocks
         start = stop
+
+
+def _repeated(token: Token, text: str) -> str:
+    """Return what each part of a block begins with: the header of a table, or an opening fence."""
+    rows = 2 if token.type == "table_open" else 1
+    return "\n".join(text.split("\n", rows)[:rows])
 
 
 def _short(title: str) -> str:
@@ -187,7 +205,7 @@ def _bytes(path: Path, limit: int) -> bytes:
 def _decoded(data: bytes) -> tuple[str, str]:
     """Return a text, and what a reader should know of its encoding."""
     if data.startswith(b"{\\rtf"):
-        raise Unreadable("it is RTF; save it as .docx or as text")
+        raise Unreadable("it is RTF; name it .rtf")
     try:
         text, note = decoded(data)
     except Binary as error:

@@ -16,9 +16,9 @@ from stepcraft.text.clean import clean
 OFFICE = (".docx", ".pptx", ".xlsx")
 """Suffixes of files that are read if MarkItDown is installed."""
 
-_LEFT_OUT_FOLDERS = re.compile(r"\..*|node_modules|__pycache__|site-packages", re.DOTALL)
+_PACKAGES = {"node_modules", "__pycache__", "site-packages"}
 _LEFT_OUT = re.compile(
-    r"""(\.|~\$).* | .*\.(
+    r"""~\$.* | .*\.(
     7z | a | avi | avif | bin | bmp | bz2 | class | db | dll | dmg | dylib | eot | exe | flac | gif
     | gz | icns | ico | iso | jar | jpe?g | lib | lock | m4a | mkv | mov | mp[34] | mpeg | np[yz]
     | map | o | obj | ogg | otf | parquet | pickle | pkl | png | psd | py[cd] | rar | rlib | so
@@ -26,8 +26,8 @@ _LEFT_OUT = re.compile(
     ) | searchindex.*\.js(on)? | search_index\.json | print\.html | .*[.-]min\.(js|css)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Hidden files, files without text, and what repeats the pages of a built site: its search index
-and the page that prints all of them."""
+"""Files without text, and what repeats the pages of a built site: its search index and the page
+that prints all of them."""
 
 
 Roots = dict[Path, str]
@@ -69,7 +69,9 @@ def shown(path: str, roots: Roots) -> str:
     return clean(path)
 
 
-def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
+def files_of(
+    roots: Roots, problems: dict[str, str], left_out: dict[str, str] | None = None
+) -> Iterator[File]:
     """Yield each file once, named files first, the others in the order of their names.
 
     Left out of folders are hidden files, installed packages (node_modules, virtual environments)
@@ -79,8 +81,9 @@ def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
         roots: The files and folders.
         problems: Takes, by path, why a folder cannot be listed, a link is not followed, or a file
             of Office is not read.
+        left_out: Takes, by path, why a file or folder is left out.
     """
-    for path in dict.fromkeys(_paths(roots, problems)):
+    for path in dict.fromkeys(_paths(roots, problems, {} if left_out is None else left_out)):
         if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
             problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
             continue
@@ -90,11 +93,14 @@ def files_of(roots: Roots, problems: dict[str, str]) -> Iterator[File]:
                 yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
 
 
-def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
+def _paths(roots: Roots, problems: dict[str, str], left_out: dict[str, str]) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         problems[error.filename] = f"it cannot be read: {error.strerror}"
 
-    def stays(path: str) -> bool:
+    def stays(path: str, reason: str) -> bool:
+        if reason:
+            left_out[path] = reason
+            return False
         if os.path.islink(path) and not any(
             map(Path(os.path.realpath(path)).is_relative_to, roots)
         ):
@@ -106,14 +112,30 @@ def _paths(roots: Roots, problems: dict[str, str]) -> Iterator[str]:
     for root in filter(Path.is_dir, roots):
         for folder, folders, names in os.walk(root, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
-            if place in entered or "pyvenv.cfg" in names:
+            if place in entered or not stays(folder, _INSTALLED * ("pyvenv.cfg" in names)):
                 folders.clear()
                 continue
             entered.add(place)
             folders[:] = [
-                name
-                for name in sorted(folders)
-                if not _LEFT_OUT_FOLDERS.fullmatch(name) and stays(f"{folder}/{name}")
+                name for name in sorted(folders) if stays(f"{folder}/{name}", _of_folder(name))
             ]
-            paths = (f"{folder}/{name}" for name in sorted(names) if not _LEFT_OUT.fullmatch(name))
-            yield from filter(stays, paths)
+            for name in sorted(names):
+                if stays(f"{folder}/{name}", _of_file(name)):
+                    yield f"{folder}/{name}"
+
+
+_HIDDEN, _INSTALLED = "it is hidden", "it holds installed packages"
+
+
+def _of_folder(name: str) -> str:
+    """Return why a folder is left out, "" if it is not."""
+    if name.startswith("."):
+        return _HIDDEN
+    return _INSTALLED if name in _PACKAGES else ""
+
+
+def _of_file(name: str) -> str:
+    """Return why a file is left out, "" if it is not."""
+    if name.startswith("."):
+        return _HIDDEN
+    return "its name says that it holds no text of its own" if _LEFT_OUT.fullmatch(name) else ""

@@ -14,8 +14,10 @@ class Heading(NamedTuple):
     start: int
     stop: int
     level: int
-    """1 is the outermost; 0 stands for a fenced block."""
+    """1 is the outermost; 0 stands for a fenced block or a table."""
     text: str
+    repeated: str = ""
+    """What each part of a block begins with: the header of a table, or an opening fence."""
 
 
 _RST = re.compile(

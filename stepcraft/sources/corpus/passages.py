@@ -2,8 +2,9 @@
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +15,11 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 7
+VERSION = 8
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
-"""The most characters of a passage without fences."""
+"""The most characters of a passage without fences and what is repeated in it."""
 
 MAX_FENCE = 3000
 """The most characters of a fenced block that is kept whole."""
@@ -37,6 +38,15 @@ _PART = re.compile(
 )
 """As much of a text as fits into a passage, up to the best place for a cut."""
 
+_MAX_REPEATED = 500
+"""The most characters of a table's header, or an opening fence, that are repeated."""
+_MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
+
+Fields = tuple[Sequence[str], Sequence[str]]
+"""The names of fields that may hold the title of a record, and its text; the first counts."""
+FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
+
+
 _Unit = tuple[str, int, int]
 """A title, and the offsets of a text."""
 
@@ -50,15 +60,25 @@ class Passage(NamedTuple):
     """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
 
 
-def passages(path: Path) -> Iterator[Passage]:
+def fields_of(title: str, text: str) -> Fields:
+    """Return the fields that are named, in capitals or not, and for "" the usual ones."""
+    titles, texts = FIELDS
+    return (title.casefold(),) if title else titles, (text.casefold(),) if text else texts
+
+
+def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
     """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
+
+    Args:
+        path: The file.
+        fields: What holds the title and the text of a record, in capitals or not.
 
     Raises:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
         if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
-            yield from _of_records(path)
+            yield from _of_records(path, fields)
         else:
             yield from passages_of(content_of(path))
     except SourceFailure:
@@ -74,6 +94,7 @@ def passages_of(content: Content) -> Iterator[Passage]:
         Unreadable: A part of the file was not read; the rest has been yielded.
     """
     number, counted = 1, 0
+    wholes = [block for block in content.blocks if not block.level]
     for title, begin, end in _packed(_units_of(content)):
         text = content.text[begin:end].strip()
         start = content.text.find(text, begin)
@@ -82,19 +103,36 @@ def passages_of(content: Content) -> Iterator[Passage]:
         else:
             number, counted = number + content.text.count("\n", counted, start), start
         if text:
+            text = _completed(text, start, wholes)
             yield Passage(title, text, content.place.format(number))
     if content.cut:
         raise Unreadable(content.cut)
 
 
-def _of_records(path: Path) -> Iterator[Passage]:
+def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
+    """Return a part of a text with the header of the table, or the fences, that it is within."""
+    stop = start + len(text)
+    if (first := _around(wholes, start)) and len(first.repeated) <= _MAX_REPEATED:
+        text = f"{first.repeated}\n{text}"
+    if (last := _around(wholes, stop)) and (fence := _MARK.match(last.repeated)):
+        text = f"{text}\n{fence[1]}"
+    return text
+
+
+def _around(wholes: Sequence[Heading], place: int) -> Heading | None:
+    """Return the block that an offset is within, behind its first line."""
+    number = bisect_left(wholes, place, key=attrgetter("start")) - 1
+    return wholes[number] if number >= 0 and place < wholes[number].stop - 1 else None
+
+
+def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
     broken, first = 0, ""
     try:
         for record in records(path):
             if record.values is None:
                 broken, first = broken + 1, first or f"line {record.line}: {record.reason}"
                 continue
-            title, text = _title_and_text(record.values)
+            title, text = _title_and_text(record.values, fields)
             for passage in passages_of(Content(title or file_title(path), text)):
                 yield passage._replace(place=f":{record.line}")
     except BadInput as error:
@@ -106,15 +144,17 @@ def _of_records(path: Path) -> Iterator[Passage]:
         raise Unreadable("; ".join(notes))
 
 
-def _title_and_text(values: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the fields `title` and `text`; without a text, all fields are it."""
-    fields = {
+def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
+    """Return the title and the text of a record; without a text, all fields are it."""
+    texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
         if value
     }
-    text = fields.get("text") or "\n".join(f"{name}: {value}" for name, value in fields.items())
-    return " ".join(clean(fields.get("title", "")).split())[:MAX_HEADING], clean(text)
+    by_name = {name.casefold(): text for name, text in texts.items()}
+    title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
+    text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
+    return " ".join(clean(title).split())[:MAX_HEADING], clean(text)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
@@ -142,7 +182,8 @@ def _units_of(content: Content) -> Iterator[_Unit]:
     last = Heading(0, 0, 0, "")
     start = 0
     for block in blocks:
-        if not block.level and block.stop - block.start > MAX_FENCE:
+        is_fence = _MARK.match(block.repeated) is not None
+        if not block.level and block.stop - block.start > (MAX_FENCE if is_fence else CHARACTERS):
             continue
         if 0 < block.level <= last.level and not text[last.stop : block.start].strip():
             start = last.start

@@ -19,8 +19,8 @@ from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
 from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown
-from stepcraft.sources.corpus.passages import VERSION
-from stepcraft.sources.corpus.update import Page, digest, update
+from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
+from stepcraft.sources.corpus.update import Page, digest, state_of, update
 from stepcraft.sources.passage import passage_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,14 @@ class CorpusRetriever(Source):
     """The GroupedIndex that is searched."""
     roots: Roots
     """The files and folders, and how they were named."""
+    fields: Fields = FIELDS
+    """What holds the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
     """Why a file, a record in it, or a folder could not be read, by path."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Why a file or folder was left out, by path."""
+    paths: list[str] = Field(default_factory=list)
+    """The files that were looked at."""
     read: int = 0
     """The files that were new or changed when the files were last looked at."""
     alpha: float = 0.4
@@ -108,27 +114,32 @@ class CorpusRetriever(Source):
     def _update(self) -> None:
         """Bring the index up to date."""
         problems: dict[str, str] = {}
-        pages = map(_page, files_of(self.roots, problems))
-        report = update(self.index, pages, self._tried)
-        self.read, self.problems = report.read, problems | report.problems
+        left_out: dict[str, str] = {}
+        files = [*files_of(self.roots, problems, left_out)]
+        report = update(self.index, map(self._page, files), self._tried)
+        self.problems, self.left_out = problems | report.problems, left_out
+        self.paths, self.read = [file.path for file in files], report.read
 
-
-def _page(file: File) -> Page:
-    group = digest(file.path)
-    return Page(file.path, file.path, group, f"{VERSION} {file.size} {file.changed} ", group)
+    def _page(self, file: File) -> Page:
+        group = digest(file.path)
+        state = state_of(self.fields, file.size, file.changed)
+        return Page(file.path, file.path, group, state, group, self.fields)
 
 
 def open_corpus(
     paths: Iterable[str | os.PathLike[str]],
     *,
     k: int = 5,
+    title: str = "",
+    text: str = "",
     embeddings: "str | Embeddings | None" = None,
     index: str | os.PathLike[str] | None = None,
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
 
-    Read are Markdown, plain text, reStructuredText, HTML, PDF, notebooks, JSONL, CSV, source code,
-    and with MarkItDown (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
+    Read are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual pages, HTML, XML,
+    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, JSONL, CSV, source code, and with MarkItDown
+    (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
     passages are kept in an index, for which only new and changed files are read. Several processes
     may open the same corpus at once; one that is killed while it reads is continued by the next.
 
@@ -139,6 +150,9 @@ def open_corpus(
     Args:
         paths: Files, and folders with all folders in them.
         k: The number of passages to find.
+        title: The field that is the title of a record of JSONL or CSV; by default `title`, `name`,
+            `subject`, `question` or `headline`.
+        text: The field that is its text; by default `text`, or else all fields.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
             means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
         index: The file of the index, or ":memory:". None means one in the user's cache folder,
@@ -150,9 +164,11 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
+    fields = fields_of(title, text)
 
     def opened(path: Path) -> CorpusRetriever:
-        corpus = CorpusRetriever(index=GroupedIndex(path, embedder), roots=roots, k=k)
+        groups = GroupedIndex(path, embedder)
+        corpus = CorpusRetriever(index=groups, roots=roots, fields=fields, k=k)
         try:
             corpus.refresh()
         except BaseException:
@@ -165,7 +181,7 @@ def open_corpus(
             return opened(named_path(index))
         folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
         folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
-        choices = repr((embedder and embedder.name, [*map(str, roots)]))
+        choices = repr((embedder and embedder.name, [*map(str, roots)], title, text))
         path = folder / f"{digest(choices)}.db"
         with suppress(DamagedIndex):
             return opened(path)

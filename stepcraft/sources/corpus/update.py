@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from stepcraft.errors import Failed
 from stepcraft.index import Complete, Entry, in_group
-from stepcraft.sources.corpus.passages import passages
+from stepcraft.sources.corpus.passages import VERSION, Fields, passages
 from stepcraft.sources.isolated import NotParsed, Unreadable
 
 _AGAIN = "again "
@@ -44,6 +44,8 @@ class Page(NamedTuple):
     """What changes with the file; its mark is this, and what is wrong with it."""
     ids: str
     """What the ids of its entries begin with."""
+    fields: Fields
+    """What holds the title and the text of a record."""
 
 
 @dataclass
@@ -59,6 +61,8 @@ class Updated:
     """Files that are gone, with their passages."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """What could not be read, by path."""
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a file or folder was left out, by path."""
 
 
 def update(
@@ -139,6 +143,11 @@ class _Reader:
         return refused
 
 
+def state_of(fields: Fields, *facts: object) -> str:
+    """Return the state of a page: how it is read, and what changes with its content."""
+    return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
+
+
 def digest(*texts: str) -> str:
     """Return what stands for texts in ids."""
     whole = "\0".join(texts)
@@ -147,7 +156,7 @@ def digest(*texts: str) -> str:
 
 def _entries(page: Page) -> Iterable[Entry]:
     """Yield the passages of a file."""
-    for number, (title, text, place) in enumerate(passages(Path(page.path))):
+    for number, (title, text, place) in enumerate(passages(Path(page.path), page.fields)):
         whole = f"{title}\n{text}"
         payload = {"title": title, "path": page.shown, "place": place, "number": number}
         yield Entry(in_group(page.ids, digest(whole)), whole, payload)

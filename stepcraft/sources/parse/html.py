@@ -1,5 +1,7 @@
 """The text of an HTML file as Markdown, as a browser shows it."""
 
+from typing import Any
+
 from bs4 import BeautifulSoup
 from markdownify import MarkdownConverter
 
@@ -8,17 +10,33 @@ from stepcraft.text.clean import clean
 MAX_TAGS = 100_000
 """The most tags that are read, opening and closing ones; so many take about five seconds."""
 
+_NOT_READ = (
+    "head, script, style, template, noscript, nav, [role=navigation], [role=search], [hidden]"
+    ", [aria-hidden=true], [style*='display:none'], [style*='display: none']"
+    ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
+)
+"""What a browser does not show, what leads to other pages, and headings' links to themselves."""
+_LEAST_SHARE = 0.2
+"""The share of the text that a main element has, unless something else is the page."""
+
 
 def html(data: bytes) -> tuple[str, list[str], str]:
-    """Return all text but the navigation, for which trafilatura would take parts of a manual."""
+    """Return what is read of a page, and not its navigation.
+
+    That is its main element, where it has one; trafilatura would take parts of a manual for
+    navigation.
+    """
     tags, cut = data.split(b"<", MAX_TAGS + 1), ""
     if len(tags) > MAX_TAGS + 1:
         data = data[: -len(tags.pop()) - 1]
         cut = f"only its first {MAX_TAGS:,} tags were read"
     soup = BeautifulSoup(data, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
-    for tag in soup(["head", "script", "style", "template", "noscript", "nav"]):
+    for tag in soup.select(_NOT_READ):
         tag.decompose()
+    mains = soup.select("main, [role=main]") or soup.select("article")
+    is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
+    page: Any = mains[0] if is_page else soup
     converter = MarkdownConverter(
         heading_style="atx",
         strip=["a", "img"],
@@ -26,4 +44,4 @@ def html(data: bytes) -> tuple[str, list[str], str]:
         escape_underscores=False,
         escape_misc=False,
     )
-    return title, [clean(converter.convert_soup(soup))], cut
+    return title, [clean(converter.convert_soup(page))], cut

@@ -1,15 +1,40 @@
-"""The cells of a notebook as Markdown, without their outputs."""
+"""The cells of a notebook as Markdown, with the texts among their outputs."""
 
 import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from stepcraft.text.clean import clean
 
+MAX_OUTPUT = 2_000
+"""The most characters of an output that are read."""
+
 
 def notebook(data: bytes) -> tuple[str, list[str], str]:
-    """Return the cells, code between fences."""
+    """Return the cells, code and outputs between fences."""
+    book = json.loads(data)
+    sheets = [book] if "cells" in book else book["worksheets"]  # before version 4
     parts: list[str] = []
-    for cell in json.loads(data)["cells"]:
-        source = clean("".join(cell["source"]))
-        is_code = cell["cell_type"] == "code" and source.strip()
-        parts.append(f"```\n{source}\n```" if is_code else source)
+    for cell in (cell for sheet in sheets for cell in sheet["cells"]):
+        source = _joined(cell["input"] if "input" in cell else cell["source"])
+        if cell["cell_type"] == "code":
+            texts = [source, *_outputs(cell.get("outputs", []))]
+            source = "\n\n".join(f"```\n{text}\n```" for text in texts if text.strip())
+        elif cell["cell_type"] == "heading":
+            source = f"{'#' * cell['level']} {source}"
+        parts.append(source)
     return "", parts, ""
+
+
+def _outputs(outputs: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the texts of outputs: what was printed, results, and errors without their traces."""
+    for output in outputs:
+        if "ename" in output:
+            yield f"{output['ename']}: {output['evalue']}"
+        else:
+            text = output.get("text") or output.get("data", {}).get("text/plain") or ""
+            yield _joined(text)[:MAX_OUTPUT]
+
+
+def _joined(text: str | list[str]) -> str:
+    return clean("".join(text)).rstrip("\n")

@@ -12,26 +12,18 @@ import psycopg
 from psycopg import sql
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import (
-    Embedder,
-    Entry,
-    Hit,
-    Matrix,
-    check_search,
-    cjk_words,
-    query_vector,
-    query_words,
-)
+from stepcraft.index import Embedder, Entry, Hit, Matrix, check_search, query_vector
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.postgres import (
     BEST_WORDS,
     LOCK,
     QUERY_WORDS,
-    WORDS_OF,
+    WORDS,
     any_word,
     connected,
     parts_of,
     pool_of,
+    words_of,
 )
 from stepcraft.memory.store import CANDIDATES, fused
 from stepcraft.sources.shared.passages import (
@@ -44,6 +36,7 @@ from stepcraft.sources.shared.passages import (
     version_in,
 )
 from stepcraft.text.clean import clean
+from stepcraft.text.words import query_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -75,11 +68,11 @@ _INDEX = "CREATE INDEX ON {name} USING hnsw (vector vector_cosine_ops)"
 _STORE = f"""
 INSERT INTO {{name}}
 SELECT key, version, number, digest, path, %(tags)s::text[], title, place, body,
-    {WORDS_OF.format("body", "cjk")}, vector::vector
+    {WORDS}, vector::vector
 FROM unnest(%(key)s::text[], %(version)s::text[], %(number)s::int[], %(digest)s::text[],
-    %(path)s::text[], %(title)s::text[], %(place)s::text[], %(body)s::text[], %(cjk)s::text[],
-    %(vector)s::text[])
-    AS new (key, version, number, digest, path, title, place, body, cjk, vector)
+    %(path)s::text[], %(title)s::text[], %(place)s::text[], %(body)s::text[], %(words)s::text[],
+    %(parts)s::text[], %(vector)s::text[])
+    AS new (key, version, number, digest, path, title, place, body, words, parts, vector)
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - our own constants
 _PUBLISH = """
@@ -251,7 +244,7 @@ class PostgresPassages(SharedPassages):
             "version": [version_in(each.id) for each in entries],
             "digest": [digest_in(each.id) for each in entries],
             "body": [each.text for each in entries],
-            "cjk": [cjk_words(each.text) for each in entries],
+            **words_of(each.text for each in entries),
             "vector": [
                 _literal(np.frombuffer(vector, np.float32)) if vector else None
                 for _, vector in items

@@ -18,11 +18,12 @@ from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
 from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
-from stepcraft.sources.corpus.passages import VERSION
-from stepcraft.sources.corpus.update import Page, Updated, digest, update
+from stepcraft.sources.corpus.passages import Fields, fields_of
+from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.shared.passages import PATH, SharedPassages
 from stepcraft.sources.shared.urls import is_shared, parted
+from stepcraft.text import words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -85,6 +86,8 @@ def build_corpus(
     paths: Iterable[str | os.PathLike[str]],
     url: str,
     *,
+    title: str = "",
+    text: str = "",
     embeddings: "str | Embeddings | None" = None,
     tags: Mapping[str, str] | None = None,
     on_progress: Callable[[Updated, int], object] = lambda _report, _total: None,
@@ -98,6 +101,8 @@ def build_corpus(
     Args:
         paths: As in `open_corpus`. Files are known by their paths as these are named.
         url: As in `open_shared`, without `where`.
+        title: As in `open_corpus`; files are read again where it or `text` is another one.
+        text: As in `open_corpus`.
         embeddings: As in `open_memory`; for a new corpus the default is that of `open_corpus`.
         tags: The tags of these files. What was built with other tags stays as it is, so that a
             corpus may be built from several machines.
@@ -112,8 +117,10 @@ def build_corpus(
     tags = checked_tags(tags or {})
     if PATH in tags:
         raise BadInput(f"the tag {PATH} cannot be used: it is what paths are filtered by")
+    fields = fields_of(title, text)
     problems: dict[str, str] = {}
-    files = [each.path for each in files_of(roots, problems)]
+    left_out: dict[str, str] = {}
+    files = [each.path for each in files_of(roots, problems, left_out)]
     if not files:
         names = "; ".join([", ".join(roots.values()), *problems.values()])
         raise BadInput(f"there is no file to read in {names}; nothing was changed")
@@ -121,7 +128,7 @@ def build_corpus(
     with closing(index), index.building():
 
         def refresh() -> Updated:
-            pages = _pages(files, roots, index.tags)
+            pages = _pages(files, roots, index.tags, fields)
             done = update(index, pages, set(), lambda report: on_progress(report, len(files)))
             index.finish()
             return done
@@ -130,6 +137,7 @@ def build_corpus(
         if index.tidy():  # a server that was killed lost passages
             report.passages += refresh().passages
     report.problems |= problems
+    report.left_out = left_out
     return report
 
 
@@ -162,11 +170,13 @@ def _opened(
     return PostgresPassages(url, embeddings=embeddings, tags=tags, create=create)
 
 
-def _pages(paths: Iterable[str], roots: Roots, tags: Iterable[str]) -> Iterator[Page]:
+def _pages(
+    paths: Iterable[str], roots: Roots, tags: Iterable[str], fields: Fields
+) -> Iterator[Page]:
     for path in paths:
         name = shown(path, roots)
-        state = f"{VERSION} {_digest_of(path)} "
-        yield Page(path, name, name, state, digest(name, state, *tags))
+        state = state_of(fields, words.VERSION, _digest_of(path))
+        yield Page(path, name, name, state, digest(name, state, *tags), fields)
 
 
 def _digest_of(path: str) -> str:

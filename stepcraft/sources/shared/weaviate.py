@@ -12,12 +12,13 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index import MOST_RESULTS, Embedder, Entry, Hit, cjk_words
+from stepcraft.index import MOST_RESULTS, Embedder, Entry, Hit
 from stepcraft.memory.weaviate.collection import (
     Hits,
     OpenCollection,
     as_texts,
     vector_of,
+    words_of,
 )
 from stepcraft.memory.weaviate.collection import Item as Stored
 from stepcraft.memory.weaviate.connection import Objects
@@ -44,7 +45,6 @@ _LAYOUT = Layout(
     holds="passages",
     content=(*_SHOWN, "number", "digest", "mark", "passages"),
     shown=_SHOWN,
-    searched=("title", "text", "cjk"),
     exact=("path", "version", "digest", "tags"),
     lists=("tags",),
     numbers=("number", "passages"),
@@ -240,8 +240,7 @@ def _object(item: Item, tags: Sequence[str]) -> Stored:
             "version": version_in(entry.id),
             "digest": digest_in(entry.id),
             "tags": [*tags],
-            # Weaviate takes a run of Chinese or Japanese characters for one word.
-            "cjk": cjk_words(entry.text),
+            **words_of(entry.text),
         },
         uuid=_id(entry.id),
         vector=np.frombuffer(vector, np.float32).tolist() if vector else None,

@@ -1,0 +1,105 @@
+"""The conversations of a file, in the forms in which agents and their tools keep them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from stepcraft.errors import Failed
+from stepcraft.records import Record, records
+
+_LISTS = ("messages", "conversations", "conversation", "traj", "history", "events")
+"""The fields that hold the messages of LangChain, ShareGPT, tau-bench and others."""
+_OUTCOMES = ("success", "succeeded", "resolved", "reward")
+
+
+class Conversation(NamedTuple):
+    """One thread of messages."""
+
+    place: str
+    """The file and the line that it begins on."""
+    id: str
+    """Its own id, "" where it has none."""
+    state: Mapping[str, Any]
+    """It has `messages`, or a `question` with its `answer`."""
+    feedback: dict[str, Any]
+    """Scores by their keys."""
+
+
+def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
+    """Yield the conversations of a file of JSON.
+
+    Each record is one: an object with a list of messages, the state of a LangGraph thread, a run of
+    LangSmith, a request of OpenAI with its output, a trajectory, or a list of messages alone. The
+    records of a coding agent's session are the messages of one conversation.
+
+    Args:
+        path: The file.
+        failed: Takes the records that are none.
+
+    Raises:
+        BadInput: The file cannot be read.
+    """
+    sessions: dict[str, Conversation] = {}
+    for record in records(Path(path)):
+        place, values = f"{path}:{record.line}", _values(record)
+        if values is None:
+            failed.append(Failed(place, record.reason))
+        elif is_entry(values):
+            name = str(values.get("sessionId") or values.get("session_id") or "")
+            session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
+            session.state["messages"].append(values)
+        else:
+            id_ = values.get("thread_id")
+            name = "" if id_ is None else str(id_)
+            yield Conversation(place, name, _state(values), _feedback(values))
+    yield from sessions.values()
+
+
+def is_entry(values: Mapping[str, Any]) -> bool:
+    """Tell whether a record is one message, or one event, of a session."""
+    if "sessionId" in values or {"type", "payload"} <= values.keys():
+        return True
+    is_message = "role" in values and values.keys() & {"content", "tool_calls", "parts"}
+    return bool(is_message or ("source" in values and values.keys() & {"action", "observation"}))
+
+
+def _values(record: Record) -> dict[str, Any] | None:
+    return {"messages": record.items} if record.items else record.values
+
+
+def _state(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what holds the messages of a conversation, with the messages under that name."""
+    for name in ("values", "outputs", "data"):
+        if isinstance(inner := values.get(name), dict):
+            inputs = values.get("inputs")
+            return _state({**(inputs if isinstance(inputs, dict) else {}), **inner})
+    lists = [values[name] for name in _LISTS if _is_list(values.get(name))]
+    history: list[Any] = lists[0] if lists else []
+    if _is_list(steps := values.get("trajectory")):  # SWE-agent's, whose history says it again
+        before = [each for each in history if not each.get("is_demo")]
+        replies = [place for place, each in enumerate(before) if each.get("role") == "assistant"]
+        return {"messages": [*before[: min(replies, default=len(before))], *steps]}
+    if not history and _is_list(output := values.get("output")) and "input" in values:
+        given = values["input"]
+        history = given if isinstance(given, list) else [{"role": "user", "content": str(given)}]
+        history = [*history, *output]
+    return {**values, "messages": history} if history else values
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _feedback(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of feedback, or the verdict of an environment as the score `success`."""
+    given = values.get("feedback")
+    if isinstance(given, list):
+        given = {
+            str(each.get("key")): each.get("score") for each in given if isinstance(each, dict)
+        }
+    if isinstance(given, dict):
+        return given
+    if isinstance(stats := values.get("feedback_stats"), dict):
+        return {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
+    scores = [values[name] for name in _OUTCOMES if values.get(name) is not None]
+    return {"success": scores[0]} if scores else {}

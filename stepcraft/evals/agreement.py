@@ -1,0 +1,71 @@
+"""A person's labels against what judges or other scores say of the same answers."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from stepcraft.errors import BadInput
+from stepcraft.evals.stats import Interval, kappa, share
+from stepcraft.evals.votes import judged_outcomes, read_judgements, verdicts, votes_on_pairs
+from stepcraft.records import records
+
+_LABELS = {
+    **dict.fromkeys(("right", "1", "yes", "true"), "right"),
+    **dict.fromkeys(("wrong", "0", "no", "false"), "wrong"),
+    **{verdict: verdict for verdict in ("win", "loss", "tie")},
+}
+_Answer = tuple[str, str, str]
+"""The method, the one it is compared with or "", and the sample."""
+
+
+def agreements(
+    directory: Path, labels: Path, score: str | None = None
+) -> Iterator[tuple[str, Interval, Interval]]:
+    """Yield each judge or score with the share of equal labels and Cohen's kappa.
+
+    Args:
+        directory: The directory of the evaluation.
+        labels: A CSV file with the columns `id`, `method`, `label`, and for votes `against`.
+        score: The score that is compared; None for all. Of a score, 0.5 and more is right.
+
+    Raises:
+        BadInput: The file cannot be read, or nothing in the evaluation has its labels.
+    """
+    labelled = dict(map(_label, records(labels)))
+    is_labelled = False
+    for rater, said in _ratings(directory, score).items():
+        pairs = [(label, said[key]) for key, label in labelled.items() if key in said]
+        if pairs:
+            is_labelled = True
+            equal = sum(ours == theirs for ours, theirs in pairs)
+            yield f"{rater}, {len(pairs):,} labels", share(equal, len(pairs)), kappa(pairs)
+    if not is_labelled:
+        raise BadInput(
+            f"no judge and no score in {directory} is of the answers that {labels} labels; check "
+            "its columns id, method and against"
+        )
+
+
+def _label(record: Any) -> tuple[_Answer, str]:  # noqa: ANN401 - a record of any file
+    fields: Mapping[str, Any] = record.values or {}
+    label = _LABELS.get(str(fields.get("label", "")).strip().casefold())
+    if not label or not fields.get("id") or not fields.get("method"):
+        raise BadInput(
+            f"line {record.line} of the labels cannot be used; write id, method and label, which "
+            "is right, wrong, win, loss or tie"
+        )
+    return (str(fields["method"]), str(fields.get("against") or ""), str(fields["id"])), label
+
+
+def _ratings(directory: Path, score: str | None) -> dict[str, dict[_Answer, str]]:
+    ratings: dict[str, dict[_Answer, str]] = {}
+    for outcome in judged_outcomes(directory):
+        for name, value in outcome["scores"].items():
+            if score in (None, name):
+                key = outcome["method"], "", outcome["id"]
+                ratings.setdefault(name, {})[key] = "right" if value >= 0.5 else "wrong"
+    for (judge, method, against), votes in votes_on_pairs(read_judgements(directory)).items():
+        for id_, verdict in verdicts(votes).items():
+            if verdict and not score:
+                ratings.setdefault(f"votes of {judge}", {})[method, against, id_] = verdict
+    return ratings

@@ -1,0 +1,141 @@
+"""What a sentence of the evidence says otherwise: a number, a time, a date or a name."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from stepcraft.text.clean import stems, terms
+
+_WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve"),
+)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_VALUE = re.compile(
+    r"(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
+    r"|(?P<percentage>\d+(?:[.,]\d+)*[ ]?(?:%|percent\b))"
+    r"|(?P<amount>[$€£][ ]?\d+(?:[.,]\d+)*)"
+    r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?!\.\d))"
+    rf"|(?P<number>\b\d+(?:[.,]\d+)*(?!\w)|\b(?:{'|'.join(_WORDS)})\b)"
+    rf"|(?P<ordinal>\b(?:{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th))\b)"
+    rf"|(?P<month>\b(?:{'|'.join(_MONTHS)})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
+    r"|(?P<name>(?<=[^.!?:\s\d][ ])\b[A-Z][\w-]*(?:[ ][A-Z][\w-]*)*)",
+)
+_KINDS = stems(" ".join(_VALUE.groupindex))
+_UNIQUE = {"percentage", "amount", "year", "month", "day"}
+"""Kinds of which a sentence with one value needs no word beside it in common."""
+_NEGATION = re.compile(r"\b(?:not?|never|none|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
+_LEAST_SHARE = 0.75
+"""The least share of a statement's words that the evidence has beside the value."""
+_LENGTH = 1_000
+"""The most characters of a statement, or of a sentence, that is compared."""
+
+
+class Value(NamedTuple):
+    """A number, a time, a date or a name in a sentence."""
+
+    kind: str
+    start: int
+    stop: int
+    text: str
+    meaning: str
+    before: frozenset[str]
+    """The word before it."""
+    behind: frozenset[str]
+    """The two words behind it."""
+
+
+class Sentence(NamedTuple):
+    """A sentence with its values."""
+
+    text: str
+    title: str
+    """The title of its passage."""
+    place: str
+    """The id of its passage."""
+    values: tuple[Value, ...]
+    pairs: tuple[tuple[str, str], ...]
+    """The words of the sentence, each with the one before it; a value stands as its kind."""
+    is_negative: bool
+
+
+def sentence(text: str, title: str = "", place: str = "") -> Sentence:
+    """Read a sentence, for `corrected`."""
+    text = text[:_LENGTH]
+    values: list[Value] = []
+    for match in _VALUE.finditer(text):
+        meaning = re.sub(r"[\s.,](?=\D|\Z)|[\s,]", "", match[0].casefold())
+        if match.lastgroup == "number" and meaning in _WORDS:
+            meaning = str(_WORDS.index(meaning))
+        before = re.findall(r"\w+", text[max(match.start() - 40, 0) : match.start()].casefold())[
+            -1:
+        ]
+        behind = re.findall(r"\w+", text[match.end() : match.end() + 60])[:2]
+        near = frozenset(before), stems(" ".join(behind))
+        values.append(Value(str(match.lastgroup), *match.span(), match[0], meaning, *near))
+    kinds = terms(_VALUE.sub(lambda value: f" {value.lastgroup} ", text))
+    negative = _NEGATION.search(text) is not None
+    return Sentence(text, title, place, tuple(values), tuple(pairwise(kinds)), negative)
+
+
+def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
+    """Return a statement with one value as a sentence of the evidence has it, and its passage.
+
+    The sentence says the same but for the value, as far as words can tell. Nothing is returned
+    where two sentences differ, or where more than one value does.
+    """
+    is_row = statement.text.lstrip().startswith("|")
+    if is_row or not statement.values or len(statement.text) == _LENGTH:
+        return None
+    found = [
+        (len(stems(text) & stems(other.text)), text, other.place)
+        for other in evidence
+        if other.values and (text := _as_in(statement, other))
+    ]
+    most = max((fit for fit, _, _ in found), default=0)
+    best = {text: place for fit, text, place in reversed(found) if fit == most}
+    return best.popitem() if len(best) == 1 else None
+
+
+def _as_in(statement: Sentence, other: Sentence) -> str:
+    """Return a statement with the one value that a sentence has otherwise, "" if there is none."""
+    known = {value.meaning for value in other.values}
+    wrong = [value for value in statement.values if value.meaning not in known]
+    if len(wrong) != 1 or statement.is_negative != other.is_negative:
+        return ""
+    [value] = wrong
+    said = {each.meaning for each in statement.values}
+    others = [each for each in other.values if each.kind == value.kind and each.meaning not in said]
+    alike = [each for each in others if _stand_alike(value, each)]
+    alike = alike or (others if value.kind in _UNIQUE else [])
+    if len({each.meaning for each in alike}) != 1:
+        return ""
+    text = statement.text
+    words = stems(text[: value.start] + text[value.stop :])
+    shared = words & (stems(other.text) | stems(other.title))
+    if len(shared) < max(2, _LEAST_SHARE * len(words)) or _differ(statement, other):
+        return ""
+    # Many names stand in like places, so that the sentences must be nearly the same.
+    if value.kind == "name" and shared != words | (stems(other.text) - stems(alike[0].text)):
+        return ""
+    return text[: value.start] + alike[0].text + text[value.stop :]
+
+
+def _stand_alike(value: Value, other: Value) -> bool:
+    """Tell whether two values have a word beside them in common; numbers have their unit."""
+    if value.behind & other.behind:
+        return True
+    return value.kind != "number" and bool(value.before & other.before)
+
+
+def _differ(statement: Sentence, other: Sentence) -> bool:
+    """Tell whether a word has another one before it, as "green tea" and "black tea" have."""
+    said, known = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
+    qualified = {word for before, word in other.pairs if not stems(before) <= said}
+    return any(word in qualified and not stems(before) <= known for before, word in statement.pairs)

@@ -1,0 +1,70 @@
+"""The texts of e-books, of OpenDocument files and of RTF as Markdown."""
+
+import io
+import posixpath
+import re
+from urllib.parse import unquote
+from zipfile import ZipFile
+
+from bs4 import BeautifulSoup, Tag
+from striprtf.striprtf import rtf_to_text
+
+from stepcraft.sources.parse.html import html
+from stepcraft.text.clean import clean
+
+_BLANK_LINES = re.compile(r"\n\s*\n+")
+_CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
+
+
+def epub(data: bytes) -> tuple[str, list[str], str]:
+    """Return the chapters of an e-book in the order in which they are read."""
+    with ZipFile(io.BytesIO(data)) as book:
+        container = BeautifulSoup(book.read("META-INF/container.xml"), "html.parser")
+        path = str(container.select("rootfile")[0]["full-path"])
+        package = BeautifulSoup(book.read(path), "html.parser")
+        files = {str(item["id"]): str(item["href"]) for item in package.select("manifest item")}
+        titles = package.find_all("dc:title")
+        names = [
+            posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(files[idref])))
+            for idref in (str(item["idref"]) for item in package.select("spine itemref"))
+        ]
+        read = [html(book.read(name)) for name in names]
+    cut = next(
+        (f"of chapter {number}, {cut}" for number, (_, _, cut) in enumerate(read, 1) if cut), ""
+    )
+    return titles[0].get_text() if titles else "", [part for _, [part], _ in read], cut
+
+
+def odt(data: bytes) -> tuple[str, list[str], str]:
+    """Return an OpenDocument text: headings, paragraphs, lists and rows of tables."""
+    with ZipFile(io.BytesIO(data)) as document:
+        soup = BeautifulSoup(document.read("content.xml"), "html.parser")
+    first = ""
+    for tag in soup.find_all(["text:h", "text:p", "text:list-item", "table:table-row"]):
+        words = _words(tag)
+        if tag.name == "text:h":
+            first = first or words
+            words = f"{'#' * min(int(str(tag.get('text:outline-level') or 1)), 6)} {words}"
+        elif tag.name == "table:table-row":
+            words = f"| {' | '.join(map(_words, tag.find_all('table:table-cell')))} |"
+        elif tag.find_parent(["text:list-item", "table:table-row"]):
+            continue  # it is read with what it is in
+        elif tag.name == "text:list-item":
+            words = f"- {words}"
+        tag.replace_with(f"\n\n{words}\n\n")
+    return first, [clean(_BLANK_LINES.sub("\n\n", soup.get_text()).strip())], ""
+
+
+def _words(tag: Tag) -> str:
+    """Return the paragraphs in an element, or the paragraph that it is, on one line."""
+    paragraphs = tag.find_all(["text:p", "text:h"]) or [tag]
+    return " ".join(" ".join(each.get_text() for each in paragraphs).split())
+
+
+def rtf(data: bytes) -> tuple[str, list[str], str]:
+    """Return an RTF document; it has no headings that could be told."""
+    page = _CODEPAGE.search(data[:1000])
+    encoding = f"cp{page[1].decode()}" if page else "cp1252"
+    written = data.decode("latin-1")
+    text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]
+    return "", [clean(text).strip()], ""
