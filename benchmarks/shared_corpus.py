@@ -3,7 +3,7 @@
 It starts the servers that the tests start, and prints for Markdown files of ten passages each:
 
 - import: `build_corpus` ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2), as rates, with vectors made
-  beforehand on both sides; ours reads and splits the files, too;
+  beforehand on both sides; ours reads and splits the files, and makes the words that are searched, too;
 - a second build in which one file in a hundred has changed, and one in which nothing has, ÷ the first;
 - recall@10 by vectors alone against an exact search;
 - p50 and p95 of a hybrid search ÷ those of the raw client's, in turns. With a limit of 10 Weaviate gives other
@@ -31,6 +31,7 @@ from langchain_core.embeddings import Embeddings
 from benchmarks.memory import resident, seconds
 from stepcraft.index import embedded, unit_vectors
 from stepcraft.memory.open import open_memory
+from stepcraft.memory.weaviate.collection import words_of
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from stepcraft.sources import build_corpus, open_source
 from stepcraft.sources.corpus.passages import passages
@@ -140,7 +141,7 @@ def recall(url: str, folder: Path, queries: Sequence[str], ready: Ready) -> floa
 def weaviate_figures(server: WeaviateServer, folder: Path, known: list, queries: list[str]) -> None:
     """Print those of Weaviate."""
     texts = [f"{each.title}\n{each.text}" for _, each in known]
-    ready = Ready(texts)
+    ready, words = Ready(texts), [*map(words_of, texts)]
     WeaviatePassages(server.url("Raw"), embeddings=ready, create=True).close()
     with weaviate.connect_to_local(
         port=server.port, grpc_port=server.grpc_port, skip_init_checks=True
@@ -149,7 +150,7 @@ def weaviate_figures(server: WeaviateServer, folder: Path, known: list, queries:
 
         def fill() -> None:
             with raw.batch.fixed_size(1000, concurrent_requests=2) as batch:
-                for (path, each), text in zip(known, texts, strict=True):
+                for (path, each), text, searched in zip(known, texts, words, strict=True):
                     batch.add_object(
                         {
                             "path": path,
@@ -158,6 +159,7 @@ def weaviate_figures(server: WeaviateServer, folder: Path, known: list, queries:
                             "place": each.place,
                             "digest": str(hash(text)),
                             "version": path,
+                            **searched,
                         },
                         vector=ready.vectors[text].tolist(),
                     )
