@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
+JOB: dict[str, Any] = SERVICES.pop("ingest")
 STORES = frozenset({"postgres", "redis", "weaviate"})
 KEY = "0123456789abcdef-key"
 
@@ -54,6 +55,32 @@ def test_servers_wait_until_the_stores_are_healthy() -> None:
     healthy = {"condition": "service_healthy"}
     for name, others in (("api", STORES), ("worker", STORES | {"api"})):
         assert SERVICES[name]["depends_on"] == dict.fromkeys(others, healthy)
+
+
+def test_the_job_builds_the_corpus_that_is_searched(
+    deployed_weaviate: WeaviateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = SERVICES["worker"]["environment"]
+    assert JOB["environment"].items() <= environment.items()
+    assert (JOB["profiles"], JOB["restart"], JOB["secrets"]) == (
+        ["ingest"],
+        "no",
+        SERVICES["worker"]["secrets"],
+    )
+    program, *arguments, target = JOB["command"]
+    assert program == "stepcraft"
+    assert target == "${STEPCRAFT_SOURCE:-weaviate://weaviate:8080/Docs}"
+    monkeypatch.setenv("WEAVIATE_API_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("# Tea\n\nSteep it for two minutes.\n")
+    url = deployed_weaviate.url("Docs")
+    for read in (1, 0):
+        done = StepcraftRunner().invoke(app, [*arguments, url])
+        assert f"1 files, {read} read" in done.stdout
+    assert (
+        "(docs/tea.md:3)" in StepcraftRunner().invoke(app, ["source", "check", url, "tea"]).stdout
+    )
 
 
 def test_secrets_come_from_files_alone() -> None:

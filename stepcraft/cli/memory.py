@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer
 
-from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, check_writable
+from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, check_writable, tags_of
 from stepcraft.cli.output import (
     counter,
     note,
@@ -121,10 +121,8 @@ def search(
     """Find the procedures that fit a query best, best first."""
     from stepcraft.memory.outcomes import fetched, reranked
 
-    pairs = [each.partition("=") for each in where or ()]
-    tags = {name.strip(): value.strip() for name, _, value in pairs}
     with opened(memory, embeddings) as source:
-        hits = source.search(query, fetched(k, outcome_weight), alpha=alpha, where=tags)
+        hits = source.search(query, fetched(k, outcome_weight), alpha=alpha, where=tags_of(where))
     hits = reranked(hits, k, outcome_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])

@@ -39,8 +39,9 @@ Sources = Annotated[
     Option(
         "--from",
         metavar="SPEC",
-        help="A source of evidence: corpus:PATH, web, memory:URL, "
-        "package.module:attribute; may be repeated.",
+        help="A source of evidence: corpus:PATH, weaviate://host:8080/Collection, "
+        "postgresql://host/database/name, web, memory:URL, package.module:attribute; may be "
+        "repeated.",
     ),
 ]
 Model = Annotated[str | None, Option(help='The chat model: "openai:gpt-5-mini", "ollama:…".')]
@@ -150,6 +151,12 @@ def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
                 value = json.loads(text)
         fields[name.strip()] = value
     return fields
+
+
+def tags_of(tags: list[str] | None) -> dict[str, str]:
+    """Return the tags that options name as name=value."""
+    pairs = [each.partition("=") for each in tags or ()]
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:

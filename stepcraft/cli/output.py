@@ -72,7 +72,9 @@ def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:
     }
     say(
         ", ".join(
-            f"{value:,} {name}" for name, value in counts.items() if isinstance(value, int | float)
+            f"{value:,} {name.replace('_', ' ')}"
+            for name, value in counts.items()
+            if isinstance(value, int | float)
         )
     )
 

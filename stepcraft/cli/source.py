@@ -1,20 +1,97 @@
-"""`stepcraft source`: try a source of evidence."""
+"""`stepcraft source`: try a source of evidence, or build a corpus in a server."""
 
 from collections import Counter
-from typing import Annotated
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option, Typer
+from typer import Argument, Exit, Option, Typer
 
-from stepcraft.cli.options import AsJson
-from stepcraft.cli.output import note, one_line, print_json, say
-from stepcraft.errors import BadInput
+from stepcraft.cli.options import AsJson, Quiet, tags_of
+from stepcraft.cli.output import note, one_line, print_json, say, show_counts, show_failed
+from stepcraft.errors import BadInput, Failed
 
-source_app = Typer(help="Try a source of evidence.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from stepcraft.sources.corpus.update import Updated
+
+_EVERY_S = 5.0
+
+source_app = Typer(
+    help="Try and build sources of evidence.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @source_app.callback()
 def source() -> None:
-    """Try a source of evidence."""
+    """Try and build sources of evidence."""
+
+
+@source_app.command()
+def build(
+    corpus: Annotated[str, Argument(help="corpus:PATH: files and folders (several with commas).")],
+    into: Annotated[
+        str,
+        Option(help="weaviate://host:8080/Collection or postgresql://host:5432/database/name."),
+    ],
+    embeddings: Annotated[
+        str | None, Option(help='Those of the corpus: "wordllama", "none" or provider:model.')
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        Option(
+            help="A tag of these files, such as product=kitchen; may be repeated. What was built "
+            "with other tags stays.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bring a corpus in Weaviate or Postgres up to date with files.
+
+    Only what has changed is read and embedded, and what is gone is deleted. The same command goes
+    on with a build that was stopped. The exit code is 1 if a file could not be read.
+    """
+    from stepcraft.sources.open import corpus_paths
+    from stepcraft.sources.shared.retriever import build_corpus
+
+    paths, fields = corpus_paths(corpus.removeprefix("corpus:"))
+    report = build_corpus(
+        paths,
+        into,
+        embeddings=embeddings,
+        tags=tags_of(tag),
+        on_progress=(lambda _report, _total: None) if quiet else _progress(),
+        **fields,
+    )
+    counts = dict(vars(report))
+    failed, left_out = (
+        [Failed(path, why) for path, why in counts.pop(name).items()]
+        for name in ("problems", "left_out")
+    )
+    show_failed(failed)
+    show_counts({**counts, "failed": failed, "left_out": left_out}, as_json=as_json)
+    if failed:
+        raise Exit(1)
+
+
+def _progress() -> Callable[["Updated", int], None]:
+    """Return what prints how far a build is, a line on stderr every five seconds."""
+    began = due = monotonic()
+
+    def show(report: "Updated", total: int) -> None:
+        nonlocal due
+        now = monotonic()
+        if now < due + _EVERY_S:
+            return
+        due = now
+        seconds = now - began
+        left = seconds / report.files * (total - report.files)
+        note(
+            f"{report.files:,} of {total:,} files, {report.passages:,} passages, "
+            f"{report.passages / seconds:,.0f} a second, about {left:,.0f} s left"
+        )
+
+    return show
 
 
 @source_app.command()
@@ -22,8 +99,9 @@ def check(
     spec: Annotated[
         str,
         Argument(
-            help="corpus:PATH (several with commas), web, memory, memory:URL, "
-            "or package.module:attribute."
+            help="corpus:PATH (several with commas), weaviate://host:8080/Collection, "
+            "postgresql://host/database/name, web, memory, memory:URL, or "
+            "package.module:attribute."
         ),
     ],
     query: Annotated[str, Argument(help="The query to search for.")] = "",

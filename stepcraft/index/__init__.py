@@ -16,9 +16,10 @@ from stepcraft.index._vectors import (
     unit_vectors,
 )
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
-from stepcraft.index.local import LocalIndex, check_search
+from stepcraft.index.local import MOST_RESULTS, LocalIndex, check_search
 
 __all__ = [
+    "MOST_RESULTS",
     "Complete",
     "DamagedIndex",
     "Embedder",

@@ -34,6 +34,9 @@ class GroupedIndex(LocalIndex):
     filled; filling it again does not embed again what is stored.
     """
 
+    batch = 4000
+    """Entries that are best put at once."""
+
     @contextmanager
     def filling(self, *, wait: bool = True) -> Generator[bool]:
         """Let one process at a time fill the file.

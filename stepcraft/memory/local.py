@@ -168,3 +168,16 @@ def recorded_embedder(
             f"{place} was made with embeddings {recorded!r:.200} ({error}); give them as "
             "embeddings=, or 'none' to search by words alone"
         ) from error
+
+
+def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: str) -> None:
+    """Refuse another model than the one that something was made with; none searches by words.
+
+    Raises:
+        MemoryFailure: The model is another one; `again` is the command that fills another place.
+    """
+    if embedder and recorded != embedder.name:
+        raise MemoryFailure(
+            f"{place} was made with embeddings {recorded!r}, not {embedder.name!r}: open it with "
+            f"the former, or fill another one with the latter, as {again} does"
+        )

@@ -15,10 +15,9 @@ from psycopg_pool import ConnectionPool
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import embedded
 from stepcraft.memory.history import same_text
-from stepcraft.memory.local import recorded_embedder
+from stepcraft.memory.local import check_recorded, recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
-from stepcraft.memory.store import StoreMemory, checked_namespace, procedure_of
-from stepcraft.memory.urls import POSTGRES
+from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
 from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_words
 
 if TYPE_CHECKING:
@@ -53,6 +52,9 @@ tables stay as LangGraph made them."""
 _RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
 _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
+WORDS = "setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts)"
+"""The words of two columns, which `words_of` makes."""
+
 _WITHOUT_WORDS = f"""
 SELECT key, stored.updated_at, coalesce(value->>'text', '') AS text
 FROM store AS stored LEFT JOIN stepcraft_words AS known USING (prefix, key)
@@ -63,8 +65,7 @@ ORDER BY key LIMIT {_PAGE}
 """  # noqa: S608 - our own constants
 _ADD_WORDS = f"""
 INSERT INTO stepcraft_words (prefix, key, updated_at, words, version)
-SELECT %(prefix)s, key, updated_at,
-    setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts), {VERSION}
+SELECT %(prefix)s, key, updated_at, {WORDS}, {VERSION}
 FROM unnest(%(keys)s::text[], %(times)s::timestamptz[], %(words)s::text[], %(parts)s::text[])
     AS new (key, updated_at, words, parts)
 ON CONFLICT (prefix, key) DO UPDATE
@@ -87,31 +88,39 @@ _IS_CURRENT = (
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
 # nothing of how rare a word is. The length of a text is the number of its different words.
-_BEST_WORDS = f"""
+BEST_WORDS = f"""
 WITH hits AS MATERIALIZED (
-    SELECT key, lexeme, length(stepcraft_words.words) AS size, cardinality(positions)
+    SELECT key, lexeme, length(texts.words) AS size, cardinality(positions)
         - {1 - PARTS_WEIGHT} * cardinality(array_positions(weights, 'D')) AS times
-    FROM stepcraft_words, unnest(stepcraft_words.words)
-    WHERE prefix = %(prefix)s AND stepcraft_words.words @@ %(query)s::tsquery
-        AND lexeme = ANY (%(words)s)
-        AND (%(tags)s::jsonb = '{{}}' OR key IN (
-            SELECT key FROM store WHERE prefix = %(prefix)s AND value->'tags' @> %(tags)s::jsonb))
+    FROM ({{texts}}) AS texts, unnest(texts.words)
+    WHERE texts.words @@ %(query)s::tsquery AND lexeme = ANY (%(words)s)
 ), rarity AS (
     SELECT jsonb_object_agg(lexeme, ln(1 + (total - texts + 0.5) / (texts + 0.5))) AS weights
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
-        (SELECT count(*) AS total FROM stepcraft_words WHERE prefix = %(prefix)s) AS everything
+        ({{total}}) AS everything(total)
 ), best AS (
     SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
         / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
     FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
     GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
-SELECT value, score / max(score) OVER () AS score
-FROM best JOIN store USING (key) WHERE prefix = %(prefix)s
+{{found}}
 """  # noqa: S608 - our own constants
+"""The texts that fit best by words: `texts` selects the keys and words of all, `total` counts them,
+and `found` selects from `best`, which has keys and scores."""
+_BEST_WORDS = BEST_WORDS.format(
+    texts="""SELECT key, words FROM stepcraft_words WHERE prefix = %(prefix)s
+        AND (%(tags)s::jsonb = '{}' OR key IN (SELECT key FROM store
+            WHERE prefix = %(prefix)s AND value->'tags' @> %(tags)s::jsonb))""",
+    total="SELECT count(*) FROM stepcraft_words WHERE prefix = %(prefix)s",
+    found="""SELECT value, score / max(score) OVER () AS score
+        FROM best JOIN store USING (key) WHERE prefix = %(prefix)s""",
+)
+QUERY_WORDS = "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words"
+"""The words of a query, as they are in a tsvector."""
 
-_LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
-"""A lock of the session on a namespace; closing the connection releases it."""
+LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
+"""A lock of the session on a name; closing the connection releases it."""
 
 
 class PostgresMemory(StoreMemory):
@@ -144,7 +153,7 @@ class PostgresMemory(StoreMemory):
         embeddings: "str | Embeddings | None" = None,
         create: bool = True,
     ) -> None:
-        self._database, namespace = _parts(url)
+        self._database, namespace = parts_of(url)
         self._prefix = ".".join(checked_namespace(namespace))
         self.name = url
         try:
@@ -166,17 +175,7 @@ class PostgresMemory(StoreMemory):
             )
         index = self._index(embeddings, exists=exists, dimensions=dimensions)
         self._has_unread_vectors = dimensions is not None and index is None
-        self._pool: Any = ConnectionPool(
-            self._database,
-            min_size=1,
-            max_size=8,
-            timeout=_CONNECT_S,
-            reconnect_timeout=_CONNECT_S,
-            check=ConnectionPool.check_connection,
-            configure=_search_until_enough,
-            kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
-            open=True,
-        )
+        self._pool = pool_of(self._database)
         try:
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
@@ -257,13 +256,11 @@ class PostgresMemory(StoreMemory):
         values: dict[str, Any] = {"prefix": self._prefix, "keys": keys, "last": ""}
         with self._plain_failures(), self._pool.connection() as connection:
             while rows := connection.execute(_WITHOUT_WORDS, values, prepare=False).fetchall():
-                found = [stored_words(row["text"]) for row in rows]
                 new = {
                     "prefix": self._prefix,
                     "keys": [row["key"] for row in rows],
                     "times": [row["updated_at"] for row in rows],
-                    "words": [each.words[:_MOST_CHARACTERS] for each in found],
-                    "parts": [each.parts[:_MOST_CHARACTERS] for each in found],
+                    **words_of(row["text"] for row in rows),
                 }
                 connection.execute(_ADD_WORDS, new, prepare=False)
                 values["last"] = rows[-1]["key"]
@@ -288,17 +285,11 @@ class PostgresMemory(StoreMemory):
             if not isinstance(failure.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise
             return super()._best_words(query, count, tags)
-        [row] = self._rows(
-            "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words",
-            (" ".join(query_words(query)),),
-        )
-        words: list[str] = row["words"]
-        any_word = " | ".join(f"'{word}'" for word in words)
+        [row] = self._rows(QUERY_WORDS, (" ".join(query_words(query)),))
         rows = self._rows(
             _BEST_WORDS,
             {
-                "query": any_word,
-                "words": words,
+                **any_word(row["words"]),
                 "prefix": self._prefix,
                 "count": count,
                 "tags": json.dumps(tags),
@@ -311,7 +302,7 @@ class PostgresMemory(StoreMemory):
         }
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self._database, **_OPTIONS)
+        return connected(self._database)
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
@@ -329,7 +320,7 @@ class PostgresMemory(StoreMemory):
             with connection:
                 with self._plain_failures():
                     connection.execute("SET lock_timeout = '60s'")
-                    connection.execute(_LOCK, (self._prefix,))
+                    connection.execute(LOCK, (self._prefix,))
                 yield
 
     def _index(
@@ -342,12 +333,9 @@ class PostgresMemory(StoreMemory):
         self._embedder = embedder
         if embedder is None:
             return None
-        if self._embeddings not in ("", embedder.name):
-            raise MemoryFailure(
-                f"{self.name} was made with embeddings {self._embeddings!r}, not "
-                f"{embedder.name!r}: open it with the former, or fill another database with the "
-                "latter, as `stepcraft memory copy OLD NEW --embeddings NAME` does"
-            )
+        if self._embeddings:
+            again = "`stepcraft memory copy OLD NEW --embeddings NAME`"
+            check_recorded(self.name, embedder, self._embeddings, again)
         length = len(embedder.embed_query("dimensions"))
         if exists and dimensions != length:
             raise MemoryFailure(
@@ -366,16 +354,51 @@ class PostgresMemory(StoreMemory):
         return {"dims": length, "embed": embed, "fields": ["text"], "ann_index_config": flat}
 
 
+def connected(database: str) -> psycopg.Connection:
+    """Return a connection of its own."""
+    return psycopg.connect(database, **_OPTIONS)
+
+
+def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
+    """Return connections to a database, which give rows as mappings and are made anew when lost."""
+    return ConnectionPool(
+        database,
+        min_size=1,
+        max_size=8,
+        timeout=_CONNECT_S,
+        reconnect_timeout=_CONNECT_S,
+        check=ConnectionPool.check_connection,
+        configure=_search_until_enough,
+        kwargs={**_OPTIONS, "prepare_threshold": 0, "row_factory": dict_row},
+        open=True,
+    )
+
+
+def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the values of the columns that `WORDS` reads."""
+    found = [stored_words(text) for text in texts]
+    return {
+        "words": [each.words[:_MOST_CHARACTERS] for each in found],
+        "parts": [each.parts[:_MOST_CHARACTERS] for each in found],
+    }
+
+
+def any_word(words: Sequence[str]) -> dict[str, Any]:
+    """Return what `BEST_WORDS` needs of the words of a query."""
+    return {"words": words, "query": " | ".join(f"'{word}'" for word in words)}
+
+
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
-    """Have pgvector read on in an HNSW index until enough rows of the namespace are there.
+    """Have pgvector read on in an HNSW index until enough of the wanted rows are there.
 
     Older versions ignore it.
     """
     connection.execute("SET hnsw.iterative_scan = strict_order")
+    connection.execute(f"SET hnsw.ef_search = {CANDIDATES}")
 
 
-def _parts(url: str) -> tuple[str, str]:
-    """Return how libpq connects to the database, and the namespace of the store in it.
+def parts_of(url: str) -> tuple[str, str]:
+    """Return how libpq connects to the database, and what stands behind its name.
 
     Raises:
         BadInput: The URL is malformed, names no database, or holds a password.
@@ -386,10 +409,10 @@ def _parts(url: str) -> tuple[str, str]:
         raise BadInput(f"{url} is no URL of a database: {error}".strip()) from error
     if "password" in info:
         raise BadInput(
-            "a password does not belong into the URL of a memory; set PGPASSWORD to it, or use "
-            "~/.pgpass"
+            "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass"
         )
     database, _, namespace = info.pop("dbname", "").partition("/")
     if not database:
-        raise BadInput(f"{url} names no database; write {POSTGRES}://host:5432/database/name")
+        scheme = url.partition(":")[0]
+        raise BadInput(f"{url} names no database; write {scheme}://host:5432/database/name")
     return make_conninfo(**info, dbname=database), namespace

@@ -72,16 +72,13 @@ class StoreMemory(ServedMemory):
             tagged = (item for item in self if tags.items() <= item.tags.items())
             near = {item.id: Found(item, 0.0) for item in islice(tagged, k)} | near
         words = self._best_words(query, count, tags) if weight < 1 else {}
-        # What is not among the nearest is at most as near as the last of them.
-        floor = min((hit.score for hit in near.values()), default=0.0)
-        hits: list[Found] = []
-        for id_, hit in {**near, **words}.items():
-            cosine = near[id_].score if id_ in near else floor
-            by_words = words[id_].score if id_ in words else 0.0
-            hits.append(Found(hit.procedure, weight * cosine + (1 - weight) * by_words))
-        # The id tells equal ones apart, so that a search gives the same twice.
-        hits.sort(key=lambda hit: (round(hit.score, 6), hit.procedure.id), reverse=True)
-        return hits[:k]
+        scores = fused(
+            {id_: hit.score for id_, hit in near.items()},
+            {id_: hit.score for id_, hit in words.items()},
+            weight,
+        )
+        found = {**near, **words}
+        return [Found(found[id_].procedure, score) for id_, score in scores[:k]]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""
@@ -192,6 +189,22 @@ class StoreMemory(ServedMemory):
             raise MemoryFailure(
                 f"the store failed at {self.name}: {kind}: {reason}{setup}"
             ) from error
+
+
+def fused(
+    near: Mapping[str, float], words: Mapping[str, float], weight: float
+) -> list[tuple[str, float]]:
+    """Return ids with their scores, best first, by cosines and by words.
+
+    What is not among the nearest is at most as near as the last of them. The id tells equal ones
+    apart, so that a search gives the same twice.
+    """
+    floor = min(near.values(), default=0.0)
+    scores = {
+        id_: weight * near.get(id_, floor) + (1 - weight) * words.get(id_, 0.0)
+        for id_ in {**near, **words}
+    }
+    return sorted(scores.items(), key=lambda item: (round(item[1], 6), item[0]), reverse=True)
 
 
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:

@@ -14,6 +14,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
 from stepcraft.models.embeddings import default_embeddings
 from stepcraft.sources import CorpusRetriever, open_source
+from stepcraft.sources.shared.urls import is_shared
 
 # Nobody closes what is opened: it is closed when it has been displaced by later ones and no run
 # uses it any more.
@@ -75,7 +76,8 @@ def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     Raises:
         BadInput, MemoryFailure, SourceFailure: As `open_source`.
     """
-    source = _SOURCES.get(spec, lambda: open_source(spec))
+    where = _with_fields(spec) if is_shared(spec) else spec
+    source = _SOURCES.get(where, lambda: open_source(where))
     if isinstance(source, CorpusRetriever):
         source.refresh(after_s=age_s)
     return source

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
+from stepcraft.sources.shared.urls import is_shared
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -29,11 +30,12 @@ def open_source(
 
     Args:
         spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
-            and fields of records: see `open_corpus`), `web`
-            or `web:ENGINE` (see `open_web`), `memory` (STEPCRAFT_MEMORY, else the bundled
-            procedures) or `memory:procedures.db` (any URL of `open_memory`),
-            `package.module:attribute` (a retriever or a search tool of LangChain, or a function
-            without arguments that returns one).
+            and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see `open_web`),
+            `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a corpus in a
+            server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, else the bundled procedures) or
+            `memory:procedures.db` (any URL of `open_memory`), `package.module:attribute` (a
+            retriever or a search tool of LangChain, or a function without arguments that returns
+            one).
         k: The number of passages to find.
         embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
             them.
@@ -56,6 +58,10 @@ def open_source(
         from stepcraft.sources.web.retriever import open_web
 
         return open_web(spec, k=k)
+    if is_shared(spec):
+        from stepcraft.sources.shared.retriever import open_shared
+
+        return open_shared(spec, k=k, embeddings=embeddings)
     if kind == "memory":
         from stepcraft.memory.open import open_memory
 
@@ -77,7 +83,8 @@ def open_source(
         )
     raise BadInput(
         f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "
-        "with commas between them), web, memory or memory:URL (procedures), or "
+        "with commas between them), weaviate://host:8080/Collection or postgresql://host/database/"
+        "name (a corpus in a server), web, memory or memory:URL (procedures), or "
         "package.module:attribute (a LangChain retriever of your own)"
     )
 

@@ -1,7 +1,8 @@
-"""What is found by words in each language, in every index: a file, a store, Postgres, Weaviate, a corpus."""
+"""What is found by words in each language, in every index: a file, a store, Postgres, Weaviate, a corpus of files,
+and one in each server."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from stepcraft import Procedure, open_memory
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.sources import open_corpus
+from stepcraft.sources import build_corpus, open_corpus, open_source
 from tests.servers.postgres_server import own_database
 from tests.servers.weaviate_server import collection_of, own_collection
 
@@ -19,6 +20,8 @@ INDEXES = [
     "postgres",
     pytest.param("weaviate", marks=pytest.mark.xdist_group("weaviate_url")),
     "corpus",
+    "corpus in postgres",
+    pytest.param("corpus in weaviate", marks=pytest.mark.xdist_group("weaviate_url")),
 ]
 
 TEXTS = {
@@ -86,7 +89,7 @@ FOUND = [
 ]  # fmt: skip
 """The language, a query, and the text that comes first."""
 
-UNSTEMMED = {("weaviate", "breads")}
+UNSTEMMED = {("weaviate", "breads"), ("corpus in weaviate", "breads")}
 """Weaviate does not know the endings of English words."""
 
 Search = Callable[[str], list[str]]
@@ -98,11 +101,10 @@ def search(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Search
     texts = [text for each in TEXTS.values() for text in each]
     folder: Path = tmp_path_factory.mktemp("languages")
     with ExitStack() as stack:
-        if request.param == "corpus":
+        if request.param.startswith("corpus"):
             for number, text in enumerate(texts):
                 (folder / f"{number}.txt").write_text(text, encoding="utf-8")
-            corpus = open_corpus([folder], k=3, index=":memory:", embeddings="none")
-            stack.callback(corpus.close)
+            corpus = stack.enter_context(closing(_corpus(request, folder, stack)))
             yield lambda query: [found.page_content for found in corpus.invoke(query)]
             return
         memory = stack.enter_context(_memory(request, folder, stack))
@@ -113,6 +115,28 @@ def search(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Search
         yield lambda query: [found.procedure.steps[0] for found in memory.search(query, 3, alpha=0)]
 
 
+def _corpus(request, folder: Path, stack: ExitStack):
+    if request.param == "corpus":
+        return open_corpus([folder], k=3, index=":memory:", embeddings="none")
+    if request.param == "corpus in postgres":
+        url = f"{_database(request, stack)}/docs"
+    else:
+        url = _collection(request, stack)
+    build_corpus([folder], url, embeddings="none")
+    return open_source(url, k=3, embeddings="none")
+
+
+def _database(request, stack: ExitStack) -> str:
+    return stack.enter_context(own_database(request.getfixturevalue("postgres_url")))
+
+
+def _collection(request, stack: ExitStack) -> str:
+    url = own_collection(request.getfixturevalue("weaviate_url"))
+    client = request.getfixturevalue("weaviate_client")
+    stack.callback(client.collections.delete, collection_of(url))
+    return url
+
+
 def _memory(request, folder: Path, stack: ExitStack) -> ProcedureMemory:
     match request.param:
         case "file":
@@ -120,13 +144,10 @@ def _memory(request, folder: Path, stack: ExitStack) -> ProcedureMemory:
         case "store":
             return open_memory("store:languages", store=InMemoryStore())
         case "postgres":
-            url = stack.enter_context(own_database(request.getfixturevalue("postgres_url")))
+            url = _database(request, stack)
             return open_memory(f"store+{url}/languages", embeddings="none")
         case _:
-            url = own_collection(request.getfixturevalue("weaviate_url"))
-            client = request.getfixturevalue("weaviate_client")
-            stack.callback(client.collections.delete, collection_of(url))
-            return open_memory(url, embeddings="none")
+            return open_memory(_collection(request, stack), embeddings="none")
 
 
 @pytest.mark.parametrize(("language", "query", "wanted"), FOUND)

@@ -224,7 +224,7 @@ def test_lost_connections_are_made_again(new_database: Callable[[], str]) -> Non
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("store+postgresql://ann:hunter22@db/kitchen", "a password does not belong into the URL of a memory; set PGPASSWORD"),
+        ("store+postgresql://ann:hunter22@db/kitchen", "a password does not belong into a URL; set PGPASSWORD"),
         ("store+postgresql://db", r"store\+postgresql://db names no database; write store\+postgresql://host"),
         ("store+postgresql:db/kitchen", "postgresql:db/kitchen is no URL"),
         ("store+postgresql://db/kitchen?colour=red", "is no URL.*colour"),

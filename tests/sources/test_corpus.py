@@ -382,6 +382,10 @@ def test_fields_of_records_are_named_in_the_address(tmp_path: Path):
     assert (document.metadata["title"], document.page_content) == ("How long?", "Two minutes.")
     [document] = open_source(f"corpus:{tmp_path}", embeddings="none").invoke("minutes")
     assert document.page_content == "Id: 7\nFrage: How long?\nAnswer: Two minutes."
+    for title, wanted in (("frage", "How long?"), ("ID", "7")):
+        options = {"title": title, "index": tmp_path / "i.db", "embeddings": "none"}
+        with closing(open_corpus([tmp_path / "faq.csv"], **options)) as corpus:
+            assert corpus.invoke("minutes")[0].metadata["title"] == wanted
     odd = tmp_path / "what?title=x.txt"
     odd.write_text("Four minutes.")
     assert open_source(f"corpus:{odd}", embeddings="none").invoke("four")

@@ -81,7 +81,7 @@ def parse_url(url: str) -> Address:
     except ValueError as error:
         raise BadInput(f"{url} is no URL; check its host and ports") from error
     if parts.username is not None:
-        raise BadInput(f"a key does not belong into the URL of a memory; set {KEY_VARIABLE} to it")
+        raise BadInput(f"a key does not belong into a URL; set {KEY_VARIABLE} to it")
     folder, _, collection = unquote(parts.path).rpartition("/")
     host, is_cloud = parts.hostname or "", parts.scheme == "weaviate+cloud"
     tls = options.pop("tls", str(is_cloud).lower())

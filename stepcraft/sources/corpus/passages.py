@@ -46,6 +46,7 @@ Fields = tuple[Sequence[str], Sequence[str]]
 """The names of fields that may hold the title of a record, and its text; the first counts."""
 FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
 
+
 _Unit = tuple[str, int, int]
 """A title, and the offsets of a text."""
 
@@ -57,6 +58,12 @@ class Passage(NamedTuple):
     text: str
     place: str
     """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
+
+
+def fields_of(title: str, text: str) -> Fields:
+    """Return the fields that are named, in capitals or not, and for "" the usual ones."""
+    titles, texts = FIELDS
+    return (title.casefold(),) if title else titles, (text.casefold(),) if text else texts
 
 
 def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:

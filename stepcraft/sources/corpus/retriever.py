@@ -1,9 +1,8 @@
 """A corpus: files and folders as a source, with an index for which only changed files are read."""
 
-import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -16,20 +15,16 @@ from pydantic import Field, PrivateAttr
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.files import named_path
-from stepcraft.index import Complete, DamagedIndex, Entry, GroupedIndex, Hit, in_group
+from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
-from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
-from stepcraft.sources.corpus.passages import FIELDS, VERSION, Fields, passages
-from stepcraft.sources.isolated import NotParsed, Unreadable
+from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown
+from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
+from stepcraft.sources.corpus.update import Page, digest, state_of, update
 from stepcraft.sources.passage import passage_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-
-_AGAIN = "again "
-_BATCH = 4000
-"""Passages that are embedded and written together."""
 
 
 class CorpusRetriever(Source):
@@ -119,54 +114,16 @@ class CorpusRetriever(Source):
     def _update(self) -> None:
         """Bring the index up to date."""
         problems: dict[str, str] = {}
-        entries: list[Entry] = []
-        complete: dict[str, Complete] = {}
-        marks: dict[str, str] = self.index.marks()
         left_out: dict[str, str] = {}
-        paths: list[str] = []
-        self.read = 0
-        for file in files_of(self.roots, problems, left_out):
-            paths.append(file.path)
-            group = _digest(file.path)
-            # The mark of a file is its state, and what is wrong with it.
-            state = f"{VERSION} {file.size} {file.changed} "
-            mark = marks.pop(group, "")
-            is_known = mark.startswith(state) or group + state in self._tried
-            if not is_known:
-                self.read += 1
-                mark, ids = state, set[str]()
-                try:
-                    for entry in _entries(file.path, group, self.fields):
-                        entries.append(entry)
-                        ids.add(entry.id)
-                        if len(entries) >= _BATCH:
-                            refused = self.index.fill(entries, complete)
-                            mark += "".join(
-                                f"{each.reason} " for each in refused if each.where in ids
-                            )
-                            entries, complete = [], {}
-                except NotParsed as error:
-                    # Another process tries again, perhaps with more memory or another parser.
-                    mark = f"{_AGAIN}{mark}{error}"
-                    self._tried.add(group + state)
-                except Unreadable as error:
-                    mark += str(error)
-                complete[group] = Complete(mark, ids)
-            if problem := mark.removeprefix(_AGAIN).removeprefix(state):
-                problems[file.path] = problem
-        if complete:
-            self.index.fill(entries, complete)
-        if marks:
-            self.index.forget(marks)
-        self.problems, self.left_out, self.paths = problems, left_out, paths
+        files = [*files_of(self.roots, problems, left_out)]
+        report = update(self.index, map(self._page, files), self._tried)
+        self.problems, self.left_out = problems | report.problems, left_out
+        self.paths, self.read = [file.path for file in files], report.read
 
-
-def _entries(path: str, group: str, fields: Fields) -> Iterator[Entry]:
-    """Yield the passages of a file."""
-    for number, (title, text, place) in enumerate(passages(Path(path), fields)):
-        whole = f"{title}\n{text}"
-        payload = {"title": title, "path": path, "place": place, "number": number}
-        yield Entry(in_group(group, _digest(whole)), whole, payload)
+    def _page(self, file: File) -> Page:
+        group = digest(file.path)
+        state = state_of(self.fields, file.size, file.changed)
+        return Page(file.path, file.path, group, state, group, self.fields)
 
 
 def open_corpus(
@@ -207,10 +164,7 @@ def open_corpus(
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)
-    fields: Fields = (
-        (title.casefold(),) if title else FIELDS[0],
-        (text.casefold(),) if text else FIELDS[1],
-    )
+    fields = fields_of(title, text)
 
     def opened(path: Path) -> CorpusRetriever:
         groups = GroupedIndex(path, embedder)
@@ -228,7 +182,7 @@ def open_corpus(
         folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
         folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
         choices = repr((embedder and embedder.name, [*map(str, roots)], title, text))
-        path = folder / f"{_digest(choices)}.db"
+        path = folder / f"{digest(choices)}.db"
         with suppress(DamagedIndex):
             return opened(path)
         for file in folder.glob(f"{path.name}*"):  # with -wal and -shm
@@ -236,7 +190,3 @@ def open_corpus(
         return opened(path)
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -1,0 +1,283 @@
+"""What the collections of ours in Weaviate share: opening, searching, fetching, storing."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import finalize
+
+import numpy as np
+from weaviate.classes.data import DataObject
+from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
+from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
+
+from stepcraft.concurrency import outcomes
+from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import MOST_RESULTS, Matrix, check_search, query_vector
+from stepcraft.memory.local import check_recorded, recorded_embedder
+from stepcraft.memory.procedure import is_uuid
+from stepcraft.memory.weaviate.connection import Connection, Objects
+from stepcraft.memory.weaviate.schema import (
+    WORDS,
+    Layout,
+    add_tenant,
+    create_collection,
+    recorded,
+)
+from stepcraft.memory.weaviate.url import parse_url
+from stepcraft.secrets import without_secrets
+from stepcraft.text.clean import clean
+from stepcraft.text.words import PARTS_WEIGHT, query_words, stored_words
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+BATCH = 1000
+"""The most objects of a message."""
+
+AT_ONCE = 2
+"""How many messages of so many objects are sent at once, as by the client's own batch."""
+
+_LEAST_BY_WORDS = 100
+"""Weaviate 1.39 misses better objects, and gives other scores, if it looks for fewer."""
+
+Item = DataObject[dict[str, Any], None]
+Condition: TypeAlias = Any
+"""A filter of the client, whose types are private."""
+
+
+Hits: TypeAlias = Sequence[tuple[Any, float]]
+"""Objects that were found, with their scores."""
+
+
+class OpenCollection:
+    """A collection in Weaviate, with the embedding model that it was made with.
+
+    Args:
+        url: As `parse_url` takes it.
+        layout: What its objects hold.
+        embeddings: As in `open_memory`.
+        create: Whether a missing collection is created.
+        fill: How a missing collection is filled, for messages.
+        again: How another one is filled with other embeddings, for messages.
+
+    Raises:
+        BadInput: The URL is malformed, or there is no such collection.
+        MemoryFailure: The server cannot be used, or the collection has another shape or other
+            embeddings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        layout: Layout,
+        *,
+        embeddings: "str | Embeddings | None",
+        create: bool,
+        fill: str,
+        again: str,
+    ) -> None:
+        address = parse_url(url)
+        self.layout = layout
+        self.connection = Connection(address)
+        self._release = finalize(self, self.connection.close)
+        look = partial(recorded, layout=layout)
+        made_with = self.connection.call(look)
+        if not made_with and not create:
+            raise BadInput(
+                f"{url}: there is no collection {address.collection}; check the name, or {fill}"
+            )
+        self.embedder = recorded_embedder(url, embeddings, made_with)
+        name = self.embedder.name if self.embedder else "none"
+        if not made_with:
+            try:
+                self.connection.call(
+                    partial(create_collection, self.connection, name, address, layout)
+                )
+            except MemoryFailure:
+                if not (made_with := self.connection.call(look)):  # somebody else was faster
+                    raise
+        self.connection.call(partial(add_tenant, tenant=address.tenant))
+        self.embeddings = made_with or name
+        check_recorded(url, self.embedder, self.embeddings, again)
+
+    def search(
+        self,
+        query: str,
+        k: int,
+        *,
+        alpha: float,
+        filters: Condition = None,
+        refine: Callable[[Objects, Hits], Hits] = lambda _, hits: hits,
+    ) -> Hits:
+        """Return the k objects that fit best with their scores.
+
+        Scores are cosines by vectors alone, and else relative to the best.
+
+        Args:
+            query: The query.
+            k: How many to return at most.
+            alpha: The weight of vectors; without an embedder it is 0.
+            filters: The client's filter, if only some objects are searched.
+            refine: Chooses among the objects, by further calls within the same time limit.
+        """
+        check_search(k, alpha)
+        vector = query_vector(self.embedder, clean(query)) if alpha and self.embedder else None
+        if vector is None:
+            alpha = 0
+        words = " ".join(query_words(query)) if alpha < 1 else ""
+        if vector is None and not words:
+            return []
+        numbers = None if vector is None else vector.tolist()
+        shared: dict[str, Any] = {
+            "return_properties": [*self.layout.shown],
+            "return_metadata": MetadataQuery(distance=True, score=True),
+            "filters": filters,
+        }
+
+        def found(objects: Objects) -> Hits:
+            if not words:
+                near = objects.query.near_vector(numbers or [], limit=k, **shared)
+                hits = [(item, 1 - (item.metadata.distance or 0)) for item in near.objects]
+                return refine(objects, hits)[:k]
+            mixed: Any = objects.query.hybrid(
+                words,
+                vector=numbers,
+                alpha=alpha,
+                query_properties=["words", f"parts^{PARTS_WEIGHT}"],
+                fusion_type=HybridFusion.RELATIVE_SCORE,
+                limit=max(k, _LEAST_BY_WORDS),
+                **shared,
+            )
+            return refine(objects, [(item, item.metadata.score) for item in mixed.objects])[:k]
+
+        return self.connection.search(found)
+
+    def count(self, filters: Condition = None) -> int:
+        """Return the number of objects, or of those that fit a filter of the client."""
+        reply = self.connection.call(
+            lambda objects: objects.aggregate.over_all(total_count=True, filters=filters)
+        )
+        return reply.total_count or 0
+
+    def fetch(self, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
+        """Return the objects with these ids that there are."""
+        possible = [id_ for id_ in ids if is_uuid(id_)]
+        if not possible:
+            return []
+        return self.matching(Filter.by_id().contains_any(possible), len(possible), vectors=vectors)
+
+    def matching(self, filters: Condition, limit: int, *, vectors: bool = False) -> Sequence[Any]:
+        """Return so many objects at most that fit a filter of the client."""
+        return self.connection.call(
+            lambda objects: (
+                objects.query.fetch_objects(
+                    filters=filters,
+                    limit=limit,
+                    return_properties=[*self.layout.content],
+                    include_vector=vectors,
+                ).objects
+            )
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        """All objects in the order of their ids, a page at a time."""
+        last = None
+        while page := self.connection.call(partial(_page, after=last, layout=self.layout)):
+            yield from page
+            last = page[-1].uuid
+
+    def insert(self, items: Sequence[Item]) -> list[Failed]:
+        """Store objects, in place of those with the same ids; return those that were refused."""
+        return self.connection.call(partial(_insert_all, items=items))
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete objects, and return how many of the ids existed."""
+        possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
+        parts = (possible[first : first + BATCH] for first in range(0, len(possible), BATCH))
+        return sum(self.delete_matching(Filter.by_id().contains_any(part)) for part in parts)
+
+    def delete_matching(self, filters: Condition) -> int:
+        """Delete the objects that fit a filter of the client, and return how many there were."""
+        return self.connection.call(partial(_delete, filters=filters, what=self.layout.holds))
+
+    def close(self) -> None:
+        """Close the connection; it may be called twice."""
+        self._release.detach()
+        self.connection.close()
+
+
+def vector_of(item: Any) -> Matrix:  # noqa: ANN401 - of the client
+    """Return the vector of an object; an empty one if it has none."""
+    return np.asarray(item.vector.get("default", ()), np.float32)
+
+
+def words_of(text: str) -> dict[str, str]:
+    """Return the properties of an object that are searched by words."""
+    return dict(zip(WORDS, stored_words(text), strict=True))
+
+
+def as_texts(tags: Mapping[str, str]) -> list[str]:
+    """Return tags as Weaviate stores them."""
+    return [f"{name}={value}" for name, value in tags.items()]
+
+
+def _page(objects: Objects, after: Any, layout: Layout) -> Sequence[Any]:  # noqa: ANN401
+    reply = objects.query.fetch_objects(
+        limit=BATCH, after=after, return_properties=[*layout.content]
+    )
+    return reply.objects
+
+
+def _delete(objects: Objects, filters: Condition, what: str) -> int:
+    deleted = 0
+    while (reply := objects.data.delete_many(where=filters)).matches:  # 10,000 at once
+        deleted += reply.successful
+        if reply.successful < reply.matches:  # which the client reports nowhere else
+            raise MemoryFailure(
+                f"{deleted} {what} were deleted, and Weaviate keeps the others in "
+                f"{objects.name}, which is read-only: see the server's log"
+            )
+        if reply.matches < MOST_RESULTS:
+            break
+    return deleted
+
+
+def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
+    parts = [
+        partial(_insert, objects, items[first : first + BATCH])
+        for first in range(0, len(items), BATCH)
+    ]
+    failed: list[Failed] = []
+    for outcome in outcomes(parts, None, AT_ONCE):
+        if isinstance(outcome, Exception):
+            raise outcome
+        failed += outcome
+    return failed
+
+
+def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
+    """Send objects, and return those that the server refused, with its reasons.
+
+    Raises:
+        ReadOnlyMemory: The collection is read-only.
+    """
+    try:
+        errors = objects.data.insert_many(items).errors
+    except WeaviateInsertManyAllFailedError as error:
+        if "read-only" in str(error):
+            raise ReadOnlyMemory(
+                f"the collection {objects.name} takes nothing more ({str(error)[:200]}); make room "
+                "on the disk of the server, and set its shards READY again"
+            ) from error
+        raise
+    except WeaviateQueryError as error:
+        if "larger than max" not in str(error):
+            raise
+        if half := len(items) // 2:
+            return _insert(objects, items[:half]) + _insert(objects, items[half:])
+        reason = "it is larger than a message to Weaviate may be; shorten it"
+        return [Failed(str(items[0].uuid), reason)]
+    return [
+        Failed(str(items[place].uuid), " ".join(without_secrets(error.message).split())[:300])
+        for place, error in errors.items()
+    ]

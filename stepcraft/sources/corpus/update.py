@@ -1,0 +1,162 @@
+"""Bringing an index of passages up to date with the files of a corpus."""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from stepcraft.errors import Failed
+from stepcraft.index import Complete, Entry, in_group
+from stepcraft.sources.corpus.passages import VERSION, Fields, passages
+from stepcraft.sources.isolated import NotParsed, Unreadable
+
+_AGAIN = "again "
+
+
+class Index(Protocol):
+    """An index whose entries belong to groups, one for each file; see `GroupedIndex`."""
+
+    batch: int
+    """Passages that are embedded and written together."""
+
+    def marks(self) -> dict[str, str]:
+        """Return the mark of each group."""
+        ...
+
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
+        """Store entries, and mark groups as complete; return the entries that were refused."""
+        ...
+
+    def forget(self, groups: Collection[str]) -> None:
+        """Delete groups with all their entries."""
+        ...
+
+
+class Page(NamedTuple):
+    """A file of a corpus."""
+
+    path: str
+    shown: str
+    """The path that is stored with its passages."""
+    group: str
+    state: str
+    """What changes with the file; its mark is this, and what is wrong with it."""
+    ids: str
+    """What the ids of its entries begin with."""
+    fields: Fields
+    """What holds the title and the text of a record."""
+
+
+@dataclass
+class Updated:
+    """What an update did so far."""
+
+    files: int = 0
+    read: int = 0
+    """Those that were new or changed."""
+    passages: int = 0
+    """Those that were stored."""
+    removed: int = 0
+    """Files that are gone, with their passages."""
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+    """What could not be read, by path."""
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a file or folder was left out, by path."""
+
+
+def update(
+    index: Index,
+    pages: Iterable[Page],
+    tried: set[str],
+    on_progress: Callable[[Updated], object] = lambda _: None,
+) -> Updated:
+    """Read the pages that changed into an index, and drop what is gone.
+
+    Args:
+        index: The index.
+        pages: All files of the corpus.
+        tried: Takes the states of files whose parser failed, which are not tried again.
+        on_progress: Is told of what was done after each file.
+    """
+    marks, reader = index.marks(), _Reader(index)
+    report = reader.report
+    for page in pages:
+        mark = marks.pop(page.group, "")
+        report.files += 1
+        if not (mark.startswith(page.state) or page.group + page.state in tried):
+            mark = reader.read(page)
+            if mark.startswith(_AGAIN):
+                tried.add(page.group + page.state)
+        if problem := mark.removeprefix(_AGAIN).removeprefix(page.state):
+            report.problems[page.path] = problem
+        on_progress(report)
+    reader.fill()
+    if marks:
+        index.forget(marks)
+        report.removed = len(marks)
+    return report
+
+
+class _Reader:
+    """Reads pages into an index, a batch of passages at a time."""
+
+    def __init__(self, index: Index) -> None:
+        self.report = Updated()
+        self._index = index
+        self._entries: list[Entry] = []
+        self._complete: dict[str, Complete] = {}
+        self._paths: dict[str, str] = {}
+
+    def read(self, page: Page) -> str:
+        """Read a page; return its mark."""
+        self.report.read += 1
+        self._paths[page.ids] = page.path
+        mark, ids = page.state, set[str]()
+        try:
+            for entry in _entries(page):
+                self._entries.append(entry)
+                ids.add(entry.id)
+                self.report.passages += 1
+                if len(self._entries) >= self._index.batch:
+                    refused = self.fill()
+                    mark += "".join(f"{each.reason} " for each in refused if each.where in ids)
+                    ids.difference_update(each.where for each in refused)
+        except NotParsed as error:
+            # Another process tries again, perhaps with more memory or another parser.
+            mark = f"{_AGAIN}{mark}{error}"
+        except Unreadable as error:
+            mark += str(error)
+        self._complete[page.group] = Complete(mark, ids)
+        return mark
+
+    def fill(self) -> Sequence[Failed]:
+        """Write what was read; return what was refused."""
+        if not (self._entries or self._complete):
+            return ()
+        refused = self._index.fill(self._entries, self._complete)
+        self._entries, self._complete = [], {}
+        for each in refused:
+            path = self._paths[each.where.partition(":")[0]]
+            before = self.report.problems.get(path, "")
+            self.report.problems[path] = f"{before}{each.reason} "
+        return refused
+
+
+def state_of(fields: Fields, *facts: object) -> str:
+    """Return the state of a page: how it is read, and what changes with its content."""
+    return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
+
+
+def digest(*texts: str) -> str:
+    """Return what stands for texts in ids."""
+    whole = "\0".join(texts)
+    return hashlib.blake2b(whole.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+
+
+def _entries(page: Page) -> Iterable[Entry]:
+    """Yield the passages of a file."""
+    for number, (title, text, place) in enumerate(passages(Path(page.path), page.fields)):
+        whole = f"{title}\n{text}"
+        payload = {"title": title, "path": page.shown, "place": place, "number": number}
+        yield Entry(in_group(page.ids, digest(whole)), whole, payload)

@@ -1,0 +1,213 @@
+"""The passages of a corpus in a server.
+
+A passage belongs to one version of a page, and is never changed. The record of the page says which
+version is found, so that a search sees each page in one state: the passages of a new version are
+stored first, then its record is replaced, then the old passages are deleted.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from stepcraft.concurrency import in_thread
+from stepcraft.errors import Failed, MemoryFailure
+from stepcraft.index import Complete, Embedder, Entry, Hit, embedded
+from stepcraft.memory.local import check_recorded
+from stepcraft.memory.procedure import checked_tags
+
+FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
+AGAIN = "`stepcraft source build corpus:PATH --into OTHER --embeddings NAME`"
+
+PATH = "path"
+"""The filter that is no tag, but what paths begin with."""
+
+
+class Record(NamedTuple):
+    """What is stored of a page beside its passages."""
+
+    path: str
+    tags: Sequence[str]
+    version: str
+    """What the ids of its passages begin with; "" without any."""
+    mark: str
+    passages: int
+
+
+Item: TypeAlias = tuple[Entry, bytes]
+"""A passage, whose id is `version:digest of title and text`, and its unit vector in 32-bit floats,
+which may be empty."""
+
+
+class SharedPassages(ABC):
+    """The passages of a corpus in a server; a `stepcraft.sources.corpus.update.Index`.
+
+    Args:
+        name: The URL.
+        tags: The tags of what is stored. Pages with other tags are not listed, and stay.
+    """
+
+    batch = 2000
+
+    def __init__(self, name: str, tags: Mapping[str, str]) -> None:
+        self.name = name
+        self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
+        self._records: dict[tuple[str, ...], Record] = {}
+        self._is_new = False
+        self._storing: Future[None] | None = None
+
+    @property
+    @abstractmethod
+    def embedder(self) -> Embedder | None:
+        """The embedding model."""
+
+    @abstractmethod
+    def search(
+        self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
+    ) -> list[Hit]:
+        """Return the k passages that fit best; the payload of each is title, path and place."""
+
+    @abstractmethod
+    def beside(self, key: str) -> list[Hit]:
+        """Return the passages before and behind the one with this id in its page."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; it may be called twice."""
+
+    def _check(self, made_with: str, *, create: bool) -> None:
+        """Refuse another embedding model than that of the corpus and, to build it, none.
+
+        Raises:
+            MemoryFailure: It was made with other embeddings.
+        """
+        check_recorded(self.name, self.embedder, made_with, AGAIN)
+        if create and not self.embedder and made_with != "none":
+            raise MemoryFailure(
+                f"{self.name} was made with embeddings {made_with!r}: name them to build it"
+            )
+
+    def building(self) -> AbstractContextManager[object]:
+        """Let one builder at a time fill the corpus, where the server can see to that."""
+        return nullcontext()
+
+    @abstractmethod
+    def tidy(self) -> bool:
+        """Delete what killed builders left, and return whether pages have to be read again."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+
+    @abstractmethod
+    def records(self) -> Iterable[Record]:
+        """Return the records of all pages."""
+
+    @abstractmethod
+    def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the vectors that are stored of some texts."""
+
+    @abstractmethod
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
+        """Store passages, then the records of pages, then delete replaced versions."""
+
+    @abstractmethod
+    def _drop(self, records: Sequence[Record]) -> None:
+        """Delete pages: their records, then their passages."""
+
+    def marks(self) -> dict[str, str]:
+        """Return the mark of each page with these tags, by path."""
+        self._records = {(each.path, *each.tags): each for each in self.records()}
+        self._is_new = self.is_empty()
+        return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
+
+    def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
+        """Store entries, and publish complete pages; return the entries that were refused.
+
+        A text that is stored in any page is not embedded again. The server stores these while the
+        next ones are read; `finish` waits for it.
+
+        Raises:
+            MemoryFailure: The server or the embedding model failed. What was stored stays.
+        """
+        items, failed = self._embedded([*{each.id: each for each in entries}.values()])
+        refused = {each.where: f"{each.reason} " for each in failed}
+        records = [
+            Record(
+                path=path,
+                tags=self.tags,
+                version=version_in(next(iter(page.ids), "")),
+                mark=page.mark + "".join(refused.get(id_, "") for id_ in page.ids),
+                passages=len(set(page.ids) - refused.keys()),
+            )
+            for path, page in complete.items()
+        ]
+        keys = [(each.path, *each.tags) for each in records]
+        before = {self._records[key].version for key in keys if key in self._records}
+        replaced = [*before - {each.version for each in records} - {""}]
+        self._records |= zip(keys, records, strict=True)
+        self.finish()
+        self._storing = in_thread(partial(self._store, items, records, replaced))
+        return failed
+
+    def finish(self) -> None:
+        """Wait until the server has stored what it was given.
+
+        Raises:
+            MemoryFailure: The server failed.
+        """
+        if self._storing:
+            storing, self._storing = self._storing, None
+            storing.result()
+
+    def forget(self, groups: Collection[str]) -> None:
+        """Delete pages, by their paths."""
+        self.finish()
+        keys = [(path, *self.tags) for path in groups]
+        self._drop([self._records.pop(key) for key in keys])
+
+    def _embedded(self, entries: Sequence[Entry]) -> tuple[list[Item], list[Failed]]:
+        """Return the entries with their vectors, and those that have none, with the reasons."""
+        if not self.embedder:
+            return [(each, b"") for each in entries], []
+        stored: Mapping[str, bytes] = {}
+        if entries and not self._is_new:
+            stored = self._vectors([digest_in(each.id) for each in entries])
+        vectors = {
+            each.text: stored[digest]
+            for each in entries
+            if (digest := digest_in(each.id)) in stored
+        }
+        new = [each.text for each in entries if each.text not in vectors]
+        result = embedded(self.embedder, new, len(next(iter(vectors.values()), b"")))
+        vectors |= result.vectors
+        failed = [
+            Failed(each.id, result.refused[each.text])
+            for each in entries
+            if each.text in result.refused
+        ]
+        return [(each, vectors[each.text]) for each in entries if each.text in vectors], failed
+
+
+def version_in(id: str) -> str:  # noqa: A002 - as the field
+    """Return the version in the id of an entry."""
+    return id.partition(":")[0]
+
+
+def digest_in(id: str) -> str:  # noqa: A002 - as the field
+    """Return the digest in the id of an entry."""
+    return id.partition(":")[2]
+
+
+def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return what the paths begin with, and the tags, of a filter.
+
+    Raises:
+        BadInput: It is no mapping of texts.
+    """
+    tags = checked_tags(where)
+    return tags.pop(PATH, ""), tags

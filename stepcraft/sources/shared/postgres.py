@@ -1,0 +1,338 @@
+"""The passages of a corpus in two tables of a Postgres database with pgvector."""
+
+import json
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import finalize
+
+import numpy as np
+import psycopg
+from psycopg import sql
+
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.index import Embedder, Entry, Hit, Matrix, check_search, query_vector
+from stepcraft.memory.local import recorded_embedder
+from stepcraft.memory.postgres import (
+    BEST_WORDS,
+    LOCK,
+    QUERY_WORDS,
+    WORDS,
+    any_word,
+    connected,
+    parts_of,
+    pool_of,
+    words_of,
+)
+from stepcraft.memory.store import CANDIDATES, fused
+from stepcraft.sources.shared.passages import (
+    FILL,
+    Item,
+    Record,
+    SharedPassages,
+    as_filters,
+    digest_in,
+    version_in,
+)
+from stepcraft.text.clean import clean
+from stepcraft.text.words import query_words
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+_Some: TypeAlias = Any
+"""Values and connections, whose types in psycopg depend on each other."""
+
+ALPHA = 0.4
+"""The weight of vectors in a hybrid search by default, as of a corpus in a file."""
+
+_MOST_INDEXED = 2000
+"""The most dimensions of which pgvector makes an index."""
+
+_RECORDED = "SELECT obj_description(to_regclass(%s), 'pg_class') AS embeddings"
+_MAKE = """
+CREATE TABLE {name}_pages (
+    path text, tags text[], version text NOT NULL, mark text NOT NULL, passages int NOT NULL,
+    PRIMARY KEY (path, tags));
+CREATE TABLE {name} (
+    key text PRIMARY KEY, version text NOT NULL, number int NOT NULL, digest text NOT NULL,
+    path text NOT NULL, tags text[] NOT NULL, title text NOT NULL, place text NOT NULL,
+    body text NOT NULL, words tsvector NOT NULL, vector vector({dimensions}));
+CREATE INDEX ON {name} (version, number);
+CREATE INDEX ON {name} (digest);
+CREATE INDEX ON {name} USING gin (words);
+"""
+_INDEX = "CREATE INDEX ON {name} USING hnsw (vector vector_cosine_ops)"
+
+_STORE = f"""
+INSERT INTO {{name}}
+SELECT key, version, number, digest, path, %(tags)s::text[], title, place, body,
+    {WORDS}, vector::vector
+FROM unnest(%(key)s::text[], %(version)s::text[], %(number)s::int[], %(digest)s::text[],
+    %(path)s::text[], %(title)s::text[], %(place)s::text[], %(body)s::text[], %(words)s::text[],
+    %(parts)s::text[], %(vector)s::text[])
+    AS new (key, version, number, digest, path, title, place, body, words, parts, vector)
+ON CONFLICT DO NOTHING
+"""  # noqa: S608 - our own constants
+_PUBLISH = """
+INSERT INTO {name}_pages VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (path, tags) DO UPDATE
+    SET version = excluded.version, mark = excluded.mark, passages = excluded.passages
+"""
+_WANTED = """
+    FROM {name} AS passage WHERE starts_with(path, %(path)s) AND tags @> %(tags)s::text[]
+        AND EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version
+            AND page.path = passage.path AND page.tags = passage.tags)"""
+"""Passages that a search may find: those of the version of their page that its record names."""
+_NEAREST = f"""
+SELECT key, 1 - (vector <=> %(vector)s::vector) AS score {_WANTED}
+    AND vector IS NOT NULL ORDER BY vector <=> %(vector)s::vector LIMIT %(count)s
+"""
+_BEST_WORDS = BEST_WORDS.format(
+    texts=f"SELECT key, words {_WANTED}",
+    total="SELECT coalesce(sum(passages), 0) FROM {name}_pages",
+    found="SELECT key, score / max(score) OVER () AS score FROM best",
+)
+_SHOWN = "SELECT key, title, path, place, body FROM {name} WHERE key = ANY (%s)"
+_BESIDE = """
+SELECT passage.* FROM {name} AS passage, {name} AS middle WHERE middle.key = %s
+    AND passage.version = middle.version AND abs(passage.number - middle.number) = 1
+ORDER BY passage.number
+"""
+_TIDY = """
+DELETE FROM {name} AS passage
+WHERE NOT EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version)
+"""
+
+
+class PostgresPassages(SharedPassages):
+    """The passages of a corpus in two tables of a database, found by words and pgvector.
+
+    One builder at a time fills it; a second one waits.
+
+    Args:
+        url: `postgresql://user@host:5432/database/name`; the password comes from PGPASSWORD or
+            ~/.pgpass. The tables are called `stepcraft_name` and `stepcraft_name_pages`.
+        embeddings: As in `open_memory`.
+        tags: The tags of what is stored.
+        create: Whether missing tables are created, to be filled.
+
+    Raises:
+        BadInput: The URL is malformed, or there are no such tables.
+        MemoryFailure: The database cannot be used, or its vectors were made with other embeddings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        embeddings: "str | Embeddings | None" = None,
+        tags: Mapping[str, str] | None = None,
+        create: bool = False,
+    ) -> None:
+        super().__init__(url, tags or {})
+        self._database, name = parts_of(url)
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
+            raise BadInput(
+                f"{url} names no corpus; write postgresql://host:5432/database/name, with a name "
+                "of small letters, digits and _"
+            )
+        self._table = f"stepcraft_{name}"
+        try:
+            connected(self._database).close()
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        self._pool = pool_of(self._database)
+        self._release = finalize(self, self._pool.close)
+        try:
+            self._open(embeddings, create=create)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model."""
+        return self._embedder
+
+    def search(
+        self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
+    ) -> list[Hit]:
+        """Return the k passages that fit best, weighted as in a corpus in a file."""
+        weight = ALPHA if alpha is None else alpha
+        check_search(k, weight)
+        path, tags = as_filters(where)
+        values: dict[str, Any] = {
+            "path": path,
+            "tags": [f"{name}={value}" for name, value in tags.items()],
+            "count": max(k, CANDIDATES),
+        }
+        vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        if vector is None:
+            weight = 0
+        else:
+            values["vector"] = _literal(vector)
+        near: dict[str, float] = {}
+        words: dict[str, float] = {}
+        # One view of the tables, so that each page is in one state.
+        with self._connection() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if weight:
+                near = _scores(self._rows(_NEAREST, values, connection))
+            if weight < 1:
+                asked = [" ".join(query_words(query))]
+                [row] = self._rows(QUERY_WORDS, asked, connection)
+                matching = {**values, **any_word(row["words"])}
+                words = _scores(
+                    self._rows(_BEST_WORDS, matching, connection) if row["words"] else ()
+                )
+            ranked = fused(near, words, weight)[:k]
+            rows = self._rows(_SHOWN, [[key for key, _ in ranked]], connection)
+        hits = {row["key"]: row for row in rows}
+        return [_hit(hits[key], score) for key, score in ranked]
+
+    def beside(self, key: str) -> list[Hit]:
+        """Return the passages before and behind the one with this id in its page."""
+        return [_hit(row, 0.0) for row in self._rows(_BESIDE, [key])]
+
+    def close(self) -> None:
+        """Close the connections; it may be called twice."""
+        self._release()
+
+    @contextmanager
+    def building(self) -> Generator[None]:
+        """Let one builder at a time fill the corpus."""
+        try:
+            connection = connected(self._database)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        with connection:
+            connection.execute(LOCK, (self._table,))
+            yield
+
+    def tidy(self) -> bool:
+        """Delete what killed builders left."""
+        self._execute(_TIDY)
+        return False
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+        return not self._rows("SELECT FROM {name} LIMIT 1")
+
+    def records(self) -> Iterator[Record]:
+        """Return the records of all pages."""
+        return (Record(**row) for row in self._rows("SELECT * FROM {name}_pages"))
+
+    def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        rows = self._rows(
+            "SELECT DISTINCT ON (digest) digest, vector::text AS vector FROM {name}"
+            " WHERE digest = ANY (%s) AND vector IS NOT NULL",
+            [digests],
+        )
+        return {
+            row["digest"]: np.array(json.loads(row["vector"]), np.float32).tobytes() for row in rows
+        }
+
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
+        entries = [entry for entry, _ in items]
+        values: dict[str, Any] = {
+            "tags": [*self.tags],
+            "key": [each.id for each in entries],
+            "version": [version_in(each.id) for each in entries],
+            "digest": [digest_in(each.id) for each in entries],
+            "body": [each.text for each in entries],
+            **words_of(each.text for each in entries),
+            "vector": [
+                _literal(np.frombuffer(vector, np.float32)) if vector else None
+                for _, vector in items
+            ],
+        }
+        for name in ("number", "path", "title", "place"):
+            values[name] = [each.payload[name] for each in entries]
+        self._execute(_STORE, values)
+        with self._connection() as connection, connection.transaction():
+            connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
+            self._delete_versions(connection, replaced)
+
+    def _drop(self, records: Sequence[Record]) -> None:
+        with self._connection() as connection, connection.transaction():
+            connection.cursor().executemany(
+                f"DELETE FROM {self._table}_pages WHERE path = %s AND tags = %s",  # noqa: S608
+                [(each.path, each.tags) for each in records],
+            )
+            self._delete_versions(connection, [each.version for each in records])
+
+    def _delete_versions(self, connection: _Some, versions: Sequence[str]) -> None:
+        delete = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
+        connection.execute(delete, [versions])
+
+    def _open(self, embeddings: "str | Embeddings | None", *, create: bool) -> None:
+        made_with = self._made_with()
+        if not (made_with or create):
+            raise BadInput(f"{self.name} has no such corpus; check the name, or {FILL}")
+        self._embedder = recorded_embedder(self.name, embeddings, made_with)
+        name = self._embedder.name if self._embedder else "none"
+        if not made_with:
+            with self.building():
+                made_with = self._made_with() or self._make(name)
+        self._check(made_with, create=create)
+
+    def _made_with(self) -> str | None:
+        [row] = self._rows(_RECORDED, [self._table])
+        embeddings: str | None = row["embeddings"]
+        return embeddings
+
+    def _make(self, embeddings: str) -> str:
+        length = len(self._embedder.embed_query("dimensions")) if self._embedder else 1
+        with self._connection() as connection, connection.transaction():
+            if not connection.execute("SELECT FROM pg_extension WHERE extname = 'vector'").rowcount:
+                connection.execute("CREATE EXTENSION vector")
+            connection.execute(_MAKE.format(name=self._table, dimensions=length), prepare=False)
+            if length <= _MOST_INDEXED:
+                connection.execute(_INDEX.format(name=self._table))
+            comment = sql.SQL("COMMENT ON TABLE {} IS {}").format(
+                sql.Identifier(self._table), embeddings
+            )
+            connection.execute(comment)
+        return embeddings
+
+    def _rows(
+        self, query: str, values: _Some = None, connection: _Some = None
+    ) -> list[dict[str, Any]]:
+        with nullcontext(connection) if connection else self._connection() as used:
+            # Planned for these values, as in a memory.
+            cursor = used.execute(query.replace("{name}", self._table), values, prepare=False)
+            rows: list[dict[str, Any]] = cursor.fetchall()
+        return rows
+
+    def _execute(self, query: str, values: _Some = None) -> None:
+        with self._connection() as connection:
+            connection.execute(query.replace("{name}", self._table), values, prepare=False)
+
+    @contextmanager
+    def _connection(self) -> Generator[Any]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: psycopg.Error) -> MemoryFailure:
+        reason = str(error).strip().partition("\n")[0][:300]
+        return MemoryFailure(f"{self.name} failed: {reason}")
+
+
+def _scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    return {row["key"]: float(row["score"]) for row in rows}
+
+
+def _literal(vector: Matrix) -> str:
+    return str(vector.tolist())
+
+
+def _hit(row: Mapping[str, Any], score: float) -> Hit:
+    payload = {name: row[name] for name in ("title", "path", "place")}
+    return Hit(Entry(str(row["key"]), str(row["body"]), payload), score)

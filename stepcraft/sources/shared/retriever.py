@@ -1,0 +1,188 @@
+"""Build a corpus in Weaviate or Postgres from files, and search it."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+from pydantic import Field
+
+from stepcraft.errors import BadInput
+from stepcraft.files import open_regular
+from stepcraft.index import Hit
+from stepcraft.memory.procedure import checked_tags
+from stepcraft.memory.urls import scheme_of
+from stepcraft.retriever import Source
+from stepcraft.secrets import excerpt
+from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
+from stepcraft.sources.corpus.passages import Fields, fields_of
+from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
+from stepcraft.sources.passage import passage_of
+from stepcraft.sources.shared.passages import PATH, SharedPassages
+from stepcraft.sources.shared.urls import is_shared, parted
+from stepcraft.text import words
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+
+class SharedCorpus(Source):
+    """A LangChain retriever over a corpus in Weaviate or Postgres, opened by `open_shared`.
+
+    The metadata of a document are its `title` (of the file, then the headings above the passage),
+    `source` (the path with the line, page or cell) and `score`. A search sees each file in one
+    state, also while the corpus is built again.
+    """
+
+    index: Any
+    """The SharedPassages that are searched."""
+    alpha: float | None = None
+    """The weight of the vectors, from 0 to 1; None for the default of the server."""
+    where: dict[str, str] = Field(default_factory=dict)
+    """Tags that passages must have, with their values; `path` is what their paths begin with."""
+
+    def close(self) -> None:
+        """Close the connection; one that nobody uses any more closes by itself."""
+        self.index.close()
+
+    def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
+        """Return the passages before and behind the one with this id in its file."""
+        return [*map(_document, self.index.beside(id))]
+
+    def _search(self, query: str, k: int) -> list[Document]:
+        hits = self.index.search(query, k, alpha=self.alpha, where=self.where)
+        return [*map(_document, hits)]
+
+
+def open_shared(
+    url: str,
+    *,
+    k: int = 5,
+    embeddings: "str | Embeddings | None" = None,
+) -> SharedCorpus:
+    """Open a corpus that `build_corpus` has filled as a retriever.
+
+    Args:
+        url: `weaviate://host:8080/Collection` or `weaviate+cloud://cluster/Collection` (see
+            WeaviatePassages), or `postgresql://host/database/name` (see PostgresPassages). With
+            `where=NAME=VALUE`, once or more, it finds only what has these tags; `where=path=docs/`
+            only what has paths that begin like this.
+        k: The number of passages to find.
+        embeddings: As in `open_memory`.
+
+    Raises:
+        BadInput: The URL is malformed, or there is no such corpus.
+        MemoryFailure: The server cannot be used, or the corpus was made with other embeddings.
+    """
+    base, where = parted(url)
+    where = checked_tags(where)
+    return SharedCorpus(index=_opened(base, embeddings=embeddings), k=k, where=where)
+
+
+def build_corpus(
+    paths: Iterable[str | os.PathLike[str]],
+    url: str,
+    *,
+    title: str = "",
+    text: str = "",
+    embeddings: "str | Embeddings | None" = None,
+    tags: Mapping[str, str] | None = None,
+    on_progress: Callable[[Updated, int], object] = lambda _report, _total: None,
+) -> Updated:
+    """Bring a corpus in Weaviate or Postgres up to date with files and folders.
+
+    Only files whose content has changed are read, and only texts that are not stored are embedded.
+    Files that are gone are deleted from the corpus at the end. A builder that was killed is
+    continued by the next one. Two that read the same files at once end with the same result.
+
+    Args:
+        paths: As in `open_corpus`. Files are known by their paths as these are named.
+        url: As in `open_shared`, without `where`.
+        title: As in `open_corpus`; files are read again where it or `text` is another one.
+        text: As in `open_corpus`.
+        embeddings: As in `open_memory`; for a new corpus the default is that of `open_corpus`.
+        tags: The tags of these files. What was built with other tags stays as it is, so that a
+            corpus may be built from several machines.
+        on_progress: Is told what was done so far, and the number of files.
+
+    Raises:
+        BadInput: There is no such file or folder, nothing in it can be read, or the URL is
+            malformed.
+        MemoryFailure: The server or the embedding model failed. What was stored stays.
+    """
+    roots = roots_of(paths)
+    tags = checked_tags(tags or {})
+    if PATH in tags:
+        raise BadInput(f"the tag {PATH} cannot be used: it is what paths are filtered by")
+    fields = fields_of(title, text)
+    problems: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    files = [each.path for each in files_of(roots, problems, left_out)]
+    if not files:
+        names = "; ".join([", ".join(roots.values()), *problems.values()])
+        raise BadInput(f"there is no file to read in {names}; nothing was changed")
+    index = _opened(url, embeddings=embeddings, tags=tags, create=True)
+    with closing(index), index.building():
+
+        def refresh() -> Updated:
+            pages = _pages(files, roots, index.tags, fields)
+            done = update(index, pages, set(), lambda report: on_progress(report, len(files)))
+            index.finish()
+            return done
+
+        report = refresh()
+        if index.tidy():  # a server that was killed lost passages
+            report.passages += refresh().passages
+    report.problems |= problems
+    report.left_out = left_out
+    return report
+
+
+def _document(hit: Hit) -> Document:
+    return passage_of(hit, f"{hit.entry.payload['path']}{hit.entry.payload['place']}")
+
+
+def _opened(
+    url: str,
+    *,
+    embeddings: "str | Embeddings | None",
+    tags: Mapping[str, str] | None = None,
+    create: bool = False,
+) -> SharedPassages:
+    if not is_shared(url):
+        raise BadInput(
+            f"{excerpt(url)} is no corpus in a server; write weaviate://host:8080/Collection or "
+            "postgresql://host:5432/database/name"
+        )
+    if scheme_of(url) != "postgresql":
+        from stepcraft.sources.shared.weaviate import WeaviatePassages  # loads grpc
+
+        return WeaviatePassages(url, embeddings=embeddings, tags=tags, create=create)
+    try:
+        from stepcraft.sources.shared.postgres import PostgresPassages  # optional
+    except ImportError as error:
+        raise BadInput(
+            f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
+        ) from error
+    return PostgresPassages(url, embeddings=embeddings, tags=tags, create=create)
+
+
+def _pages(
+    paths: Iterable[str], roots: Roots, tags: Iterable[str], fields: Fields
+) -> Iterator[Page]:
+    for path in paths:
+        name = shown(path, roots)
+        state = state_of(fields, words.VERSION, _digest_of(path))
+        yield Page(path, name, name, state, digest(name, state, *tags), fields)
+
+
+def _digest_of(path: str) -> str:
+    """Return what stands for the content of a file; "" where it cannot be read."""
+    try:
+        with open_regular(Path(path)) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

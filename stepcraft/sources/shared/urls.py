@@ -1,0 +1,20 @@
+"""URLs of corpora in servers."""
+
+from urllib.parse import unquote
+
+from stepcraft.memory.urls import scheme_of
+
+
+def is_shared(spec: str) -> bool:
+    """Tell whether a spec is the URL of a corpus in a server."""
+    return scheme_of(spec) in ("weaviate", "weaviate+cloud", "postgresql")
+
+
+def parted(url: str) -> tuple[str, dict[str, str]]:
+    """Return a URL without `where`, and what that says."""
+    base, _, query = url.partition("?")
+    options = query.split("&") if query else []
+    wanted = [unquote(each.removeprefix("where=")) for each in options if each.startswith("where=")]
+    others = "&".join(each for each in options if not each.startswith("where="))
+    pairs = [each.partition("=") for each in wanted]
+    return f"{base}?{others}" if others else base, {name: value for name, _, value in pairs}

@@ -1,0 +1,257 @@
+"""The passages of a corpus in a collection of Weaviate."""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from weaviate.classes.data import DataObject
+from weaviate.classes.query import Filter
+
+from stepcraft.errors import MemoryFailure
+from stepcraft.index import MOST_RESULTS, Embedder, Entry, Hit
+from stepcraft.memory.weaviate.collection import (
+    Hits,
+    OpenCollection,
+    as_texts,
+    vector_of,
+    words_of,
+)
+from stepcraft.memory.weaviate.collection import Item as Stored
+from stepcraft.memory.weaviate.connection import Objects
+from stepcraft.memory.weaviate.schema import Layout
+from stepcraft.sources.shared.passages import (
+    AGAIN,
+    FILL,
+    Item,
+    Record,
+    SharedPassages,
+    as_filters,
+    digest_in,
+    version_in,
+)
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+ALPHA = 0.3
+"""The weight of vectors in a hybrid search by default."""
+
+_SHOWN = ("path", "title", "place", "text", "version", "tags")
+_LAYOUT = Layout(
+    holds="passages",
+    content=(*_SHOWN, "number", "digest", "mark", "passages"),
+    shown=_SHOWN,
+    exact=("path", "version", "digest", "tags"),
+    lists=("tags",),
+    numbers=("number", "passages"),
+)
+
+_NAMESPACE = uuid.UUID("5a6f2b8e-9a1d-5c33-8a60-2f4d1c7e9b05")
+_RECORD = "00000000-"
+"""What the ids of records begin with, so that they come first and can be listed."""
+
+
+class WeaviatePassages(SharedPassages):
+    """The passages of a corpus in a collection of Weaviate.
+
+    The collection also holds a record of each page, which has no text and no vector and is
+    therefore never found.
+
+    Args:
+        url: As `WeaviateMemory` takes it.
+        embeddings: As in `open_memory`.
+        tags: The tags of what is stored.
+        create: Whether a missing collection is created, to be filled.
+
+    Raises:
+        BadInput: The URL is malformed, or there is no such collection.
+        MemoryFailure: The server cannot be used, or the collection has another shape or other
+            embeddings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        embeddings: "str | Embeddings | None" = None,
+        tags: Mapping[str, str] | None = None,
+        create: bool = False,
+    ) -> None:
+        super().__init__(url, tags or {})
+        self._objects = OpenCollection(
+            url, _LAYOUT, embeddings=embeddings, create=create, fill=FILL, again=AGAIN
+        )
+        self._check(self._objects.embeddings, create=create)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model."""
+        return self._objects.embedder
+
+    def search(
+        self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
+    ) -> list[Hit]:
+        """Return the k passages that fit best, by Weaviate's vector index and BM25."""
+        path, tags = as_filters(where)
+        filters = [Filter.by_property("tags").contains_all(as_texts(tags))] if tags else []
+        if path:
+            filters.append(Filter.by_property("path").like(f"{path}*"))
+        # Passages of versions that are being stored or deleted take places, too.
+        hits = self._objects.search(
+            query,
+            min(2 * k, MOST_RESULTS),
+            alpha=ALPHA if alpha is None else alpha,
+            filters=Filter.all_of(filters) if filters else None,
+            refine=partial(_published, k=k),
+        )
+        return [_hit(item, score) for item, score in hits[:k]]
+
+    def beside(self, key: str) -> list[Hit]:
+        """Return the passages before and behind the one with this id in its page."""
+        for item in self._objects.fetch([key]):
+            number = int(item.properties["number"])
+            near = Filter.by_property("version").equal(item.properties["version"]) & (
+                Filter.by_property("number").contains_any([number - 1, number + 1])
+            )
+            items = self._objects.matching(near, 2)
+            return [_hit(each, 0.0) for each in sorted(items, key=_number)]
+        return []
+
+    def close(self) -> None:
+        """Close the connection; it may be called twice."""
+        self._objects.close()
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is stored."""
+        return not self._objects.count()
+
+    def records(self) -> Iterator[Record]:
+        """Return the records of all pages."""
+        objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
+        return (_record(item.properties) for item in objects)
+
+    def tidy(self) -> bool:
+        """Delete what killed builders left, and return whether pages have to be read again.
+
+        All objects are looked at only where their number is not that of the records.
+        """
+        known = self._records.values()
+        if self._objects.count() == len(known) + sum(each.passages for each in known):
+            return False
+        self.marks()
+        versions = {each.version: each for each in self._records.values()}
+        counts, left = Counter[str](), list[str]()
+        for item in self._objects:
+            version = str(item.properties["version"] or "")
+            if str(item.uuid).startswith(_RECORD):
+                continue
+            if version in versions:
+                counts[version] += 1
+            else:
+                left.append(str(item.uuid))
+        self._objects.delete(left)
+        lost = [
+            each
+            for version, each in versions.items()
+            if counts[version] < each.passages and each.tags == self.tags
+        ]
+        self._drop(lost)
+        return bool(lost)
+
+    def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        same = Filter.by_property("digest").contains_any([*digests])
+        items = self._objects.matching(same, 2 * len(digests), vectors=True)
+        return {
+            str(item.properties["digest"]): vector.tobytes()
+            for item in items
+            if (vector := vector_of(item)).any()
+        }
+
+    def _store(
+        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+    ) -> None:
+        objects = [_object(item, self.tags) for item in items]
+        for stored in (objects, [*map(_record_object, records)]):
+            for failure in self._objects.insert(stored):
+                raise MemoryFailure(f"{self.name} refused {failure.where}: {failure.reason}")
+        self._delete_versions(replaced)
+
+    def _drop(self, records: Sequence[Record]) -> None:
+        self._objects.delete(_record_id(each.path, each.tags) for each in records)
+        self._delete_versions([each.version for each in records if each.version])
+
+    def _delete_versions(self, versions: Sequence[str]) -> None:
+        for first in range(0, len(versions), self.batch):
+            part = versions[first : first + self.batch]
+            self._objects.delete_matching(Filter.by_property("version").contains_any([*part]))
+
+
+def _published(objects: Objects, hits: Hits, k: int) -> Hits:
+    """Return the first k hits that belong to the version of their page that its record names."""
+    found: list[tuple[Any, float]] = []
+    for first in range(0, len(hits), 2 * k):
+        some = [(item.properties, item, score) for item, score in hits[first : first + 2 * k]]
+        records = {_record_id(values["path"], values["tags"] or ()) for values, *_ in some}
+        reply = objects.query.fetch_objects(
+            filters=Filter.by_id().contains_any([*records]),
+            limit=len(records),
+            return_properties=["version"],
+        )
+        versions = {item.properties["version"] for item in reply.objects}
+        found += [(item, score) for values, item, score in some if values["version"] in versions]
+        if len(found) >= k:
+            break
+    return found
+
+
+def _id(entry: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, entry))
+
+
+def _record_id(path: str, tags: Sequence[str]) -> str:
+    return _RECORD + _id("\0".join([path, *tags]))[len(_RECORD) :]
+
+
+def _record_object(record: Record) -> Stored:
+    values = record._asdict() | {"tags": [*record.tags]}
+    return DataObject(properties=values, uuid=_record_id(record.path, record.tags))
+
+
+def _record(values: Mapping[str, Any]) -> Record:
+    return Record(
+        path=str(values["path"]),
+        tags=[*(values["tags"] or ())],
+        version=str(values["version"] or ""),
+        mark=str(values["mark"] or ""),
+        passages=int(values["passages"] or 0),
+    )
+
+
+def _object(item: Item, tags: Sequence[str]) -> Stored:
+    entry, vector = item
+    return DataObject(
+        properties={
+            **entry.payload,
+            "text": entry.text.removeprefix(f"{entry.payload['title']}\n"),
+            "version": version_in(entry.id),
+            "digest": digest_in(entry.id),
+            "tags": [*tags],
+            **words_of(entry.text),
+        },
+        uuid=_id(entry.id),
+        vector=np.frombuffer(vector, np.float32).tolist() if vector else None,
+    )
+
+
+def _hit(item: Any, score: float) -> Hit:  # noqa: ANN401 - of the client
+    values = item.properties
+    payload = {name: values[name] for name in ("title", "path", "place")}
+    return Hit(Entry(str(item.uuid), f"{values['title']}\n{values['text']}", payload), score)
+
+
+def _number(item: Any) -> int:  # noqa: ANN401 - of the client
+    return int(item.properties["number"])

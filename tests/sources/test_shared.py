@@ -1,0 +1,486 @@
+"""A corpus in Weaviate or Postgres: what it finds, and how it follows the files."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
+from psycopg.rows import dict_row
+from typer.testing import CliRunner
+
+from stepcraft import open_memory, open_source
+from stepcraft.cli import app
+from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.retrieval.opening import opened_source
+from stepcraft.sources import SharedCorpus, build_corpus
+from stepcraft.sources.shared.passages import SharedPassages
+from stepcraft.text import words
+from tests.servers.weaviate_server import WeaviateServer, collection_of
+
+TEA = """# Tea
+
+## Green
+Steep green tea for two minutes.
+
+## Black
+Steep black tea for four minutes.
+
+## Red
+Steep rooibos as long as you like.
+"""
+SOUP = "Peel the potatoes. Boil them until they are soft."
+
+
+@dataclass
+class Place:
+    """A new corpus in a server, and what can be read of it without us."""
+
+    url: str
+    again: Callable[[], "Place"]
+    stored: Callable[[], dict[str, Any]]
+
+    def with_option(self, option: str) -> str:
+        return f"{self.url}{'&' if '?' in self.url else '?'}{option}"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("weaviate", marks=pytest.mark.xdist_group("weaviate_url")),
+        pytest.param("postgres", marks=pytest.mark.xdist_group("postgres_url")),
+    ]
+)
+def place(request: pytest.FixtureRequest) -> Place:
+    """A new corpus in a real server."""
+    if request.param == "weaviate":
+        make = request.getfixturevalue("new_collection")
+        client = request.getfixturevalue("weaviate_client")
+
+        def in_weaviate() -> Place:
+            url = make()
+            objects = client.collections.use(collection_of(url))
+            return Place(
+                url,
+                in_weaviate,
+                lambda: {
+                    str(item.uuid): {name: value or None for name, value in item.properties.items()}
+                    for item in objects.iterator()
+                },
+            )
+
+        return in_weaviate()
+    database = request.getfixturevalue("new_database")
+
+    def in_postgres() -> Place:
+        url = database()
+
+        def stored() -> dict[str, Any]:
+            with psycopg.connect(url, row_factory=dict_row) as connection:
+                pages = connection.execute("SELECT * FROM stepcraft_docs_pages").fetchall()
+                passages = connection.execute("SELECT * FROM stepcraft_docs").fetchall()
+            return {row["path"]: row for row in pages} | {row["key"]: row for row in passages}
+
+        return Place(f"{url}/docs", in_postgres, stored)
+
+    return in_postgres()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files, named `docs` from where we are."""
+    monkeypatch.chdir(tmp_path)
+    files = Path("docs")
+    (files / "kitchen").mkdir(parents=True)
+    (files / "tea.md").write_text(TEA)
+    (files / "kitchen" / "soup.txt").write_text(SOUP)
+    return files
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., SharedCorpus]]:
+    """Opens corpora, and closes them."""
+    corpora: list[SharedCorpus] = []
+
+    def open_(url: str, **options: Any) -> SharedCorpus:
+        corpus = open_source(url, **options)
+        assert isinstance(corpus, SharedCorpus)
+        corpora.append(corpus)
+        return corpus
+
+    yield open_
+    for corpus in corpora:
+        corpus.close()
+
+
+def origins(documents: Sequence[Document]) -> list[str]:
+    return [document.metadata["source"] for document in documents]
+
+
+class Counting:
+    """An embedding model that notes what it embeds, and refuses one text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        if any("poison" in text for text in texts):
+            raise ValueError("a word is not allowed")
+        self.texts += texts
+        return [[1.0, len(text)] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, len(text)]
+
+
+async def test_a_passage_says_what_it_is_where_it_stands_and_what_is_beside_it(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    report = build_corpus([folder], place.url)
+    assert (report.files, report.read, report.passages, report.problems) == (2, 2, 4, {})
+    corpus = opened(place.url)
+    first, *_ = corpus.invoke("how long does black tea steep?", k=2)
+    assert first.page_content == "Steep black tea for four minutes."
+    assert first.metadata["title"] == "Tea › Black"
+    assert first.metadata["source"] == "docs/tea.md:7"
+    assert origins(corpus.beside(str(first.id))) == ["docs/tea.md:4", "docs/tea.md:10"]
+    assert corpus.beside("b3f1") == []
+    assert (await corpus.ainvoke("black tea", k=1))[0].id == first.id
+    assert origins(corpus.invoke("potatoes", k=1)) == ["docs/kitchen/soup.txt:1"]
+    with pytest.raises(BadInput, match="whole number from 1"):
+        corpus.invoke("tea", k=0)
+
+
+def test_filters_are_tags_and_the_beginning_of_paths(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    (folder.parent / "notes.md").write_text("Black tea was drunk by all.")
+    build_corpus([folder], place.url, tags={"team": "kitchen"})
+    build_corpus(["notes.md"], place.url, tags={"team": "desk", "year": "2026"})
+    found = {
+        where: {*origins(opened(place.with_option(where)).invoke("black tea", k=9))}
+        for where in ("where=team=desk", "where=team=kitchen&where=path=docs/kitchen/", "where=a=b")
+    }
+    assert found == {
+        "where=team=desk": {"notes.md:1"},
+        "where=team=kitchen&where=path=docs/kitchen/": {"docs/kitchen/soup.txt:1"},
+        "where=a=b": set(),
+    }
+    assert len(opened(place.url).invoke("black tea", k=9)) == 5
+    (folder / "tea.md").unlink()
+    assert build_corpus([folder], place.url, tags={"team": "kitchen"}).removed == 1
+    assert {*origins(opened(place.url).invoke("black tea", k=9))} == {
+        "notes.md:1",
+        "docs/kitchen/soup.txt:1",
+    }
+    with pytest.raises(BadInput, match="the tag path cannot be used"):
+        build_corpus([folder], place.url, tags={"path": "x"})
+
+
+def test_only_new_texts_are_embedded_and_what_is_gone_is_deleted(place: Place, folder: Path):
+    model: Any = Counting()
+    build_corpus([folder], place.url, embeddings=model)
+    assert len(model.texts) == 4
+    assert build_corpus([folder], place.url, embeddings=model).read == 0
+    (folder / "tea.md").write_text(TEA.replace("two", "three"))
+    (folder / "kitchen" / "soup.txt").rename(folder / "soup.txt")
+    report = build_corpus([folder], place.url, embeddings=model)
+    assert (report.read, report.removed) == (2, 1)
+    assert model.texts[4:] == ["Tea › Green\nSteep green tea for three minutes."]
+    other = place.again()
+    build_corpus([folder], other.url, embeddings=model)
+    assert place.stored() == other.stored()
+
+
+def test_fields_of_records_are_named_and_other_ones_read_anew(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    (folder / "faq.csv").write_text("Id,Frage,Answer\n7,How long?,Two hours.\n")
+
+    def built(options: str) -> tuple[int, str, str]:
+        build = ["source", "build", f"corpus:docs/faq.csv{options}", "--into", place.url]
+        done = CliRunner().invoke(app, [*build, "--embeddings", "none", "--json"])
+        [passage] = opened(place.url).invoke("hours", k=9)
+        return json.loads(done.stdout)["read"], passage.metadata["title"], passage.page_content
+
+    whole = "Id: 7\nFrage: How long?\nAnswer: Two hours."
+    assert built("?title=frage&text=answer") == (1, "How long?", "Two hours.")
+    assert built("?title=Frage&text=Answer") == (0, "How long?", "Two hours.")
+    assert built("?title=Frage") == (1, "How long?", whole)
+    assert built("") == (1, "faq.csv", whole)
+
+
+def test_a_build_of_an_earlier_version_of_words_is_made_anew(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "cake.md").write_text("Apfelkuchen gehen auf.")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(words, "VERSION", words.VERSION - 1)
+        build_corpus([folder], place.url, embeddings="none")
+    report = build_corpus([folder], place.url, embeddings="none")
+    assert (report.read, report.passages, report.removed) == (3, 5, 0)
+    assert origins(opened(place.url).invoke("Kuchen", k=9)) == ["docs/cake.md:1"]
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="none")
+    assert place.stored() == fresh.stored()
+
+
+def test_a_folder_without_files_deletes_nothing(place: Place, folder: Path):
+    build_corpus([folder], place.url, embeddings="none")
+    before = place.stored()
+    (folder.parent / "empty").mkdir()
+    with pytest.raises(BadInput, match="there is no file to read in empty; nothing was changed"):
+        build_corpus(["empty"], place.url, embeddings="none")
+    assert place.stored() == before
+
+
+def test_what_cannot_be_read_or_embedded_is_named_and_costs_itself(place: Place, folder: Path):
+    (folder / "data.txt").write_bytes(b"\0\1")
+    (folder / "bad.md").write_text("# A\n\npoison\n\n# B\n\nMilk.")
+    for _ in range(2):
+        report = build_corpus([folder], place.url, embeddings=Counting())  # type: ignore[arg-type]
+        problems = {Path(path).name: why for path, why in report.problems.items()}
+        assert problems["data.txt"] == "it is binary"
+        assert "a word is not allowed" in problems["bad.md"]
+    assert (report.read, report.passages) == (0, 0)
+    with closing(open_source(place.url, embeddings=Counting())) as corpus:  # type: ignore[arg-type,type-var]
+        assert origins(corpus.invoke("milk", k=1)) == ["docs/bad.md:7"]
+
+
+def test_the_embedding_model_is_recorded_and_another_refused(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    class Other(DeterministicFakeEmbedding):
+        pass
+
+    build_corpus([folder], place.url, embeddings="wordllama")
+    said = r"with embeddings 'wordllama', not 'Other': .*`stepcraft source build corpus:PATH --into"
+    with pytest.raises(MemoryFailure, match=said):
+        opened(place.url, embeddings=Other(size=8))
+    with pytest.raises(MemoryFailure, match=said):
+        build_corpus([folder], place.url, embeddings=Other(size=8))
+    assert opened(place.url, embeddings="none").invoke("potatoes", k=1)
+    with pytest.raises(MemoryFailure, match="made with embeddings 'wordllama': name them to build"):
+        build_corpus([folder], place.url, embeddings="none")
+
+
+def test_what_is_no_corpus_is_refused(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    with pytest.raises(BadInput, match="check the name, or fill it with `stepcraft source build"):
+        opened(place.url)
+    if place.url.startswith("weaviate"):
+        open_memory(place.url, embeddings="none").close()
+        with pytest.raises(MemoryFailure, match="holds procedures, not passages"):
+            build_corpus([folder], place.url)
+        other = place.again().url
+        build_corpus([folder], other, embeddings="none")
+        with pytest.raises(MemoryFailure, match="holds passages, not procedures"):
+            open_memory(other)
+
+
+def many(folder: Path, version: int = 0) -> None:
+    """Files of several passages, some of which change with the version."""
+    for number in range(24):
+        of = version if number % 4 == 0 else 0
+        sections = (f"## Part {n}\nTea {number} of version {of}, part {n}.\n" for n in range(6))
+        (folder / f"{number}.md").write_text(f"# Tea {number}\n\n" + "\n".join(sections))
+
+
+class Builder:
+    """A process that builds a corpus in processes of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.sources.builder"],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, folder: Path, url: str) -> None:
+        """Begin to build."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{folder} {url}\n")
+        self._process.stdin.flush()
+
+    def lines(self) -> Iterator[str]:
+        """What a build says: the number of its process, the files that are done, and whether it was built."""
+        assert self._process.stdout
+        return iter(lambda: self._process.stdout.readline().strip(), "ended")  # type: ignore[union-attr]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+@pytest.fixture
+def builders(request: pytest.FixtureRequest) -> Iterator[list[Builder]]:
+    """Two processes that build."""
+    started = [Builder(request.config.rootpath) for _ in range(2)]
+    yield started
+    for each in started:
+        each.close()
+
+
+def test_a_build_that_is_killed_ten_times_ends_as_one_that_was_not(
+    place: Place, folder: Path, builders: list[Builder]
+):
+    chance, builder = random.Random(4), builders[0]
+    for turn in range(10):
+        many(folder, turn // 3)
+        builder.start(folder, place.url)
+        lines = builder.lines()
+        process = int(next(lines))
+        for _ in range(chance.randint(1, 24)):
+            next(lines, None)
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(process, signal.SIGKILL)
+        deque(lines, 0)
+    builder.start(folder, place.url)
+    assert [*builder.lines()][-1] == "built"
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="wordllama")
+    assert place.stored() == fresh.stored()
+
+
+def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):
+    for version in (1, 2):
+        many(folder, version)
+        for builder in builders:
+            builder.start(folder, place.url)
+        assert [[*builder.lines()][-1] for builder in builders] == ["built", "built"]
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="wordllama")
+    assert place.stored() == fresh.stored()
+
+
+def test_searches_see_each_page_in_one_state_while_it_is_built(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(SharedPassages, "batch", 20)  # a page is stored in several batches
+    many(folder)
+    build_corpus([folder], place.url, embeddings="wordllama")
+    is_over = Event()
+
+    def search(number: int) -> int:
+        searches = 0
+        with closing(open_source(place.url)) as corpus:  # type: ignore[type-var]
+            while not is_over.is_set():
+                documents = corpus.invoke(f"tea {4 * number} of version", k=6)
+                assert len(documents) == 6
+                states = {
+                    (each.metadata["source"].partition(":")[0], each.page_content.split(",")[0])
+                    for each in documents
+                }
+                assert len({path for path, _ in states}) == len(states), states
+                searches += 1
+        return searches
+
+    with ThreadPoolExecutor(4) as pool:
+        searchers = [pool.submit(search, number) for number in range(4)]
+        try:
+            for version in range(1, 5):
+                many(folder, version)
+                build_corpus([folder], place.url, embeddings="wordllama")
+        finally:
+            is_over.set()
+        assert min(searcher.result() for searcher in searchers) > 3
+
+
+def test_a_server_that_is_killed_while_it_is_filled(own_weaviate: WeaviateServer, folder: Path):
+    many(folder)
+    url, fresh = own_weaviate.url("Killed"), own_weaviate.url("Fresh")
+
+    def kill_at(report: Any, _: int) -> None:
+        if report.files == 20:
+            own_weaviate.kill()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SharedPassages, "batch", 20)
+        with pytest.raises(MemoryFailure, match=r"cannot be reached|failed"):
+            build_corpus([folder], url, on_progress=kill_at)
+    own_weaviate.start()
+    build_corpus([folder], url)
+    build_corpus([folder], fresh)
+    for query in ("tea 7 of version 0, part 3", "tea 23, part 5"):
+        found = [open_source(each).invoke(query, k=1)[0].page_content for each in (url, fresh)]
+        assert found[0] == found[1]
+
+
+def test_passages_that_a_server_lost_are_stored_again(
+    new_collection: Callable[[], str], weaviate_client: Any, folder: Path
+):
+    url = new_collection()
+    build_corpus([folder], url, embeddings="none")
+    objects = weaviate_client.collections.use(collection_of(url))
+    before = {str(item.uuid) for item in objects.iterator()}
+    lost = next(item for item in objects.iterator() if "rooibos" in (item.properties["text"] or ""))
+    objects.data.delete_by_id(lost.uuid)
+    assert build_corpus([folder], url, embeddings="none").passages == 3
+    assert {str(item.uuid) for item in objects.iterator()} == before
+
+
+def test_a_corpus_of_several_tenants(new_collection: Callable[..., str], folder: Path):
+    url = new_collection()
+    build_corpus([folder], f"{url}&tenant=ada_", embeddings="none")
+    build_corpus([folder / "tea.md"], f"{url}&tenant=bob_", embeddings="none")
+
+    def found(user: str) -> list[str]:
+        return RunnableLambda(
+            lambda _: origins(opened_source(f"{url}&tenant={{user}}").invoke("potatoes"))
+        ).invoke(None, {"configurable": {"user": user}})
+
+    assert found("ada") == ["docs/kitchen/soup.txt:1"]
+    assert found("bob") == []
+
+
+def test_the_command_line(place: Place, folder: Path):
+    (folder / "data.txt").write_bytes(b"\0\1")
+    (folder / ".notes").touch()
+    run = CliRunner().invoke
+    build = ["source", "build", "corpus:docs/", "--into", place.url, "--tag", "team=kitchen"]
+    done = run(app, build)
+    assert (done.exit_code, done.stdout) == (
+        1,
+        "3 files, 3 read, 4 passages, 0 removed, 1 failed, 1 left out\n",
+    )
+    assert "docs/data.txt: it is binary" in done.stderr
+    found = run(app, ["source", "check", place.with_option("where=team=kitchen"), "potatoes"])
+    assert "(docs/kitchen/soup.txt:1)" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        (
+            "docs.db",
+            "is no corpus in a server; write weaviate://host:8080/Collection or postgresql",
+        ),
+        ("postgresql://db", r"postgresql://db names no database; write postgresql://host:5432/"),
+        ("postgresql://db/kitchen", "names no corpus; write postgresql://host:5432/database/name"),
+        ("postgresql://db/kitchen/a-b", "names no corpus"),
+        ("postgresql://ann:hunter22@db/kitchen/docs", "a password does not belong into a URL"),
+        ("weaviate://hunter22@db/Docs", "a key does not belong into a URL"),
+        ("weaviate://127.0.0.1:9/Docs", "cannot be reached"),
+        ("postgresql://127.0.0.1:9/kitchen/docs", "docs failed: .*refused"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_named(url: str, sentence: str, folder: Path):
+    with pytest.raises((BadInput, MemoryFailure), match=sentence) as refused:
+        build_corpus([folder], url)
+    assert "hunter22" not in str(refused.value)
