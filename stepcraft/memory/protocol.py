@@ -20,7 +20,7 @@ ALPHA = 0.7
 words alone.
 
 Weaviate has its own, as it scales the scores otherwise. `benchmarks/retrieval_memory.py` compares
-weights; docs/memory.md ("Which search") has the figures.
+weights; docs/memory.md ("How search works") has the figures.
 """
 
 

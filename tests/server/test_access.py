@@ -145,7 +145,7 @@ DEVELOPMENT = {
     "POST /internal/truncate",
     "GET /internal/debug/thread/{thread_id}",
 }
-"""Routes of `langgraph dev` alone, which it serves without any authentication (docs/access.md)."""
+"""Routes of `langgraph dev` alone, which it serves without any authentication (docs/security.md)."""
 ERROR_IN_BODY = {
     "GET /threads/{thread_id}/stream": "404: Thread not found",
     "GET /threads/{thread_id}/runs/{run_id}/stream": "404: Thread not found",
