@@ -9,9 +9,9 @@ which the keyless model replies. HTML comments on the lines before a fence say w
     <!-- not run: REASON -->     the block is shown only
     <!-- ci: NAME -->            the block is run by .ci/run alone
 
-`<!-- output -->` on the line after a fence stands before what the block prints, in a fence of its
-own that `python -m website.blocks --write PAGE…` brings up to date. `<!-- picture: FILE TEXT -->` is
-the place of a picture of a page that a block wrote, with a text for those who do not see it.
+`<!-- output -->` on the line after a fence comes before what the block prints, in a fence of its
+own that `python -m website.blocks --write PAGE…` brings up to date. `<!-- picture: FILE TEXT -->`
+is the place of a picture of a page that a block wrote, with a text for those who do not see it.
 """
 
 import argparse
