@@ -46,7 +46,8 @@ _BLOCK = re.compile(
     r"(?P<marks>(?:^[ ]*<!-- [^\n]* -->\s*\n)*)"
     r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>sh|python)\b[^\n`]*\n"
     r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$"
-    r"(?P<output>\s*\n[ ]*<!-- (?P<name>output(?: of one run)?) -->[ ]*$(?:\s*\n[ ]*`{4}text\b.*?^[ ]*`{4}[ ]*$)?)?",
+    r"(?P<output>\s*\n[ ]*<!-- (?P<name>output(?: of one run)?) -->[ ]*$"
+    r"(?:\s*\n[ ]*`{4}text\b.*?^[ ]*`{4}[ ]*$)?)?",
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"<!-- (run|exit|not run|ci): (.*?) -->")
