@@ -187,6 +187,13 @@ def test_a_context_chooses_among_registered_sources() -> None:
     assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
 
 
+def test_sources_without_names_are_numbered_from_one() -> None:
+    shelves = [Shelf(), Shelf()]
+    graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
+    graph.invoke(QUESTION, context={"sources": ["Shelf-2"]})
+    assert [bool(each.queries) for each in shelves] == [False, True]
+
+
 @pytest.mark.parametrize("name", REPLIES)
 def test_sync_async_and_streamed_runs_are_the_same(name: str) -> None:
     results = []
