@@ -6,7 +6,6 @@ from langchain_core.messages import BaseMessage
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from stepcraft.building.drafted import Content
 from stepcraft.building.grounding import Grounds
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
@@ -14,6 +13,7 @@ from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
+from stepcraft.memory.procedure import Content
 from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section

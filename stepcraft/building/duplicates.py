@@ -19,12 +19,12 @@ from typing import Any
 from stepcraft.building.compare import compare, comparison
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, version_of
-from stepcraft.building.provenance import Provenance, content_of
+from stepcraft.building.provenance import Provenance
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
-from stepcraft.memory.history import reason
+from stepcraft.memory.history import content_of, reason
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel, model_name

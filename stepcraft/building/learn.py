@@ -7,20 +7,19 @@ The result is a proposal, which a person approves or the caller stores (Mem^p, a
 """
 
 from collections.abc import Callable
-from typing import Any, NotRequired
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.compare import ComparisonState, compare
-from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import nearest_alike
 from stepcraft.building.extract import ExtractInput, ExtractOutput, build_extract
-from stepcraft.building.provenance import content_of
 from stepcraft.building.repair import RepairState, repair
 from stepcraft.building.settings import DuplicatesContext, ExtractContext, RepairContext
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import content_of
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel
 
@@ -30,8 +29,8 @@ class Proposal(Content):
 
     replaces: str
     """The id of the procedure in whose place it is; "" for a new one."""
-    before: NotRequired[Content]
-    """What that procedure said."""
+    before: Content | None
+    """What that procedure said; None for a new one."""
     is_repair: bool
     """Whether the run failed with what that procedure said."""
     why: str
@@ -73,8 +72,7 @@ def build_learn(
 
     def find_like(state: LearnState) -> dict[str, Any]:
         """Find the procedure of the memory that what was learned may be merged with."""
-        draft = state["procedures"][0]
-        content = Content(output=draft["output"], input=draft["input"], steps=draft["steps"])
+        content = content_of(state["procedures"][0])
         alike = nearest_alike(memory(), Procedure.from_dict(content))
         if not alike:
             return {"like": ""}
@@ -145,12 +143,5 @@ def proposed(result: LearnState) -> Proposal | None:
             is_repair=False,
             why="another run shows more",
         )
-    draft = result["procedures"][0]
-    return Proposal(
-        output=draft["output"],
-        input=draft["input"],
-        steps=draft["steps"],
-        replaces="",
-        is_repair=False,
-        why="",
-    )
+    draft = content_of(result["procedures"][0])
+    return Proposal(**draft, replaces="", before=None, is_repair=False, why="")

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from stepcraft.building.drafted import Content
 from stepcraft.building.ledger import How, Record
 from stepcraft.building.provenance import (
     Provenance,
-    content_of,
     linked,
     merged,
     with_teacher,
 )
 from stepcraft.llm.usage import Usage, no_usage
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import same_text
+from stepcraft.memory.procedure import Content, Procedure
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Step:
             return with_teacher(current, self.procedure)
         if self.how == "linked":
             return linked(current, self.procedure)
-        if self.verdict.merged and self.stored and content_of(current) == content_of(self.stored):
+        if self.verdict.merged and self.stored and same_text(current, self.stored):
             return merged(current, self.procedure, self.verdict.merged)
         return current
 

@@ -3,7 +3,6 @@
 One call reads the procedures that the run was shown and the record of what it did.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -13,9 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from stepcraft.building.calls import without_stand_ins
 from stepcraft.building.compare import PROCEDURE_FORMAT, labelled, lacking, shown
 from stepcraft.building.documents import Document
-from stepcraft.building.drafted import Content
 from stepcraft.building.grounding import Grounds
-from stepcraft.building.provenance import content_of
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
@@ -23,7 +20,8 @@ from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import content_of, with_text
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.sections import Section
 
@@ -137,8 +135,5 @@ def repaired_version(
     resources = Resources.of("repair", RepairContext, {"model": model or ""})
     state: Any = {"followed": [content_of(procedure)], "text": run.text}
     result = repairing(resources).invoke(state, context=settings or RepairContext())
-    content = result["repaired"]
-    if not content:
-        return None, result["cause"]
-    output, needs, steps = content["output"], content["input"], tuple(content["steps"])
-    return replace(procedure, output=output, input=needs, steps=steps), result["cause"]
+    repaired = result["repaired"]
+    return repaired and with_text(procedure, repaired), result["cause"]

@@ -76,16 +76,21 @@ class Outcomes(NamedTuple):
         )
 
 
-class Version(TypedDict):
+class Content(TypedDict):
+    """What a procedure says."""
+
+    output: str
+    input: str
+    steps: list[str]
+
+
+class Version(Content):
     """An earlier version of a procedure, and the change that replaced it."""
 
     at: str
     """When it was replaced, in ISO 8601 and UTC."""
     why: str
     by: str
-    output: str
-    input: str
-    steps: list[str]
 
 
 _VERSIONS = TypeAdapter(list[Version])

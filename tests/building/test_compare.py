@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stepcraft.building.compare import compare
-from stepcraft.building.drafted import Content
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.memory.procedure import Content
 from stepcraft.records import records
 from stepcraft.text.sections import parse
 

@@ -12,11 +12,10 @@ from pydantic import PrivateAttr
 
 from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
-from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.provenance import Provenance, Teacher, merged
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Outcomes
+from stepcraft.memory.procedure import Content, Outcomes
 from stepcraft.memory.protocol import ProcedureMemory
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
