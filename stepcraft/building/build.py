@@ -17,7 +17,6 @@ from stepcraft.building.documents import Document, Listed, Listing, key_of
 from stepcraft.building.drafted import Drafted
 from stepcraft.building.duplicates import Placer, changed_in, nearest_alike
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
-from stepcraft.building.plan import is_read
 from stepcraft.building.provenance import Provenance, Teacher, with_moved, without_document
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
@@ -186,7 +185,7 @@ class _Build:
         try:
             is_same = record and listed.stamp and record.stamp == listed.stamp
             digest = record.digest if record and is_same else (await asyncio.to_thread(read)).digest
-            if record and is_read(record, digest, self.reader.identity):
+            if record and record.is_read(digest, self.reader.identity):
                 self.report.unchanged += 1
             else:
                 document = await asyncio.to_thread(read)

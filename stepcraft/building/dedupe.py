@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stepcraft.building.duplicates import Placer, nearest_alike
-from stepcraft.building.plan import Step, Verdicts
+from stepcraft.building.duplicates import Placement, Placer, Verdicts, nearest_alike
 from stepcraft.building.provenance import Provenance
 from stepcraft.concurrency import side_by_side
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
@@ -21,7 +20,7 @@ class Deduped:
     """Pairs that were alike enough to be compared."""
     undecided: int = 0
     """Pairs of which no model could say whether they are for the same task."""
-    changes: list[Step] = field(default_factory=list)
+    changes: list[Placement] = field(default_factory=list)
     """What was merged or linked; `stored` is the procedure that is kept, as it was."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)

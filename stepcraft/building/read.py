@@ -11,7 +11,6 @@ from stepcraft.building.duplicates import NEAREST
 from stepcraft.building.extract import build_extract
 from stepcraft.building.ledger import Ledger, Record
 from stepcraft.building.nodes import extract, parts_of
-from stepcraft.building.plan import is_read
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
 from stepcraft.errors import Failed, ModelFailure, ModelUnknown, SourceFailure
@@ -133,9 +132,8 @@ def estimate(
             listing.failed.append(Failed(listed.source, str(error)))
             continue
         record = ledger.get(listed.key) if ledger else None
-        done = bool(record and is_read(record, document.digest, reader.identity)) or bool(
-            ledger and ledger.same(document.digest, reader.identity)
-        )
+        is_read = record and record.is_read(document.digest, reader.identity)
+        done = bool(is_read or (ledger and ledger.same(document.digest, reader.identity)))
         parts = len(parts_of(document.text, reader.settings))
         if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
             calls = parts * (2 + NEAREST)
