@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeAlias
 
-from stepcraft.building.compare import compare, comparison
+from stepcraft.building.compare import ComparisonState, compare, graph_of
 from stepcraft.building.ledger import How, Ledger
 from stepcraft.building.provenance import Provenance, linked, merged, with_teacher
 from stepcraft.building.settings import DuplicatesContext
@@ -116,7 +116,7 @@ class Placer:
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
         self._resources = Resources.of("duplicates", DuplicatesContext, {"model": self.model or ""})
-        self._graph = comparison(self._resources)
+        self._graph = graph_of(compare, ComparisonState, self._resources)
         self._turn = asyncio.Lock()
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from stepcraft.text.markdown import outside_code
 from stepcraft.text.names import COMMON, bound_in, codes, has_word
@@ -53,6 +54,10 @@ class Grounds:
             if names := [name for name in _named(step) if not self._has(name, defined)]:
                 missing[number] = list(dict.fromkeys(names))
         return missing
+
+    def missing_names(self, texts: Sequence[str]) -> list[str]:
+        """Return what texts name and the document does not have, each once."""
+        return list(dict.fromkeys(chain(*self.missing(texts).values())))
 
     def _has(self, name: str, defined: set[str]) -> bool:
         if name[0].isdigit():

@@ -87,16 +87,15 @@ def build_learn(
 
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
-            return "succeeded"
-        return (
-            "failed" if repairs and state["shown"] and state.get("succeeded") is False else "no use"
-        )
+            return "find_like"
+        has_failed = repairs and state["shown"] and state.get("succeeded") is False
+        return "find_followed" if has_failed else END
 
-    def has_like(state: LearnState) -> bool:
-        return bool(state["like"])
+    def after_like(state: LearnState) -> str:
+        return "compare" if state["like"] else END
 
-    def has_followed(state: LearnState) -> bool:
-        return bool(state["followed"])
+    def after_followed(state: LearnState) -> str:
+        return "repair" if state["followed"] else END
 
     comparing: BuilderOptions = {"model": model, "settings": DuplicatesContext(max_calls=max_calls)}
     duplicates = Resources.of("duplicates", DuplicatesContext, comparing)
@@ -110,15 +109,9 @@ def build_learn(
     builder.add_node("find_followed", find_followed)
     builder.add_node("repair", repair.bound(repairing))
     builder.add_edge(START, "extract")
-    builder.add_conditional_edges(
-        "extract",
-        after_extract,
-        {"succeeded": "find_like", "failed": "find_followed", "no use": END},
-    )
-    builder.add_conditional_edges("find_like", has_like, {True: "compare", False: END})
-    builder.add_conditional_edges("find_followed", has_followed, {True: "repair", False: END})
-    builder.add_edge("compare", END)
-    builder.add_edge("repair", END)
+    builder.add_conditional_edges("extract", after_extract, ["find_like", "find_followed", END])
+    builder.add_conditional_edges("find_like", after_like, ["compare", END])
+    builder.add_conditional_edges("find_followed", after_followed, ["repair", END])
     return builder.compile(name="learn")
 
 

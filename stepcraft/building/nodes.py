@@ -50,12 +50,13 @@ _SUCCESS = re.compile(
     r"[\s*_`#>\"'-]*(NOT )?REACHED\b[\s*_.:,;\uff1a\u2013\u2014-]*(.*)", re.IGNORECASE | re.DOTALL
 )
 _BLOCK = re.compile(r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b")
-_FIELD = re.compile(
-    r"^[\s#*_>-]*+(output|input|heading|reason|sentence)[*_ ]*+[:\uff1a][*_]*+",
+_LABEL = re.compile(
+    r"^[\s#*_>`-]*+(output|input|heading|reason|sentence|difference|verdict|cause|procedure)"
+    r"[*_` ]*+[:\uff1a][*_]*+",
     re.IGNORECASE | re.MULTILINE,
 )
 _FIRST_STEP = re.compile(
-    r"^[\s#*_>-]*+steps[*_ ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
+    r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
@@ -156,16 +157,15 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for kind, text in _blocks(unfenced(reply)):
-        head, *rest = _FIRST_STEP.split(text, maxsplit=1)
-        labels = _FIELD.split(head)
+        texts, steps = labelled(text)
         fields = defaultdict[str, str](str)
-        for name, value in zip(labels[1::2], labels[2::2], strict=True):
-            fields[name.lower()] = " ".join(value.split()).strip(_QUOTES)
+        for name, value in texts.items():
+            fields[name] = " ".join(value.split()).strip(_QUOTES)
         output, needs = fields["output"], fields["input"]
         if kind == "REJECTED":
             task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
             part["rejected"].append(task)
-        elif output and needs and (steps := read_steps("".join(rest))):
+        elif output and needs and steps:
             part["procedures"].append(
                 Written(output=output, input=needs, steps=steps, heading=fields["heading"])
             )
@@ -176,6 +176,14 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     if not part["procedures"] and not part["rejected"]:
         raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
     return {"written": [part]}
+
+
+def labelled(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return what stands behind the labels of a text, and the steps below them."""
+    head, *rest = _FIRST_STEP.split(text, maxsplit=1)
+    labels = _LABEL.split(head)
+    texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
+    return dict(texts), read_steps("".join(rest))
 
 
 def _blocks(reply: str) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,16 @@ One call reads the procedures that the run was shown and the record of what it d
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.graph import START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.calls import without_stand_ins
-from stepcraft.building.compare import PROCEDURE_FORMAT, labelled, lacking, shown
+from stepcraft.building.compare import (
+    PROCEDURE_FORMAT,
+    graph_of,
+    lacking,
+    rewritten,
+    shown,
+    unknown,
+)
 from stepcraft.building.documents import Document
 from stepcraft.building.grounding import Grounds
 from stepcraft.building.settings import RepairContext
@@ -62,7 +67,7 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
         UnreadableReply: It names no procedure and not NONE, or the new version is not complete or
             names what neither the procedure nor the record has.
     """
-    texts, repaired = labelled(reply)
+    texts, repaired = rewritten(reply)
     number = texts.get("procedure", "").strip(" .#")
     update = no_repair(state, texts.get("cause", "")[:300].rstrip(" ."))
     if number.upper() == "NONE":
@@ -75,13 +80,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
     problem = lacking(repaired) if repaired else "is not there."
     if repaired and not problem:
         grounds = Grounds(f"{shown(blamed)}\n\n{state['text']}")
-        missing = grounds.missing([*map(without_stand_ins, repaired["steps"])])
-        names = dict.fromkeys(name for several in missing.values() for name in several)
-        if names:
-            problem = (
-                f"has {', '.join(names)}, which neither the procedure nor the record has. Write it "
-                "with the names, options and numbers that they have."
-            )
+        if names := grounds.missing_names([*map(without_stand_ins, repaired["steps"])]):
+            problem = unknown(names, "which neither the procedure nor the record has")
     if problem:
         raise UnreadableReply(f"the procedure {problem}", update=update)
     return {**update, "blamed": int(number), "repaired": repaired}
@@ -95,16 +95,6 @@ def no_repair(_state: State, cause: str) -> Update:
 repair = ModelNode(
     "repair", ask_for_repair, read_repair, no_repair, started="Looking for what made the run fail."
 )
-
-
-def repairing(
-    resources: Resources[RepairContext],
-) -> CompiledStateGraph[RepairState, RepairContext, RepairState, RepairState]:
-    """Return a graph of the one node, which has its traces, its limits and its usage counted."""
-    builder = StateGraph(RepairState, RepairContext)
-    builder.add_node("repair", repair.bound(resources))
-    builder.add_edge(START, "repair")
-    return builder.compile(name="repair")
 
 
 def repaired_version(
@@ -134,6 +124,7 @@ def repaired_version(
         raise BadInput(f"{run.source} reached its goal, so that nothing is to be repaired")
     resources = Resources.of("repair", RepairContext, {"model": model or ""})
     state: Any = {"followed": [content_of(procedure)], "text": run.text}
-    result = repairing(resources).invoke(state, context=settings or RepairContext())
+    graph = graph_of(repair, RepairState, resources)
+    result = graph.invoke(state, context=settings or RepairContext())
     repaired = result["repaired"]
     return repaired and with_text(procedure, repaired), result["cause"]
