@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
@@ -21,7 +21,7 @@ MAX_CHARACTERS = 100_000
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
-_MOST = 10**9
+_Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 _RUNS = 200
 """Runs that are remembered, so that each counts once."""
 
@@ -29,8 +29,8 @@ _RUNS = 200
 class Outcomes(NamedTuple):
     """How often following a procedure succeeded and failed."""
 
-    successes: int = 0
-    failures: int = 0
+    successes: _Count = 0
+    failures: _Count = 0
     last_used: str = ""
     """When the last of them was recorded, in ISO 8601 and UTC; "" if there is none."""
     runs: tuple[str, ...] = ()
@@ -42,21 +42,10 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, value: object) -> "Outcomes":
         """Return outcomes as they were stored; what somebody else stored counts for nothing."""
-        if isinstance(value, cls):
-            return value
-        fields: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
-        counts = [fields.get(name) for name in cls._fields[:2]]
-        successes, failures = (
-            min(max(0, count), _MOST) if isinstance(count, int) else 0 for count in counts
-        )
-        runs = fields.get("runs")
-        last_used = fields.get("last_used")
-        return cls(
-            successes,
-            failures,
-            last_used if isinstance(last_used, str) else "",
-            tuple(map(str, runs[:_RUNS])) if isinstance(runs, list) else (),
-        )
+        try:
+            return _OUTCOMES.validate_python(value)
+        except ValidationError:
+            return cls()
 
     def with_one(self, *, succeeded: bool, at: str, run: str = "") -> "Outcomes":
         """Return the outcomes with one more; those of a run that is remembered as they are."""
@@ -74,6 +63,9 @@ class Outcomes(NamedTuple):
             max(self.last_used, other.last_used),
             tuple(dict.fromkeys(self.runs + other.runs))[:_RUNS],
         )
+
+
+_OUTCOMES = TypeAdapter(Outcomes)
 
 
 class Content(TypedDict):
