@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from stepcraft.building.calls import without_stand_ins
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
-from stepcraft.building.grounding import Grounds
+from stepcraft.building.grounding import Grounds, without_stand_ins
 from stepcraft.building.nodes import PartRead
 from stepcraft.building.settings import ExtractContext
 from stepcraft.llm.node import State

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
-from stepcraft.memory.history import same_text
+from stepcraft.memory.history import same_text, with_text
 from stepcraft.memory.procedure import Content, Procedure
 
 
@@ -111,13 +111,11 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         flagged=first.flagged + second.flagged,
         also=(*first.also, *second.also, other.id),
     )
-    facts = {
-        "id": kept.id,
-        "key": kept.key,
-        "tags": {**other.tags, **kept.tags},
-        "metadata": {**other.metadata, **kept.metadata},
-        "expires": max(kept.expires, other.expires) if kept.expires and other.expires else "",
-        "outcomes": kept.outcomes.together(other.outcomes, operator.add),
-        "versions": kept.versions,
-    }
-    return provenance.on(Procedure.from_dict({**content, **facts}))
+    both = replace(
+        with_text(kept, content),
+        tags={**other.tags, **kept.tags},
+        metadata={**other.metadata, **kept.metadata},
+        expires=max(kept.expires, other.expires) if kept.expires and other.expires else "",
+        outcomes=kept.outcomes.together(other.outcomes, operator.add),
+    )
+    return provenance.on(both)

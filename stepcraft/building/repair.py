@@ -7,7 +7,6 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.building.calls import without_stand_ins
 from stepcraft.building.compare import (
     PROCEDURE_FORMAT,
     graph_of,
@@ -17,7 +16,7 @@ from stepcraft.building.compare import (
     unknown,
 )
 from stepcraft.building.documents import Document
-from stepcraft.building.grounding import Grounds
+from stepcraft.building.grounding import Grounds, without_stand_ins
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
@@ -102,7 +101,6 @@ def repaired_version(
     run: Document,
     *,
     model: ChatModel | str | None = None,
-    settings: RepairContext | None = None,
 ) -> tuple[Procedure | None, str]:
     """Return what a procedure should say after a run that followed it and failed, and why.
 
@@ -114,7 +112,6 @@ def repaired_version(
         procedure: The procedure that the run followed.
         run: The record of the run, as `list_documents(["threads:runs.jsonl"])` reads it.
         model: The model, or its name; None for that of STEPCRAFT_MODEL.
-        settings: The settings of the repair.
 
     Raises:
         BadInput: The run reached its goal.
@@ -124,7 +121,6 @@ def repaired_version(
         raise BadInput(f"{run.source} reached its goal, so that nothing is to be repaired")
     resources = Resources.of("repair", RepairContext, {"model": model or ""})
     state: Any = {"followed": [content_of(procedure)], "text": run.text}
-    graph = graph_of(repair, RepairState, resources)
-    result = graph.invoke(state, context=settings or RepairContext())
+    result = graph_of(repair, RepairState, resources).invoke(state)
     repaired = result["repaired"]
     return repaired and with_text(procedure, repaired), result["cause"]

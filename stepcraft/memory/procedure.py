@@ -205,16 +205,14 @@ class Procedure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
-        values = {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
-        outcomes = self.outcomes._asdict() | {"runs": list(self.outcomes.runs)}
-        later = {
-            "tags": self.tags,
-            "key": self.key,
-            "expires": self.expires,
-            "outcomes": outcomes if self.outcomes != Outcomes() else {},
-            "versions": list(self.versions),
+        values = {name: vars(self)[name] for name in (*_KINDS, *_LATER)}
+        outcomes = self.outcomes._asdict() | {"runs": [*self.outcomes.runs]}
+        values |= {
+            "steps": [*self.steps],
+            "outcomes": any(self.outcomes) and outcomes,
+            "versions": [*self.versions],
         }
-        return values | {name: value for name, value in later.items() if value}
+        return {name: value for name, value in values.items() if value or name in _KINDS}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -269,16 +267,16 @@ def checked_tags(tags: object) -> dict[str, str]:
 def has_our_form(name: str, value: object) -> bool:
     """Tell whether a value from a file can be that field; any of those that every record has."""
     match name:
+        case "id":
+            return is_uuid(str(value))
         case "tags":
             return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
         case "expires":
             with suppress(BadInput):
                 return bool(_day(value))
             return False
-        case "outcomes":
-            return Outcomes.of(value) != Outcomes()
-        case "versions":
-            return bool(_versions_of(value))
+        case "outcomes" | "versions":
+            return any(_LATER[name](value))
         case _:
             return True
 
