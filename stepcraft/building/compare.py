@@ -75,8 +75,8 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
         return update
     first, second = state["first"], state["second"]
     if not (problem := lacking(merged)):
-        kept = _missing(second, merged)
-        lost = [name for name in _missing(first, merged) if name in kept]
+        of_second = _missing(second, merged)
+        lost = [name for name in _missing(first, merged) if name in of_second]
         if invented := _missing(merged, first, second):
             problem = unknown(invented, "which stands in neither of the two")
         elif lost:

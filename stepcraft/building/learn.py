@@ -17,6 +17,8 @@ from stepcraft.building.duplicates import nearest_alike
 from stepcraft.building.extract import ExtractInput, ExtractOutput, build_extract
 from stepcraft.building.repair import RepairState, repair
 from stepcraft.building.settings import DuplicatesContext, ExtractContext, RepairContext
+from stepcraft.contexts.base import Settings
+from stepcraft.llm.node import BoundNode, ModelNode
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.memory.history import content_of
 from stepcraft.memory.procedure import Content, Procedure
@@ -80,8 +82,7 @@ def build_learn(
 
     def find_followed(state: LearnState) -> dict[str, Any]:
         """Read the procedures that the run was shown."""
-        place = memory()
-        procedures = [found for id_ in state["shown"] if (found := place.get(id_))]
+        procedures = [*filter(None, map(memory().get, state["shown"]))]
         ids = [procedure.id for procedure in procedures]
         return {"shown": ids, "followed": [*map(content_of, procedures)]}
 
@@ -97,17 +98,17 @@ def build_learn(
     def after_followed(state: LearnState) -> str:
         return "repair" if state["followed"] else END
 
-    comparing: BuilderOptions = {"model": model, "settings": DuplicatesContext(max_calls=max_calls)}
-    duplicates = Resources.of("duplicates", DuplicatesContext, comparing)
-    mending: BuilderOptions = {"model": model, "settings": RepairContext(max_calls=max_calls)}
-    repairing = Resources.of("repair", RepairContext, mending)
+    def bound(node: ModelNode, settings_type: type[Settings]) -> BoundNode:
+        options: BuilderOptions = {"model": model, "settings": settings_type(max_calls=max_calls)}
+        return node.bound(Resources.of(node.name, settings_type, options))
+
     extract = build_extract(model=model, settings=ExtractContext(max_calls=max_calls))
     builder = StateGraph(LearnState, input_schema=LearnInput)
     builder.add_node("extract", extract)
     builder.add_node("find_like", find_like)
-    builder.add_node("compare", compare.bound(duplicates))
+    builder.add_node("compare", bound(compare, DuplicatesContext))
     builder.add_node("find_followed", find_followed)
-    builder.add_node("repair", repair.bound(repairing))
+    builder.add_node("repair", bound(repair, RepairContext))
     builder.add_edge(START, "extract")
     builder.add_conditional_edges("extract", after_extract, ["find_like", "find_followed", END])
     builder.add_conditional_edges("find_like", after_like, ["compare", END])
@@ -117,24 +118,20 @@ def build_learn(
 
 def proposed(result: LearnState) -> Proposal | None:
     """Return what a run teaches: a new procedure, a merged one, a repaired one, or nothing."""
-    if repaired := result.get("repaired"):
+    drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
+    replaces, before, why = "", None, ""
+    if repaired:
         place = result["blamed"] - 1
-        return Proposal(
-            **repaired,
-            replaces=result["shown"][place],
-            before=result["followed"][place],
-            is_repair=True,
-            why=result["cause"],
-        )
-    if not result["procedures"]:
+        replaces, before = result["shown"][place], result["followed"][place]
+        why = result["cause"]
+    elif merged:
+        replaces, before, why = result["like"], result["first"], "another run shows more"
+    elif not drafts:
         return None
-    if merged := result.get("merged"):
-        return Proposal(
-            **merged,
-            replaces=result["like"],
-            before=result["first"],
-            is_repair=False,
-            why="another run shows more",
-        )
-    draft = content_of(result["procedures"][0])
-    return Proposal(**draft, replaces="", before=None, is_repair=False, why="")
+    return Proposal(
+        **(repaired or merged or content_of(drafts[0])),
+        replaces=replaces,
+        before=before,
+        is_repair=bool(repaired),
+        why=why,
+    )

@@ -63,8 +63,8 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
                     call["id"] = ids[call["name"]] = ids[""] = call["id"] or f"call {len(messages)}"
                 if message["role"] == "tool":
                     name = message.pop("name")
-                    known = ids.get(name) or ids.get("") or name or "call"
-                    message["tool_call_id"] = message["tool_call_id"] or known
+                    last = ids.get(name) or ids.get("") or name or "call"
+                    message["tool_call_id"] = message["tool_call_id"] or last
             messages.append(message)
     return convert_to_messages(messages)
 
@@ -147,9 +147,9 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _in_words(match: re.Match[str]) -> dict[str, Any]:
     """Return the call that an agent writes in words."""
-    given = (match["argument"] or match["arguments"] or match["input"] or "").strip()
-    found = _json(given)
-    args = found if isinstance(found, dict) else {"input": given} if given else {}
+    text = (match["argument"] or match["arguments"] or match["input"] or "").strip()
+    value = _json(text)
+    args = value if isinstance(value, dict) else {"input": text} if text else {}
     return _call({"name": match["name"], "args": args})
 
 
@@ -174,7 +174,7 @@ def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN4
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return the call of a tool as LangChain has it."""
     call = block.get("function") or block.get("functionCall") or block
-    arguments = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
+    arguments: Any = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
     if isinstance(arguments, str):
         arguments = _json(arguments)
     if not isinstance(arguments, dict):
