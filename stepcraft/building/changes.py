@@ -21,30 +21,31 @@ def follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> N
     A file that has the path of another one below its folder gets its whole path for a key.
     """
 
-    def follow(key: str, record: Record, source: str, path: str, root: str) -> None:
+    def follow(key: str, record: Record, source: str, root: str) -> None:
         change = partial(with_moved, before=record.source, now=source)
         for name in {*record.taught_so_far()} if record.source != source else ():
             changed_in(memory, name, change)
-        ledger.put(key, record.moved(source, path, root))
+        ledger.put(key, record.moved(source, root))
 
     moved: dict[str, str] = {}
     keys = ledger.keys()
     for place, listed in enumerate(listing.documents):
-        if not listed.path:
+        if not listed.root:
             continue
-        key = listed.path if listed.path in keys else listed.key
+        path = Path(listed.root, listed.key)
+        key = str(path) if str(path) in keys else listed.key
         record = ledger.get(key)
-        if record and record.path != listed.path and Path(record.path).exists():
-            key, record = listed.path, None
+        before = Path(record.root, key) if record else path
+        if before != path and before.exists():
+            key, record = str(path), None
         listing.documents[place] = replace(listed, key=key)
-        if record and (record.path, record.source) != (listed.path, listed.source):
+        if record and (before, record.source) != (path, listed.source):
             moved[record.root] = listed.root
-            follow(key, record, listed.source, listed.path, listed.root)
+            follow(key, record, listed.source, listed.root)
     for key in keys - {each.key for each in listing.documents} if moved else ():
         record = ledger.get(key)
         if record and record.root != (root := moved.get(record.root, record.root)):
-            path = str(Path(root, Path(record.path).relative_to(record.root)))
-            follow(key, record, path, path, root)
+            follow(key, record, str(Path(root, key)), root)
 
 
 def mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
@@ -57,12 +58,12 @@ def mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     unread = tuple(key_of(failed.where) for failed in listing.failed)
     for key in ledger.keys() - listed:
         record = ledger.get(key)
-        if not record or not record.path:
+        if not (record and record.root):
             continue
-        is_below = any(map(Path(record.path).is_relative_to, listing.roots))
-        if not is_below or record.path.startswith(unread) or Path(record.path).exists():
-            continue
-        if record.done or record.taught:
+        path = Path(record.root, key)
+        is_below = any(map(path.is_relative_to, listing.roots))
+        is_gone = is_below and not (str(path).startswith(unread) or path.exists())
+        if is_gone and (record.done or record.taught):
             record.taught = record.taught_so_far()
             stale += mark_stale(record, set(), memory)
             record.done, record.taught = False, []

@@ -51,10 +51,9 @@ class Listed:
     """What identifies it: for a file, its path below the file or folder that was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
-    path: str = ""
-    """The real path of a file; "" for anything else."""
     root: str = ""
-    """The real path of the folder that was named, or of the folder of the file that was."""
+    """The real path of the folder that was named, or of the folder of the file that was; "" for
+    what is no file."""
 
 
 @dataclass

@@ -72,7 +72,6 @@ class Reader:
             self.identity,
             self.model,
             [document.note] if document.note else [],
-            path=listed.path,
             root=listed.root,
         )
         config: RunnableConfig = {
