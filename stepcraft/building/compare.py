@@ -10,7 +10,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.grounding import Grounds
-from stepcraft.building.nodes import labelled
+from stepcraft.building.nodes import STEPS, labelled
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
@@ -88,7 +88,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
 
 def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
     """Return what stands behind the labels of a reply, and the procedure in it, if there is one."""
-    values, steps = labelled(unfenced(reply))
+    values, steps = labelled(unfenced(reply), STEPS)
     texts = {name: value.partition("\n")[0].strip(" *_") for name, value in values.items()}
     if not (steps or "output" in texts):
         return texts, None

@@ -55,8 +55,9 @@ _LABEL = re.compile(
     r"[*_` ]*+[:\uff1a][*_]*+",
     re.IGNORECASE | re.MULTILINE,
 )
+STEPS = re.compile(r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+", re.IGNORECASE | re.MULTILINE)
 _FIRST_STEP = re.compile(
-    r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
+    STEPS.pattern + r"|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
@@ -157,7 +158,7 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for kind, text in _blocks(unfenced(reply)):
-        texts, steps = labelled(text)
+        texts, steps = labelled(text, _FIRST_STEP)
         fields = defaultdict[str, str](str)
         for name, value in texts.items():
             fields[name] = " ".join(value.split()).strip(_QUOTES)
@@ -178,9 +179,9 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     return {"written": [part]}
 
 
-def labelled(text: str) -> tuple[dict[str, str], list[str]]:
+def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], list[str]]:
     """Return what stands behind the labels of a text, and the steps below them."""
-    head, *rest = _FIRST_STEP.split(text, maxsplit=1)
+    head, *rest = first_step.split(text, maxsplit=1)
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
     return dict(texts), read_steps("".join(rest))

@@ -77,6 +77,7 @@ def test_a_merged_procedure():
         "**DIFFERENCE:** The first loads, the second saves\n**VERDICT:** DIFFERENT.",
         "Sure, here is the comparison:\n\nDIFFERENCE: The first loads, the second saves.\n\nVERDICT: different",
         "```\nDIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT\n```",
+        "DIFFERENCE: The first loads, the second saves.\n1. `upload_csv`\n2. `save`\nVERDICT: DIFFERENT",
         "- DIFFERENCE: The first loads, the second saves.\n- VERDICT: they are DIFFERENT\nI hope this helps!",
     ],
 )
