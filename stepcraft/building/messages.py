@@ -124,20 +124,25 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages of a step of SWE-agent, or of an event of OpenHands."""
     action, observed = value.get("action"), value.get("observation")
     args: Any = value.get("args")
-    args = dict(args) if isinstance(args, Mapping) else {}
-    thought = str(args.pop("thought", "") or value.get("thought") or "")
-    if action == "message":
+    is_event = isinstance(args, Mapping)
+    fields = {**value, **args} if is_event else value
+    if action in ("message", "finish"):
         role = "user" if value.get("source") == "user" else "assistant"
-        yield {"role": role, "content": str(args.get("content") or value.get("content") or "")}
-    elif action == "finish":
-        text = args.get("final_thought") or args.get("message") or value.get("message") or thought
-        yield {"role": "assistant", "content": str(text)}
+        texts = map(fields.get, ("final_thought", "content", "message", "thought"))
+        yield {"role": role, "content": str(next(filter(None, texts), ""))}
     elif isinstance(action, str) and not (
         action in _NOTHING or value.get("source") == "environment"
     ):
-        is_event, id_ = "args" in value, value.get("id")
-        name, args = (action, args) if is_event else ("run", {"command": action})
-        call = {"name": name, "args": args, "id": None if id_ is None else str(id_)}
+        arguments = {"command": action}
+        if is_event:
+            arguments = {name: args[name] for name in args if name != "thought"}
+        id_ = value.get("id")
+        call = {
+            "name": action if is_event else "run",
+            "args": arguments,
+            "id": None if id_ is None else str(id_),
+        }
+        thought = str(fields.get("thought") or "")
         yield {"role": "assistant", "content": thought, "tool_calls": [_call(call)]}
         if isinstance(observed, str) and not is_event:
             yield _result({"content": observed})
