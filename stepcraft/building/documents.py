@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed
+from stepcraft.errors import Failed, SourceFailure
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,16 @@ class Listing:
     failed: list[Failed]
     roots: list[Path]
     """The files and folders among them, resolved."""
+
+    def read(self) -> Iterator[tuple[Listed, Document]]:
+        """Yield the documents as they are read; those that cannot be are added to `failed`."""
+        for each in self.documents:
+            try:
+                document = each.read()
+            except SourceFailure as error:
+                self.failed.append(Failed(each.source, str(error)))
+            else:
+                yield each, document
 
 
 def listed(document: Document) -> Listed:

@@ -13,7 +13,7 @@ from stepcraft.building.ledger import Ledger, Record
 from stepcraft.building.nodes import extract, parts_of
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import Failed, ModelFailure, ModelUnknown, SourceFailure
+from stepcraft.errors import Failed, ModelFailure, ModelUnknown
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.models.resolve import ChatModel, model_name, resolve_model
 from stepcraft.progress import counted
@@ -124,12 +124,7 @@ def estimate(
         SourceFailure: A source cannot be opened.
     """
     listing, estimates = list_documents(sources), list[Estimate]()
-    for listed in listing.documents:
-        try:
-            document = listed.read()
-        except SourceFailure as error:
-            listing.failed.append(Failed(listed.source, str(error)))
-            continue
+    for listed, document in listing.read():
         record = ledger.get(listed.key) if ledger else None
         is_read = record and record.is_read(document.digest, reader.identity)
         done = bool(is_read or (ledger and ledger.same(document.digest, reader.identity)))
