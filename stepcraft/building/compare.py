@@ -12,12 +12,12 @@ from langgraph.graph.state import CompiledStateGraph
 from stepcraft.building.grounding import Grounds
 from stepcraft.building.nodes import STEPS, labelled
 from stepcraft.building.settings import DuplicatesContext
-from stepcraft.errors import UnreadableReply
+from stepcraft.errors import BadInput, UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.memory.procedure import Content
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section
@@ -74,7 +74,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     if not update["same"] or not merged:
         return update
     first, second = state["first"], state["second"]
-    if not (problem := lacking(merged)):
+    if not (problem := unfit(merged)):
         of_second = _missing(second, merged)
         lost = [name for name in _missing(first, merged) if name in of_second]
         if invented := _missing(merged, first, second):
@@ -96,10 +96,13 @@ def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
     return texts, Content(output=output, input=needs, steps=steps)
 
 
-def lacking(procedure: Content) -> str:
-    """Say what a procedure in a reply has nothing of; "" if it is whole."""
-    empty = [name.upper() for name, value in procedure.items() if not value]
-    return f"has nothing under {empty[0]}:." if empty else ""
+def unfit(procedure: Content) -> str:
+    """Say why a procedure in a reply cannot be kept; "" if it can."""
+    try:
+        Procedure.from_dict(procedure)
+    except BadInput as error:
+        return f"cannot be kept: {error}."
+    return ""
 
 
 def unknown(names: Iterable[str], nowhere: str) -> str:

@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from stepcraft.building.compare import ComparisonState, compare, graph_of
@@ -141,12 +141,7 @@ class Placer:
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
-        verdict = Verdict(**answer)
-        return (
-            replace(verdict, merged=None)
-            if approved or not _can_be_kept(verdict.merged)
-            else verdict
-        )
+        return Verdict(**answer | {"merged": None} if approved else answer)
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
@@ -238,14 +233,6 @@ class Placer:
 def version_of(procedure: Procedure) -> tuple[object, ...]:
     """Return what identifies a procedure with its content."""
     return procedure.id, procedure.output, procedure.input, procedure.steps
-
-
-def _can_be_kept(content: Content | None) -> bool:
-    """Tell whether the procedure in place of both is one."""
-    try:
-        return bool(content and Procedure.from_dict(content))
-    except BadInput:
-        return False
 
 
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:

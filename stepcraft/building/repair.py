@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage
 from stepcraft.building.compare import (
     PROCEDURE_FORMAT,
     graph_of,
-    lacking,
     rewritten,
     shown,
+    unfit,
     unknown,
 )
 from stepcraft.building.documents import Document
@@ -76,7 +76,7 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
             "there was no line PROCEDURE: with the number of a procedure or the word NONE."
         )
     blamed = state["followed"][int(number) - 1]
-    problem = lacking(repaired) if repaired else "is not there."
+    problem = unfit(repaired) if repaired else "is not there."
     if repaired and not problem:
         grounds = Grounds(f"{shown(blamed)}\n\n{state['text']}")
         if names := grounds.missing_names([*map(without_stand_ins, repaired["steps"])]):

@@ -1,6 +1,5 @@
 """Procedures: the unit that memories store (AAG §3.1)."""
 
-import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ MAX_CHARACTERS = 100_000
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 _Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=10**9)]
-_RUNS = 200
+MOST_RUNS = 200
 """Runs that are remembered, so that each counts once."""
 
 
@@ -47,21 +46,13 @@ class Outcomes(NamedTuple):
         except ValidationError:
             return cls()
 
-    def with_one(self, *, succeeded: bool, at: str, run: str = "") -> "Outcomes":
-        """Return the outcomes with one more; those of a run that is remembered as they are."""
-        mark = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=6).hexdigest()
-        if run and mark in self.runs:
-            return self
-        runs = (mark, *self.runs)[:_RUNS] if run else self.runs
-        return Outcomes(self.successes + succeeded, self.failures + (not succeeded), at, runs)
-
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
         """Return the outcomes of two procedures, or of two copies, whose numbers `count` joins."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),
             max(self.last_used, other.last_used),
-            tuple(dict.fromkeys(self.runs + other.runs))[:_RUNS],
+            tuple(dict.fromkeys(self.runs + other.runs))[:MOST_RUNS],
         )
 
 

@@ -98,8 +98,9 @@ def test_two_tasks(reply: str):
         (WHOLE.replace("`name`", "`dataset_name`"), "has dataset_name, which stands in neither"),
         (WHOLE.replace("limit=3", "limit=5"), "has 5, which stands in neither"),
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
-        (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "nothing under OUTPUT"),
-        (WHOLE[: WHOLE.index("1. ")], "nothing under STEPS"),
+        (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "output is empty"),
+        (WHOLE.replace("2. Pass `name` as well.", "2. \u200b"), "step 2 is empty"),
+        (WHOLE[: WHOLE.index("1. ")], "at least one step"),
     ],
 )
 def test_replies_that_cannot_be_used(reply: str, problem: str):
