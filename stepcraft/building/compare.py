@@ -10,14 +10,14 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.grounding import Grounds
-from stepcraft.building.nodes import STEPS, labelled
+from stepcraft.building.nodes import STEPS, labelled, unfit
 from stepcraft.building.settings import DuplicatesContext
-from stepcraft.errors import BadInput, UnreadableReply
+from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.memory.procedure import Content, Procedure
+from stepcraft.memory.procedure import Content
 from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section
@@ -94,15 +94,6 @@ def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
         return texts, None
     output, needs = (normalised(texts.get(name, "")) for name in ("output", "input"))
     return texts, Content(output=output, input=needs, steps=steps)
-
-
-def unfit(procedure: Content) -> str:
-    """Say why a procedure in a reply cannot be kept; "" if it can."""
-    try:
-        Procedure.from_dict(procedure)
-    except BadInput as error:
-        return f"cannot be kept: {error}."
-    return ""
 
 
 def unknown(names: Iterable[str], nowhere: str) -> str:

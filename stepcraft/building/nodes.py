@@ -15,9 +15,10 @@ from typing_extensions import TypedDict
 from stepcraft.building.drafted import Rejected, Written
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.threads import shortened
-from stepcraft.errors import UnreadableReply
+from stepcraft.errors import BadInput, UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.sources.corpus.markup import Heading
 from stepcraft.text import markdown
@@ -153,7 +154,7 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     """Return the procedures and the rejected tasks of a reply.
 
     Raises:
-        UnreadableReply: There is neither, or a procedure lacks a part; the update has the others.
+        UnreadableReply: There is neither, or a procedure cannot be kept; the update has the others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
@@ -162,16 +163,17 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
         fields = defaultdict[str, str](str)
         for name, value in texts.items():
             fields[name] = " ".join(value.split()).strip(_QUOTES)
-        output, needs = fields["output"], fields["input"]
+        output = fields["output"]
+        written = Written(
+            output=output, input=fields["input"], steps=steps, heading=fields["heading"]
+        )
         if kind == "REJECTED":
             task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
             part["rejected"].append(task)
-        elif output and needs and steps:
-            part["procedures"].append(
-                Written(output=output, input=needs, steps=steps, heading=fields["heading"])
-            )
+        elif problem := unfit(written):
+            problems.append(f"the procedure {output[:80]!r} {problem}")
         else:
-            problems.append(f"the procedure {output[:80]!r} lacks its output, input or steps.")
+            part["procedures"].append(written)
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part]})
     if not part["procedures"] and not part["rejected"]:
@@ -185,6 +187,15 @@ def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], li
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
     return dict(texts), read_steps("".join(rest))
+
+
+def unfit(procedure: Content) -> str:
+    """Say why a procedure in a reply cannot be kept; "" if it can."""
+    try:
+        Procedure.from_dict(procedure)
+    except BadInput as error:
+        return f"cannot be kept: {error}."
+    return ""
 
 
 def _blocks(reply: str) -> Iterator[tuple[str, str]]:

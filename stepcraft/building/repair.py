@@ -12,11 +12,11 @@ from stepcraft.building.compare import (
     graph_of,
     rewritten,
     shown,
-    unfit,
     unknown,
 )
 from stepcraft.building.documents import Document
 from stepcraft.building.grounding import Grounds, without_stand_ins
+from stepcraft.building.nodes import unfit
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
