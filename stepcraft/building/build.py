@@ -1,8 +1,9 @@
 """Build a memory: each document is read whole, and the procedures that it teaches are added.
 
-    list_documents → follow_moves, mark_gone → for each document: Reader.read → Placer.place
+    list_documents → catch_up → for each document: Reader.read → Placer.place
 
-A reader asks the model (the graph in `extract.py`), unless the ledger has what it said of the same
+`catch_up` brings the records and the memory in line with files that moved or are gone. A reader
+asks the model (the graph in `extract.py`), unless the ledger has what it said of the same
 content; a placer compares each procedure with those like it in the memory. The ledger is written
 after each of the two, so that nothing is paid for twice.
 """
@@ -20,8 +21,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from stepcraft.building.changes import (
-    follow_moves,
-    mark_gone,
+    catch_up,
     mark_stale,
     procedure_of,
     removed_by_people,
@@ -136,36 +136,25 @@ async def build_memory(
         if isinstance(memory, str):
             memory = await asyncio.to_thread(open_memory, memory, embeddings=embeddings)
             stack.enter_context(memory)
-        records = stack.enter_context(Ledger(ledger or ledger_of(memory.name), memory.name))
+        open_ledger = stack.enter_context(Ledger(ledger or ledger_of(memory.name), memory.name))
         shared = settings.model_dump(include={*Settings.model_fields}, exclude_unset=True)
-        placer = Placer(memory, model, ledger=records, settings=DuplicatesContext(**shared))
+        placer = Placer(memory, model, ledger=open_ledger, settings=DuplicatesContext(**shared))
         number = len(listing.documents)
-        report = BuildReport(page=records.page, documents=number, failed=listing.failed)
+        report = BuildReport(page=open_ledger.page, documents=number, failed=listing.failed)
         # Documents and their parts together make no more calls than `concurrency`.
         parts = concurrency // min(concurrency, number)
-        left = (math.inf if max_calls is None else max_calls) - records.calls()
-        build = _Build(reader, placer, records, report, parts, left, on_progress)
+        left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
+        build = _Build(reader, placer, open_ledger, report, parts, left, on_progress)
         try:
-            # Where the memory has nothing of what was added last, it is another one by the same
-            # name, or an emptied one. What somebody removed from it stays out.
-            ids = [
-                each.id
-                for record in records.latest(20)
-                for each in record.placed
-                if each.how != "removed"
-            ]
-            if ids and not await asyncio.to_thread(any, map(memory.get, ids)):
-                records.place_again()
-            await asyncio.to_thread(follow_moves, listing, records, memory)
-            report.stale += await asyncio.to_thread(mark_gone, listing, records, memory)
+            report.stale += await asyncio.to_thread(catch_up, listing, open_ledger, memory)
             await side_by_side(map(build.document, listing.documents), concurrency)
         except (MemoryFailure, ModelFailure) as error:
             raise RunStopped(
-                f"{error}; what was found is kept in {records.path}, "
+                f"{error}; what was found is kept in {open_ledger.path}, "
                 "and the same command goes on from there"
             ) from error
         finally:
-            write_page(records, memory.name, report.failed)
+            write_page(open_ledger, memory.name, report.failed)
     if report.done < number:
         raise RunStopped(
             f"the budget of {max_calls:,} calls is used up: {report.done:,} of {number:,} "
@@ -246,11 +235,7 @@ class _Build:
 
     async def _place(self, record: Record) -> None:
         """Add the procedures of a record to the memory; mark what its document taught before."""
-        try:
-            procedures = [procedure_of(record, draft) for draft in record.procedures]
-        except BadInput as error:
-            record.error = f"a procedure of it cannot be kept: {error}"
-            return
+        procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
             # Before the new ones are added, which are not to be merged with what they replace.
             ids = {procedure.id for procedure in procedures}

@@ -15,7 +15,19 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
 
-def follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
+def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
+    """Bring ledger and memory in line with what was listed; return how many become stale."""
+    placed = [each for record in ledger.latest(20) for each in record.placed]
+    ids = [each.id for each in placed if each.how != "removed"]
+    # A memory that has nothing of what was added last is another one by the same name, or was
+    # emptied. What somebody removed from it stays out.
+    if ids and not any(map(memory.get, ids)):
+        ledger.place_again()
+    _follow_moves(listing, ledger, memory)
+    return _mark_gone(listing, ledger, memory)
+
+
+def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
     """Have the records of files that were moved, or are named otherwise, follow them.
 
     A file that has the path of another one below its folder gets its whole path for a key.
@@ -48,7 +60,7 @@ def follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> N
             follow(key, record, str(Path(root, key)), root)
 
 
-def mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
+def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Mark what files taught that are gone; return how many it makes stale.
 
     Of what else does not come nothing is known. Where such a file is back, what it teaches is
@@ -98,11 +110,7 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
 
 
 def procedure_of(record: Record, draft: Drafted) -> Procedure:
-    """Return the procedure that a document teaches.
-
-    Raises:
-        BadInput: It has no output, input or steps, or is too long.
-    """
+    """Return the procedure that a document teaches."""
     provenance = Provenance(
         teachers=(Teacher(record.source, draft["source"]),),
         model=record.model,
