@@ -184,7 +184,8 @@ class _Build:
         try:
             is_same = record and listed.stamp and record.stamp == listed.stamp
             digest = record.digest if record and is_same else (await asyncio.to_thread(read)).digest
-            if record and record.is_read(digest, self.reader.identity):
+            current = "", digest, self.reader.identity
+            if record and (record.error, record.digest, record.identity) == current:
                 self.report.unchanged += 1
             else:
                 document = await asyncio.to_thread(read)

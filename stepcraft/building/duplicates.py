@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from stepcraft.building.compare import ComparisonState, compare, graph_of
@@ -141,7 +141,8 @@ class Placer:
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
-        return Verdict(**answer | {"merged": None} if approved else answer)
+        verdict = Verdict(**answer)
+        return replace(verdict, merged=None) if approved else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts

@@ -74,10 +74,6 @@ class Record:
     root: str = ""
     """The real path of the folder that a file was last listed from; its key is its path there."""
 
-    def is_read(self, digest: str, identity: str) -> bool:
-        """Tell whether these models have read this content, so that none need be asked again."""
-        return not self.error and (self.digest, self.identity) == (digest, identity)
-
     def moved(self, source: str, root: str) -> "Record":
         """Return the record under another source, with the places in the document."""
 

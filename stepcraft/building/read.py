@@ -125,9 +125,7 @@ def estimate(
     """
     listing, estimates = list_documents(sources), list[Estimate]()
     for listed, document in listing.read():
-        record = ledger.get(listed.key) if ledger else None
-        is_read = record and record.is_read(document.digest, reader.identity)
-        done = bool(is_read or (ledger and ledger.same(document.digest, reader.identity)))
+        done = bool(ledger and ledger.same(document.digest, reader.identity))
         parts = len(parts_of(document.text, reader.settings))
         if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
             calls = parts * (2 + NEAREST)

@@ -152,7 +152,7 @@ def _named(values: Mapping[str, Any], field: str) -> str:
     Those are schema.org's, and what collections of recipes use.
     """
     names = {name.lower(): name for name in values}
-    return next((names[each] for each in _OTHER_NAMES.get(field, ()) if each in names), "")
+    return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
 
 
 def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
