@@ -254,10 +254,10 @@ class _Build:
                 why = "it was removed from the memory, and stays out"
                 record.placed.append(Placed(removed[0], "removed", why))
                 continue
-            step = await self.placer.place(procedure)
-            name = step.stored.id if step.stored and step.how != "linked" else procedure.id
-            record.placed.append(Placed(name, step.how, step.verdict.why))
-            for verdict in step.verdicts:
+            plan = await self.placer.place(procedure)
+            name = plan.stored.id if plan.stored and plan.how != "linked" else procedure.id
+            record.placed.append(Placed(name, plan.how, plan.verdict.why))
+            for verdict in plan.verdicts:
                 record.usage = add_usage(record.usage, verdict.usage)
                 record.warnings += verdict.warnings
                 self._count(verdict.usage)

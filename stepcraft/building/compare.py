@@ -48,11 +48,8 @@ class ComparisonState(RunState):
 def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
     """Show both procedures."""
     instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
-    sections = [
-        Section("procedure", str(number), shown(procedure))
-        for number, procedure in enumerate((state["first"], state["second"]), 1)
-    ]
-    return prompt(instructions, _FORMAT, "comparison", sections)
+    procedures = sections_of((state["first"], state["second"]))
+    return prompt(instructions, _FORMAT, "comparison", procedures)
 
 
 def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:
@@ -115,7 +112,15 @@ def _missing(procedure: Content, *others: Content) -> list[str]:
     return Grounds("\n\n".join(chain(*texts[1:]))).missing_names(texts[0])
 
 
-def shown(procedure: Content) -> str:
+def sections_of(procedures: Iterable[Content]) -> list[Section]:
+    """Return procedures as sections of a prompt, numbered from 1."""
+    return [
+        Section("procedure", str(number), as_text(procedure))
+        for number, procedure in enumerate(procedures, 1)
+    ]
+
+
+def as_text(procedure: Content) -> str:
     """Return a procedure as a model sees it, in the form in which it writes one."""
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"

@@ -56,7 +56,7 @@ Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
 
 
 @dataclass(frozen=True)
-class Placement:
+class Plan:
     """What becomes of a procedure."""
 
     how: How
@@ -158,7 +158,7 @@ class Placer:
         procedure: Procedure,
         rivals: Sequence[Procedure] | None = None,
         verdicts: Verdicts | None = None,
-    ) -> Placement:
+    ) -> Plan:
         """Add a procedure, or what is made of it and the one for its task.
 
         Args:
@@ -174,7 +174,7 @@ class Placer:
         for _ in range(_TRIES):
             async with self._turn:
                 plan = await asyncio.to_thread(self._plan, procedure, rivals, verdicts)
-                if isinstance(plan, Placement):
+                if isinstance(plan, Plan):
                     with suppress(Conflict):
                         await asyncio.to_thread(self._write, plan, is_new=rivals is None)
                         return plan
@@ -187,29 +187,29 @@ class Placer:
 
     def _plan(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
-    ) -> Placement | list[Procedure]:
+    ) -> Plan | list[Procedure]:
         """Return what becomes of a procedure, or the rivals that it has to be compared with."""
         if rivals is None:
             if stored := self.memory.get(procedure.id):
-                return Placement("present", procedure, stored)
+                return Plan("present", procedure, stored)
             current = nearest_alike(self.memory, procedure)
         else:
             current = [each for rival in rivals if (each := self.memory.get(rival.id))]
         for rival in current:
             if procedure.id in Provenance.of(rival).also:
-                return Placement("present", procedure, rival)
+                return Plan("present", procedure, rival)
         for rival in current:
             verdict = verdicts.get(version_of(rival))
             if not verdict:
                 return [each for each in current if version_of(each) not in verdicts]
             if verdict.same and verdict.merged:
-                return Placement("merged", procedure, rival, verdict, [*verdicts.values()])
+                return Plan("merged", procedure, rival, verdict, [*verdicts.values()])
             if verdict.same:
                 new = linked(procedure, rival)
-                return Placement("linked", new, rival, verdict, [*verdicts.values()])
-        return Placement("added", procedure, verdicts=[*verdicts.values()])
+                return Plan("linked", new, rival, verdict, [*verdicts.values()])
+        return Plan("added", procedure, verdicts=[*verdicts.values()])
 
-    def _write(self, plan: Placement, *, is_new: bool) -> None:
+    def _write(self, plan: Plan, *, is_new: bool) -> None:
         """Carry a plan out.
 
         Raises:

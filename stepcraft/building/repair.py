@@ -9,9 +9,10 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.building.compare import (
     PROCEDURE_FORMAT,
+    as_text,
     graph_of,
     rewritten,
-    shown,
+    sections_of,
     unknown,
 )
 from stepcraft.building.documents import Document
@@ -51,10 +52,7 @@ class RepairState(RunState):
 
 def ask_for_repair(state: State, settings: RepairContext) -> list[BaseMessage]:
     """Show the procedures and the record; of a long one the beginning and the end."""
-    procedures = [
-        Section("procedure", str(number), shown(procedure))
-        for number, procedure in enumerate(state["followed"], 1)
-    ]
+    procedures = sections_of(state["followed"])
     record = Section("text", "", shortened(state["text"], settings.max_characters))
     return prompt(settings.repair_instructions, _FORMAT, "repair", [*procedures, record])
 
@@ -78,7 +76,7 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
     blamed = state["followed"][int(number) - 1]
     problem = unfit(repaired) if repaired else "is not there."
     if repaired and not problem:
-        grounds = Grounds(f"{shown(blamed)}\n\n{state['text']}")
+        grounds = Grounds(f"{as_text(blamed)}\n\n{state['text']}")
         if names := grounds.missing_names([*map(without_stand_ins, repaired["steps"])]):
             problem = unknown(names, "which neither the procedure nor the record has")
     if problem:

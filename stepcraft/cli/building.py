@@ -179,10 +179,10 @@ def dedupe(
             work = dedupe_memory(placer, concurrency=concurrency, on_progress=progress)
             result = finish(work)
     would = "would be " if dry_run else ""
-    for step in () if as_json else result.changes:
-        if step.stored:
-            say(headline(step.stored))
-        say(f"    {headline(step.procedure)}  ({would}{step.how})")
+    for plan in () if as_json else result.changes:
+        if plan.stored:
+            say(headline(plan.stored))
+        say(f"    {headline(plan.procedure)}  ({would}{plan.how})")
     counts = {f"{would}{how}": result.count(how) for how in ("merged", "linked")}
     show_counts({**vars(result), **counts}, as_json=as_json)
     for warning in () if quiet else result.warnings:
