@@ -192,7 +192,7 @@ def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a call as OpenAI has it; one without an id has the tool's name."""
     result = block.get("functionResponse") or block
     content = _first(result, ("output", "response", *_CONTENTS))
-    text = "\n".join(map(_text, content if isinstance(content, list) else [content or ""]))
+    text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
     is_error = block.get("is_error") or block.get("status") == "error"
     return {
         "role": "tool",
@@ -205,6 +205,8 @@ def _result(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(block: object) -> str:
     """Return the text of a block; of a result that is no text, its JSON."""
+    if block is None:
+        return ""
     if isinstance(block, Mapping):
         if isinstance(text := block.get("text"), str):
             return text
