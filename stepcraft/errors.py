@@ -107,8 +107,8 @@ class AddStopped(MemoryFailure):
 
     def __str__(self) -> str:
         return (
-            f"{self.args[0]}; the first {self.done:,} procedures were dealt with: "
-            "add again to do the rest"
+            f"{self.args[0]}; the first {self.done:,} procedures were processed; "
+            "add them again to add the rest"
         )
 
 

@@ -27,7 +27,7 @@ Graph = Annotated[str, Argument(metavar="GRAPH", help="The graph; `stepcraft gra
 
 app = Typer(
     cls=Reported,
-    help="Long answers made correct by working on them step by step.",
+    help="Check long answers against your sources, and correct what is wrong.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -99,12 +99,12 @@ def options(
         Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Long answers made correct by working on them step by step."""
+    """Check long answers against your sources, and correct what is wrong."""
     # A console script does not look for modules in the working directory.
     try:
         here = str(Path.cwd())
     except FileNotFoundError as error:
-        raise BadInput("the working directory is gone; change to another one") from error
+        raise BadInput("the working directory no longer exists; change to another one") from error
     if here not in sys.path:
         sys.path.append(here)
     if any("TRACING" in name for name in os.environ):
@@ -120,7 +120,7 @@ def aag(
         bool, Option("--review", help="Ask you to approve, edit or reject the steps.")
     ] = False,
     remember: Annotated[
-        bool, Option("--remember", help="Add the steps to the memory once you approved them.")
+        bool, Option("--remember", help="Add the steps to the memory once you approve them.")
     ] = False,
     **options: Unpack[RunOptions],
 ) -> None:
@@ -140,7 +140,7 @@ def rat(
     ] = None,
     **options: Unpack[RunOptions],
 ) -> None:
-    """Answer a question, or check an answer, each part of it looked up in sources."""
+    """Answer a question or check an answer, looking up each part in sources."""
     from stepcraft.cli.run import run_graph
     from stepcraft.encoding import Binary, decoded
 
@@ -149,7 +149,7 @@ def rat(
         try:
             inputs["draft"], about = decoded(draft.read())
         except Binary as error:
-            raise BadInput(f"{draft.name} cannot be checked: {error}; name a text") from error
+            raise BadInput(f"{draft.name} cannot be checked: {error}; name a text file") from error
         if about:
             note(f"{draft.name}: {about}")
     run_graph("rat", question, options, inputs)
@@ -162,7 +162,7 @@ def rpg(
     kind: Annotated[str | None, Option(help="The form of the answer: auto, long or short.")] = None,
     **options: Unpack[RunOptions],
 ) -> None:
-    """Answer a question from sources, planned, and each sentence traced to its evidence."""
+    """Answer a question from sources, and trace each sentence to its evidence."""
     from stepcraft.cli.run import run_graph
 
     run_graph("rpg", question, options, {}, kind=kind)
@@ -171,7 +171,7 @@ def rpg(
 @app.command()
 @unpacked
 def run(graph: Graph, question: Question, using: Using = "", **options: Unpack[RunOptions]) -> None:
-    """Run any graph: a method, a baseline, the chat, which picks one, or an installed graph."""
+    """Run any graph by name: a method, a baseline, the chat, or one that a package adds."""
     from stepcraft.cli.run import run_graph
 
     run_graph(graph, question, options, {"resources": using})
@@ -189,7 +189,7 @@ def graphs() -> None:
 @app.command()
 def draw(
     graph: Graph,
-    xray: Annotated[bool, Option("--xray", help="Draw the nodes of subgraphs, too.")] = False,
+    xray: Annotated[bool, Option("--xray", help="Also draw the nodes of subgraphs.")] = False,
 ) -> None:
     """Print a graph as a Mermaid diagram."""
     from stepcraft.graphs.registry import get_graph

@@ -40,7 +40,7 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        note("stopped; the same command goes on from here")
+        note("stopped; run the same command again to continue")
         raise
 
 
@@ -58,15 +58,17 @@ def build(
     model: Model = None,
     strict: Annotated[
         bool,
-        Option("--strict", help="Reject procedures that name what their document does not have."),
+        Option("--strict", help="Reject procedures with names that their document does not have."),
     ] = False,
     ledger: LedgerFile = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="List the documents and their calls at most; ask no model.")
+        bool,
+        Option("--dry-run", help="List the documents and the most calls they take; ask no model."),
     ] = False,
     concurrency: Annotated[int, Option(min=1, help="Make N calls at a time.")] = 8,
     max_calls: Annotated[
-        int | None, Option(min=1, help="Stop after N model calls, earlier builds included.")
+        int | None,
+        Option(min=1, help="Stop after N model calls, including those of earlier builds."),
     ] = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -74,8 +76,8 @@ def build(
 ) -> None:
     """Add the procedures that documents teach to a memory.
 
-    The same command goes on with a build that was stopped, and builds again what has changed. The
-    exit code is 1 if a document could not be built.
+    The same command resumes a build that was stopped, and reads changed documents again. The exit
+    code is 1 if a document could not be built.
     """
     from stepcraft.building.build import build_memory
     from stepcraft.building.read import Reader
@@ -84,7 +86,7 @@ def build(
 
     where = memory or os.environ.get(MEMORY_VARIABLE, "").strip()
     if not where:
-        raise BadInput("there is no memory to build; name one with --memory, such as docs.db")
+        raise BadInput("no memory is named; name one with --memory, such as docs.db")
     context = ExtractContext(**fields_of(settings, strict=strict))
     counts: dict[str, Any]
     if dry_run:
@@ -154,14 +156,14 @@ def dedupe(
     ledger: LedgerFile = None,
     concurrency: Annotated[int, Option(min=1, help="Compare N at a time.")] = 8,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Ask the model, and change nothing.")
+        bool, Option("--dry-run", help="Ask the model, but change nothing.")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Merge the procedures that are for the same task, or link them where they contradict.
+    """Merge the procedures that are for the same task, or link those that contradict each other.
 
-    The same command goes on with a run that was stopped.
+    The same command resumes a run that was stopped.
     """
     from stepcraft.building.dedupe import Deduped
     from stepcraft.building.dedupe import dedupe as dedupe_memory
@@ -199,7 +201,7 @@ Runs = Annotated[
 def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) -> None:
     """Credit the outcomes of runs to the procedures that they were shown.
 
-    Feedback says which runs succeeded, under the key success or thumbs_up. A run counts once,
+    Feedback with the key success or thumbs_up says which runs succeeded. A run counts once,
     however often it is read.
     """
     from stepcraft.building.sources import list_documents
@@ -221,17 +223,17 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
 
 def repair(
     id_: Id,
-    run: Annotated[str, Argument(help="The run that failed: threads:FILE.jsonl, of one run.")],
+    run: Annotated[str, Argument(help="The run that failed: threads:FILE.jsonl with one run.")],
     memory: ChangedMemory = None,
     model: Model = None,
     candidate: Annotated[
-        bool, Option("--candidate", help="Add it beside the old one, to see which works.")
+        bool, Option("--candidate", help="Add it as a second procedure, to see which works.")
     ] = False,
     yes: Annotated[bool, Option("--yes", help="Store it without asking.")] = False,
 ) -> None:
-    """Have a model write a procedure anew after a run that followed it and failed.
+    """Have a model correct a procedure after a run that followed it and failed.
 
-    It is shown and stored once you approve it; the old version stays in the history.
+    The new version is stored once you approve it; the old one stays in the history.
     """
     from dataclasses import replace
 
@@ -244,17 +246,19 @@ def repair(
     documents = [document for _, document in listing.read()]
     show_failed(listing.failed)
     if len(documents) != 1:
-        raise BadInput(f"{run} has {len(documents)} runs; name a file with the one that failed")
+        raise BadInput(
+            f"{run} has {len(documents)} runs; name a file with only the one that failed"
+        )
     with opened(memory) as target:
         procedure = by_short_id(target, id_)
         new, cause = repaired_version(procedure, documents[0], model=model)
         say(f"cause: {cause or 'unknown'}")
         if not new:
-            say("the procedure is not to blame, or the model could not say; nothing is changed")
+            say("the procedure is not at fault, or the model could not tell; nothing was changed")
             return
         say(new.text())
         if not (yes or typer.confirm("Store it?")):
-            say("nothing is changed")
+            say("nothing was changed")
             return
         if candidate:
             target.add([replace(new, id="", key="", metadata={"instead_of": procedure.id})])

@@ -32,7 +32,7 @@ ChangedMemory = Annotated[
 ]
 Embeddings = Annotated[
     str | None,
-    Option(help='Those of the memory: "wordllama", "none" or provider:model.'),
+    Option(help='The embeddings of the memory: "wordllama", "none" or provider:model.'),
 ]
 Sources = Annotated[
     list[str] | None,
@@ -62,8 +62,8 @@ Price = Annotated[
     list[str] | None,
     Option(
         metavar="[MODEL=]READ/WRITTEN",
-        help="USD per million tokens: 0.25/2.00, or openai:gpt-5-mini=0.25/2.00; a third "
-        "figure is for cached input. May be repeated.",
+        help="USD per million tokens read and written: 0.25/2.00, or "
+        "openai:gpt-5-mini=0.25/2.00; a third figure is for cached input. May be repeated.",
     ),
 ]
 
@@ -86,7 +86,7 @@ class RunOptions(SearchOptions):
     as_json: AsJson
     html: Annotated[
         Path | None,
-        Option("--html", help="Write a page that shows how the answer came about."),
+        Option("--html", help="Write an HTML page that shows the run."),
     ]
     show_changes: Annotated[
         bool, Option("--show-changes", help="Print what each check changed, word by word.")
@@ -186,7 +186,7 @@ def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
     settings_type, rest = context_of(graph), dict(fields)
     names = settings_type.model_fields
     for name in fields.keys() - {*names, "embeddings"}:
-        raise BadInput(f"{graph} has no setting {name!r}; there are {', '.join(names)}")
+        raise BadInput(f"{graph} has no setting {name!r}; its settings are {', '.join(names)}")
     embeddings = rest.pop("embeddings", None)
     checked = settings_type(**rest)
     trusted = {name: getattr(checked, name) for name in _TRUSTED if rest.pop(name, None)}

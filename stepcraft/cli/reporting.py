@@ -59,11 +59,14 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"{error.filename} cannot be used: {error.strerror}; name another path", 2
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
         return (
-            f"the input cannot be read: {error}; save it as UTF-8, JSON where that is asked for",
+            f"the input cannot be read: {error}; save it as UTF-8, or as valid JSON",
             2,
         )
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed; install it, or the extra of stepcraft with it", 1
+        return (
+            f"{error.name} is not installed; install it, or the extra of stepcraft that has it",
+            1,
+        )
     text = one_line(without_secrets(str(error)))[:500]
     return f"unexpected error: {type(error).__name__}: {text}", 1
 

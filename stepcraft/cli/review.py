@@ -37,8 +37,8 @@ def check_can_review(options: Mapping[str, Any]) -> None:
                 )
     if not all(stream and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise BadInput(
-            "--review and --remember ask for your approval in a terminal, and this is none; leave "
-            "them out, or run the graph on a LangGraph server and answer there"
+            "--review and --remember need a terminal to ask for your approval; leave them out, or "
+            "run the graph on a LangGraph server and answer there"
         )
 
 
@@ -90,7 +90,7 @@ def _decision(
         if choice == "a":
             return {"type": "approve"}
         if choice == "r":
-            say("What is to be changed, and why?", err=True)
+            say("What should change, and why?", err=True)
             if message := read().strip():
                 return {"type": "reject", "message": message}
         if choice == "e" and (steps := _edited(action["args"]["steps"], edit)):
@@ -106,6 +106,6 @@ def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
         note(f"the editor cannot be used: {error}; name another in EDITOR")
         return []
     if not edited or edited == steps:
-        note("nothing was changed" if edited else "no steps were left")
+        note("nothing was changed" if edited else "there were no steps")
         return []
     return edited

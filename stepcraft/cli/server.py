@@ -19,14 +19,14 @@ def server() -> None:
 
 
 @server_app.command()
-def key(user: Annotated[str, Argument(help="Who gets the key.")]) -> None:
-    """Print a new API key, and the lines for the file of users. The key is stored nowhere."""
+def key(user: Annotated[str, Argument(help="The user who gets the key.")]) -> None:
+    """Print a new API key, and the lines for the file of users. The key is not stored."""
     from stepcraft.server.users import new_key
 
     secret, digest = new_key()
     name = json.dumps(user, ensure_ascii=False)
     say(f"{secret}\n\n[users.{name}]\nkeys = [{json.dumps(digest)}]")
-    note("The key is shown this once. Its hash belongs into the file that STEPCRAFT_ACCESS names.")
+    note("The key is shown only once. Add its hash to the file that STEPCRAFT_ACCESS names.")
 
 
 @unpacked

@@ -34,22 +34,23 @@ def build(
         Option(help="weaviate://host:8080/Collection or postgresql://host:5432/database/name."),
     ],
     embeddings: Annotated[
-        str | None, Option(help='Those of the corpus: "wordllama", "none" or provider:model.')
+        str | None,
+        Option(help='The embeddings of the corpus: "wordllama", "none" or provider:model.'),
     ] = None,
     tag: Annotated[
         list[str] | None,
         Option(
-            help="A tag of these files, such as product=kitchen; may be repeated. What was built "
-            "with other tags stays.",
+            help="A tag of these files, such as product=kitchen; may be repeated. Files with "
+            "other tags stay.",
         ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Bring a corpus in Weaviate or Postgres up to date with files.
+    """Build or update a corpus in Weaviate or Postgres from files.
 
-    Only what has changed is read and embedded, and what is gone is deleted. The same command goes
-    on with a build that was stopped. The exit code is 1 if a file could not be read.
+    Only changed files are read and embedded, and files that are gone are deleted. The same command
+    resumes a build that was stopped. The exit code is 1 if a file could not be read.
     """
     from stepcraft.sources.open import corpus_paths
     from stepcraft.sources.shared.retriever import build_corpus
@@ -105,13 +106,13 @@ def check(
         ),
     ],
     query: Annotated[str, Argument(help="The query to search for.")] = "",
-    k: Annotated[int, Option("-k", help="Limit on the passages.")] = 5,
+    k: Annotated[int, Option("-k", help="The number of passages.")] = 5,
     files: Annotated[
-        bool, Option("--files", help="List the files of a corpus: read, not read, left out.")
+        bool, Option("--files", help="List the files of a corpus: read, not read or skipped.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a source finds for a query: score, title, origin and beginning of each passage."""
+    """Show what a source finds for a query: score, title, origin and start of each passage."""
     from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 

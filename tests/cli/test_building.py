@@ -121,7 +121,7 @@ def test_the_outcomes_of_runs_are_credited_once() -> None:
     ("options", "answer", "said", "versions", "count"),
     [
         ("", "y\n", "changed", 1, 2),
-        ("", "n\n", "nothing is changed", 0, 2),
+        ("", "n\n", "nothing was changed", 0, 2),
         ("--yes", "", "undo", 1, 2),
         ("--yes --candidate", "", "added beside it", 0, 3),
     ],
@@ -159,4 +159,4 @@ def test_a_repair_takes_one_run_and_one_procedure() -> None:
     threads({})
     assert "no procedures" in run("memory repair zzz threads:runs.jsonl -m m.db", status=2).stderr
     kept = run(f"memory repair {tea} threads:runs.jsonl -m m.db").stdout
-    assert "nothing is changed" in kept, "the model without a key repairs nothing"
+    assert "nothing was changed" in kept, "the model without a key repairs nothing"

@@ -64,7 +64,7 @@ def test_what_the_user_types(capsys: pytest.CaptureFixture[str]) -> None:
     ("edited", "note"),
     [
         ("1. Mix.\n   ```\n   a\n   ```\n2. Bake it.\n", "nothing was changed"),
-        ("\n\n", "no steps were left"),
+        ("\n\n", "there were no steps"),
         ("", "there is no editor"),
     ],
 )
@@ -153,7 +153,7 @@ def terminal(memory: Path) -> Iterator[Terminal]:
 def test_reject_then_edit_in_a_terminal(terminal: Terminal, memory: Path) -> None:
     terminal.until("reject (r)?")
     terminal.types("r")
-    terminal.until("What is to be changed, and why?")
+    terminal.until("What should change, and why?")
     terminal.types("Shorter, please.")
     terminal.until("reject (r)?")
     terminal.types("e")

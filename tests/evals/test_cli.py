@@ -117,7 +117,7 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path) -> None:
             process.communicate()
     first, *_, last = written.splitlines()
     assert "of 50 done" in first
-    assert (process.returncode, last) == (130, "stopped; the same command goes on from here")
+    assert (process.returncode, last) == (130, "stopped; run the same command again to continue")
     finished = list(read_outcomes(directory))
     assert 3 <= len(finished) <= 10
     with OpenAIServer(lambda _body: "yes") as server:

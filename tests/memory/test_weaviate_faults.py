@@ -174,7 +174,7 @@ def test_an_import_into_a_server_that_is_killed_is_completed_by_a_second_one(
     known = list(procedures(8000))
     changed = [replace(item, source="a book") for item in known]
     with open_memory(url, embeddings="wordllama") as memory:
-        with pytest.raises(AddStopped, match="the first 4,000 procedures were dealt with") as stop:
+        with pytest.raises(AddStopped, match="the first 4,000 procedures were processed") as stop:
             memory.add(known, progress=kill_at)
         assert (stop.value.done, stop.value.report.added) == (4000, 4000)
         own_weaviate.start()
