@@ -80,7 +80,7 @@ def _initial(
 
 
 def after_begin(state: State) -> str:
-    return "with a draft" if state["first_draft"] else "question alone"
+    return "with a draft" if state["first_draft"] else "question only"
 
 
 def after_retrieve(state: State) -> str:
@@ -104,7 +104,7 @@ def rat_builder(
 
     builder.add_edge(START, "begin")
     builder.add_conditional_edges(
-        "begin", after_begin, {"question alone": "retrieve", "with a draft": "split"}
+        "begin", after_begin, {"question only": "retrieve", "with a draft": "split"}
     )
     builder.add_edge("draft", "split")
     builder.add_edge("split", "to_query")
