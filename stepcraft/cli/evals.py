@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepcraft.evals.compare import Pair, PairedMethods
     from stepcraft.evals.judging import Estimate
     from stepcraft.evals.methods import AnyMethod
-    from stepcraft.evals.summary import Summary
+    from stepcraft.evals.summary import Comparison, Summary
 
 eval_app = Typer(
     help="Evaluate methods on your own questions.", no_args_is_help=True, rich_markup_mode=None
@@ -417,18 +417,27 @@ def compare(
         lines = (
             _sample_lines(methods.pair(sample))
             if sample is not None
-            else _score_lines(methods, score or next(iter(names), ""), count)
+            else _score_lines(methods, score, count)
         )
         say("\n".join(lines))
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        html.write_text(page(named, summary, pairs[0]), encoding="utf-8")
+        most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
+        changed = (most.method, most.against) if most else pairs[0]
+        html.write_text(page(named, summary, changed), encoding="utf-8")
 
 
-def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":
+def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
+    """Return the comparison in which most samples differ."""
+    return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
+
+
+def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "Iterable[str]":
     from stepcraft.evals.reports.tables import difference_text, p_text
 
+    most = _most_changed(methods.comparisons)
+    score = score or (most.score if most else "")
     yield f"{methods.method} against {methods.against}, samples: {len(methods.pairs):,}"
     for each in methods.comparisons:
         ties = each.samples - each.wins - each.losses
@@ -436,8 +445,11 @@ def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    yield f"where they differ most in {score}:" if score else "both have no score in common"
-    for ours, theirs in methods.most_different(score, count):
+    if not score:
+        yield "both have no score in common"
+    differing = methods.most_different(score, count)
+    yield f"where they differ most in {score}:" if differing else "no sample differs"
+    for ours, theirs in differing:
         scores = f"{ours['scores'][score]:.3f}  {theirs['scores'][score]:.3f}"
         yield f"{scores}  {ours['id']}  {one_line(ours['sample']['question'])[:160]}"
 

@@ -411,8 +411,10 @@ def test_a_judge_of_the_writers_family_is_warned_of(
     summary = judged(pair(tmp_path, model=writer), saying("T", model=judge), votes=2)
     assert {each.kin for each in summary.judges} == {kin}
     text = markdown(summary)
-    assert (f"**{judge} judges rag, which it wrote" in text) == (kin == "model")
-    assert (f"**{judge} judges rag, whose model is of the same" in text) == (kin == "family")
+    assert (f"**{judge} judges rag and rat, whose answers it wrote" in text) == (kin == "model")
+    assert (f"**{judge} judges rag and rat, whose model is of the same" in text) == (
+        kin == "family"
+    )
 
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from stepcraft.evals.stats import Interval
 
 WIDTH = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 44
 _SCATTER, _ROW, _INDENT = 240, 40, 14
 
 
@@ -88,4 +88,4 @@ def rows(title: str, x_name: str, values: Sequence[Value], *, has_base: bool = F
     """Plot a quality of each method, a row each."""
     ends = [end for value in values for end in value.ends]
     across = Axis([0.0, *ends] if has_base else ends, _INDENT, WIDTH - _RIGHT)
-    return Plot(title, x_name, values, _ROW * len(values) + 42, across, has_base=has_base)
+    return Plot(title, x_name, values, _ROW * len(values) + 48, across, has_base=has_base)

@@ -56,12 +56,12 @@ def page(
         facts=facts + sorted({method.model for method in summary.methods if method.model}),
         sections=[(title.lower().replace(" ", "-"), title) for title in titles],
         warnings=warnings(summary),
-        verdict=verdict(summary).replace("**", ""),
+        verdict=verdict(summary),
         tables=every,
         others=[
             (name, differences([each for each in summary.pairs if each.against == name], ""))
             for name in numbers
-            if len(numbers) > 2
+            if len(numbers) > 2 and name not in summary.baselines
         ],
         plots=plots,
         numbers=numbers,

@@ -122,6 +122,8 @@ def differences(comparisons: Sequence[Comparison], note: str) -> Table:
 
 
 def _figure(value: float) -> str:
+    if 0 < value < 0.001:
+        return f"{value:.6f}"
     return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
 
 
