@@ -165,10 +165,8 @@ class Summary:
     @property
     def comparisons(self) -> list[Comparison]:
         """Each method against earlier directories, and against the baseline of its directory."""
-        changes = [each for each in self.pairs if each.is_change]
-        return changes + [
-            it for it in self.pairs if not it.is_change and it.against in self.baselines
-        ]
+        shown = [each for each in self.pairs if each.is_change or each.against in self.baselines]
+        return sorted(shown, key=lambda each: not each.is_change)
 
 
 def summarise(

@@ -131,7 +131,9 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Pa
         return {"similarity": float("nan")}
 
     [outcome] = stopped(tmp_path, "'similarity' is nan", asked=1, scorers=[scorer])
-    reason = "it could not be scored: the score 'similarity' is nan; return a finite number"
+    reason = (
+        "it could not be scored: ValueError: the score 'similarity' is nan; return a finite number"
+    )
     assert (outcome["error"], outcome["scores"]) == (reason, {})
 
 

@@ -205,7 +205,7 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
     assert (summary.methods[1].scores, judge.readings, judge.unread) == ({}, 1, 1)
     text = markdown(summary)
     assert "| 0 | 10 | 0 |" in text
-    assert "**10 of its 10 replies were no vote: take another judge.**" in text
+    assert "**10 of 10 votes of scripted:judge on rat and rag could not be read" in text
     judged(tmp_path, model)
     assert len(model.calls) == 11, "what was said is not asked for again"
 

@@ -175,9 +175,4 @@ def _preferred(each: Preference) -> str:
             f" **{max(bias.mean, 1 - bias.mean):.0%} of its votes are for the answer that is shown "
             f"{'first' if bias.mean > 0.5 else 'second'}: do not rely on it.**"
         )
-    if each.unreadable > each.votes:
-        total = each.unreadable + each.votes
-        text += (
-            f" **{each.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
-        )
     return text
