@@ -71,7 +71,7 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
     """Return a scorer with the scores of ours, each by its name."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        output = state.store.get("output", {})
+        output: dict[str, Any] = state.store.get("output", {})
         values = await scores_of(scorers, state.metadata["sample"], output)
         return Score(value={**values}, answer=state.output.completion)
 

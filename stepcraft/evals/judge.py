@@ -269,6 +269,7 @@ class Judge:
         outcome, kind = request.outcome, request.kind
         right = _right(outcome["sample"]) if kind in {"vote", "reference"} else []
         instructions, form = _PAIRWISE, _PAIRWISE_FORM
+        material: list[Section | None]
         if kind != "vote":
             instructions, verdicts = _READINGS[kind]
             form = _LINES.format(", ".join(map(str.upper, verdicts)), verdicts[0].upper())
