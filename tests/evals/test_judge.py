@@ -222,9 +222,10 @@ def test_calls_that_fail_are_kept_and_made_again(tmp_path: Path) -> None:
     assert len(model.calls) == 20 + 6 + 2 + 1
 
 
-def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path, status: int) -> None:
     with pytest.raises(RunStopped, match="'scripted:judge' refuses every call of the judge"):
-        judged(pair(tmp_path), JudgeModel(lambda *_: Refusal(401, "wrong key")))
+        judged(pair(tmp_path), JudgeModel(lambda *_: Refusal(status, "wrong key")))
     assert read_judgements(tmp_path) == []
 
 
