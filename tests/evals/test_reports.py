@@ -383,7 +383,7 @@ def test_a_text_is_no_formula_of_a_spreadsheet(run: Path) -> None:
 def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
     methods = paired_methods({"": run}, summarise(run), "rat", "rag")
     differing = methods.most_different("right", 10)
-    assert sorted(ours["id"] for ours, _ in differing) == ["1", "3", "5"]
+    assert sorted(sample["id"] for sample in differing) == ["1", "3", "5"]
     assert len(methods.most_different("right", 1)) == 1
     assert "+0.375" in stepcraft(f"compare {run} rat rag").stdout
     assert "+0.375" not in stepcraft(f"compare {run} rag rat").stdout

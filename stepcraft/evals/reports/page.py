@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
 from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
-from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
+from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed
 from stepcraft.evals.reports.markdown import notes, verdict, warnings
 from stepcraft.evals.reports.tables import differences, score_names, tables
 from stepcraft.evals.summary import Summary
@@ -36,8 +37,7 @@ def page(
         BadInput: A directory is damaged.
     """
     numbers = {method.method: number for number, method in enumerate(summary.methods, 1)}
-    labels = {(each.directory, each.name): each.method for each in summary.methods}
-    samples = samples_of(directories, labels)
+    samples = samples_of(directories, summary)
     plots: dict[str, list[Plot]] = {}
     for section, plot in _plots(summary, numbers):
         plots.setdefault(section, []).append(plot)
