@@ -155,7 +155,6 @@ def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
             f"citation recall by openai:judge against {cost} a sample"
             for cost in ("tokens in", "tokens out", "seconds")
         ),
-        "Difference in right",
     ]
     unreadable = "1 of 8 votes of openai:judge on rat and rag could not be read"
     assert any(fact.startswith(unreadable) for fact in facts)
