@@ -445,10 +445,13 @@ def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "It
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
+    differing = methods.most_different(score, count)
     if not score:
         yield "both have no score in common"
-    differing = methods.most_different(score, count)
-    yield f"where they differ most in {score}:" if differing else "no sample differs"
+    elif differing:
+        yield f"where they differ most in {score}:"
+    else:
+        yield f"no sample differs in {score}"
     for sample in differing:
         scores = "  ".join(f"{run['scores'][score]:.3f}" for run in methods.runs(sample))
         yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
