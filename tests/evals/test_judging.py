@@ -187,6 +187,24 @@ def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) ->
     )
 
 
+def test_labels_are_compared_with_one_score_alone_if_it_is_named(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": ["rag"], "rat": ["rat"]}, {"answers": ["x"]})
+    judged(run, JudgeModel(lambda _, text: "T" if ("answer", "A") in shown(text) else "1: RIGHT"))
+    file = labels(tmp_path, "id,method,against,label\n0,rag,,right\n0,rat,rag,tie\n")
+    assert stepcraft(f"agreement {run} {file}").stdout.count("agreement") == 2
+    ran = stepcraft(f"agreement {run} {file} --score 'reference by scripted:judge'")
+    [line] = ran.stdout.strip().splitlines()
+    assert line.startswith("reference by scripted:judge, 1 labels")
+
+
+def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
+    run = pair(tmp_path / "run")
+    judged(run, [saying("T"), saying("who knows", model="scripted:other")])
+    file = labels(tmp_path, "id,method,against,label\n0,rat,rag,tie\n")
+    [line] = stepcraft(f"agreement {run} {file}").stdout.strip().splitlines()
+    assert line.startswith("votes of scripted:judge, 1 labels: agreement 1.000")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
