@@ -117,10 +117,10 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     f"{where} has a field {name!r:.80}; did you mean {meant!r}? Other names are "
                     "ignored"
                 )
-        known = {name: value for name, value in fields.items() if name in _FIELDS}
-        renamed = {_ALIASES[name]: known[name] for name in known.keys() & _ALIASES.keys()}
+        accepted = {name: value for name, value in fields.items() if name in _FIELDS}
+        renamed = {_ALIASES[name]: accepted[name] for name in accepted.keys() & _ALIASES.keys()}
         try:
-            read = _READER.validate_python({"id": "", **renamed, **known})
+            read = _READER.validate_python({"id": "", **renamed, **accepted})
         except ValidationError as error:
             problem = error.errors()[0]
             name = ".".join(map(str, problem["loc"]))

@@ -144,7 +144,7 @@ def power(count: int, points: float) -> float:
     """
     lost = (0.5 - points) / 6
     won = lost + points
-    found, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
+    power, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
     for rounds in range(count + 1):
         while 2 * few < rounds and sign_test(rounds - few - 1, few + 1) < 1 - LEVEL:
             few += 1
@@ -153,8 +153,8 @@ def power(count: int, points: float) -> float:
             * (won ** (rounds - least) * lost**least + won**least * lost ** (rounds - least))
             for least in range(few + 1)
         )
-        found += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
-    return found
+        power += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
+    return power
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
