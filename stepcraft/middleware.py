@@ -77,7 +77,7 @@ class MemoryState(AgentState[Any]):
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
     """Those that fit the task, as the model sees them; "" if none does."""
-    found: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """Those that fit results of tools, as the model sees them behind each, by the call's id."""
     shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
     """Their ids, to which `record_outcome` credits what came of the run."""
@@ -162,7 +162,12 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             best = self._best(asked_question(state), self.k) if self.k else []
         ids = [hit.procedure.id for hit in best]
         procedures = shown_procedures(best)
-        return {"procedures": procedures, "found": {}, "shown_procedures": ids, "learned": {}}
+        return {
+            "procedures": procedures,
+            "found_procedures": {},
+            "shown_procedures": ids,
+            "learned": {},
+        }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """As `before_agent`; the memory is searched in a thread."""
@@ -178,8 +183,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             best = self._best(query, self.k_results, shown) if query else []
         if not best:
             return None
-        found = {**state.get("found", {}), results[-1].tool_call_id: shown_procedures(best)}
-        return {"found": found, "shown_procedures": [*shown, *(hit.procedure.id for hit in best)]}
+        shown_now = {results[-1].tool_call_id: shown_procedures(best)}
+        return {
+            "found_procedures": {**state.get("found_procedures", {}), **shown_now},
+            "shown_procedures": [*shown, *(hit.procedure.id for hit in best)],
+        }
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """As `before_model`; the memory is searched in a thread."""
@@ -423,8 +431,8 @@ def _is_answer(block: str | dict[str, Any]) -> bool:
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
     state: Any = request.state
-    if found := state.get("found"):
-        messages = [_with_found(each, found) for each in request.messages]
+    if by_call := state.get("found_procedures"):
+        messages = [_with_found(each, by_call) for each in request.messages]
         request = request.override(messages=messages)
     if not (procedures := state.get("procedures")):
         return request

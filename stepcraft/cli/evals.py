@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stepcraft.evals.benchmark import Questions
-    from stepcraft.evals.compare import Pair, PairedMethods
+    from stepcraft.evals.compare import PairedMethods
     from stepcraft.evals.judging import Estimate
     from stepcraft.evals.methods import AnyMethod
-    from stepcraft.evals.summary import Summary
+    from stepcraft.evals.summary import Comparison, Summary
 
 eval_app = Typer(
     help="Evaluate methods on your own questions.", no_args_is_help=True, rich_markup_mode=None
@@ -415,44 +415,60 @@ def compare(
         if score and score not in names:
             raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
         lines = (
-            _sample_lines(methods.pair(sample))
+            _sample_lines(methods, methods.sample(sample))
             if sample is not None
-            else _score_lines(methods, score or next(iter(names), ""), count)
+            else _score_lines(methods, score, count)
         )
         say("\n".join(lines))
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        html.write_text(page(named, summary, pairs[0]), encoding="utf-8")
+        most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
+        changed = (most.method, most.against) if most else pairs[0]
+        html.write_text(page(named, summary, changed), encoding="utf-8")
 
 
-def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":
+def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
+    """Return the comparison in which most samples differ."""
+    return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
+
+
+def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "Iterable[str]":
     from stepcraft.evals.reports.tables import difference_text, p_text
 
-    yield f"{methods.method} against {methods.against}, samples: {len(methods.pairs):,}"
+    most = _most_changed(methods.comparisons)
+    score = score or (most.score if most else "")
+    yield f"{methods.method} against {methods.against}, samples: {len(methods.samples):,}"
     for each in methods.comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    yield f"where they differ most in {score}:" if score else "both have no score in common"
-    for ours, theirs in methods.most_different(score, count):
-        scores = f"{ours['scores'][score]:.3f}  {theirs['scores'][score]:.3f}"
-        yield f"{scores}  {ours['id']}  {one_line(ours['sample']['question'])[:160]}"
+    differing = methods.most_different(score, count)
+    if not score:
+        yield "both have no score in common"
+    elif differing:
+        yield f"where they differ most in {score}:"
+    else:
+        yield f"no sample differs in {score}"
+    for sample in differing:
+        scores = "  ".join(f"{run['scores'][score]:.3f}" for run in methods.runs(sample))
+        yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
 
 
-def _sample_lines(pair: "Pair") -> "Iterable[str]":
-    for name, value in pair[0]["sample"].items():
-        yield f"{name}: {value}"
-    for outcome in pair:
-        output, usage = outcome["output"], outcome["usage"]
-        scores = "".join(f"{name} {value:.3f}, " for name, value in outcome["scores"].items())
-        cost = f"{usage.get('calls', 0)} calls, {outcome['seconds']:,.1f} s"
-        yield f"\n== {outcome['method']}: {scores}{cost}"
-        yield outcome["error"] or str(output.get("answer") or output.get("steps"))
-        yield from (f"warning: {warning}" for warning in outcome["warnings"])
-        for number, passage in enumerate(output.get("evidence") or [], 1):
+def _sample_lines(methods: "PairedMethods", sample: "Mapping[str, Any]") -> "Iterable[str]":
+    for name, value in sample.items():
+        if name != "runs":
+            yield f"{name}: {value}"
+    for method in (methods.method, methods.against):
+        run = sample["runs"][method]
+        scores = "".join(f"{name} {value:.3f}, " for name, value in run["scores"].items())
+        cost = f"{run['usage'].get('calls', 0)} calls, {run['seconds']:,.1f} s"
+        yield f"\n== {method}: {scores}{cost}"
+        yield run["error"] or str(run["answer"] or run["steps"])
+        yield from (f"warning: {warning}" for warning in run["warnings"])
+        for number, passage in enumerate(run["evidence"] or [], 1):
             yield f"[{number}] {passage.get('title', '')}\n{passage.get('text', '')}"
 
 

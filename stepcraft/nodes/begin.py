@@ -21,7 +21,7 @@ from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.message import message_text, unread_parts
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
@@ -81,7 +81,7 @@ class Begin:
         self,
         resources: Resources[Any],
         model_nodes: Sequence[str],
-        initial: Callable[[Mapping[str, Any], Any, Sequence[Searched]], dict[str, Any]],
+        initial: Callable[[Mapping[str, Any], Any, Sequence[OpenedSource]], dict[str, Any]],
         *,
         searches: bool = True,
     ) -> None:
@@ -133,7 +133,7 @@ class Begin:
         return {**update, "warnings": [*warnings, *update.get("warnings", [])]}
 
 
-def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:
+def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
     """Return the keys of `CheckState`, or `LookState`, as a run begins with them."""
     looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
     query = settings.query if isinstance(settings, PartQuerySettings) else "claims"

@@ -93,25 +93,27 @@ def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, s
     is_row = statement.text.lstrip().startswith("|")
     if is_row or not statement.values or len(statement.text) == _LENGTH:
         return None
-    found = [
+    corrections = [
         (len(stems(text) & stems(other.text)), text, other.place)
         for other in evidence
         if other.values and (text := _as_in(statement, other))
     ]
-    most = max((fit for fit, _, _ in found), default=0)
-    best = {text: place for fit, text, place in reversed(found) if fit == most}
+    most = max((fit for fit, _, _ in corrections), default=0)
+    best = {text: place for fit, text, place in reversed(corrections) if fit == most}
     return best.popitem() if len(best) == 1 else None
 
 
 def _as_in(statement: Sentence, other: Sentence) -> str:
     """Return a statement with the one value that a sentence has otherwise, "" if there is none."""
-    known = {value.meaning for value in other.values}
-    wrong = [value for value in statement.values if value.meaning not in known]
+    meanings = {value.meaning for value in other.values}
+    wrong = [value for value in statement.values if value.meaning not in meanings]
     if len(wrong) != 1 or statement.is_negative != other.is_negative:
         return ""
     [value] = wrong
-    said = {each.meaning for each in statement.values}
-    others = [each for each in other.values if each.kind == value.kind and each.meaning not in said]
+    stated = {each.meaning for each in statement.values}
+    others = [
+        each for each in other.values if each.kind == value.kind and each.meaning not in stated
+    ]
     alike = [each for each in others if _stand_alike(value, each)]
     alike = alike or (others if value.kind in _UNIQUE else [])
     if len({each.meaning for each in alike}) != 1:
@@ -136,6 +138,8 @@ def _stand_alike(value: Value, other: Value) -> bool:
 
 def _differ(statement: Sentence, other: Sentence) -> bool:
     """Tell whether a word has another one before it, as "green tea" and "black tea" have."""
-    said, known = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
-    qualified = {word for before, word in other.pairs if not stems(before) <= said}
-    return any(word in qualified and not stems(before) <= known for before, word in statement.pairs)
+    ours, theirs = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
+    qualified = {word for before, word in other.pairs if not stems(before) <= ours}
+    return any(
+        word in qualified and not stems(before) <= theirs for before, word in statement.pairs
+    )

@@ -142,8 +142,8 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
                 block = f"{statement}\n=======\n{change[0]}"
                 changes.append(f"<<<<<<< PART {part.id}\n{block}\n>>>>>>> END")
             else:
-                found = f"supported {' '.join(alike[:2])}" if alike else "not found"
-                verdicts.append(f"{name} {found}")
+                verdict = f"supported {' '.join(alike[:2])}" if alike else "not found"
+                verdicts.append(f"{name} {verdict}")
     return verdicts, changes
 
 
