@@ -10,7 +10,7 @@ from stepcraft.tracing import configure_tracing
 
 if os.environ.get("STEPCRAFT_ACCESS") and not os.environ.get("LANGGRAPH_AUTH"):
     raise BadInput(
-        "STEPCRAFT_ACCESS names users, but nobody asks who calls: serve langgraph.auth.json"
+        "STEPCRAFT_ACCESS names users, but the server has no auth: serve langgraph.auth.json"
     )
 
 if tracing_is_enabled():
