@@ -12,6 +12,7 @@ from stepcraft.cli.options import (
     Price,
     WorkOptions,
     check_writable,
+    fields_of,
     search_fields,
     unpacked,
     work_arguments,
@@ -133,6 +134,7 @@ def run(
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
     if methods or not chosen:
         chosen = [*read_methods(methods or "rag,rat,rpg", settings), *chosen]
+    _check_names(fields_of(options["settings"]), chosen)
     thresholds = _thresholds(fail_under)
     if not options["quiet"]:
         _advise(len(samples), len(chosen))
@@ -153,16 +155,32 @@ def run(
     _report(directory, baseline, thresholds, options["price"])
 
 
+def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
+    """Refuse settings that no method has; methods of the user's own may have any."""
+    from difflib import get_close_matches
+
+    from stepcraft.evals.methods import Method
+    from stepcraft.graphs.registry import context_of
+
+    graphs = [each.graph for each in methods if isinstance(each, Method)]
+    fields = {name for graph in graphs for name in context_of(graph).model_fields}
+    for name in names:
+        if graphs and name not in fields | {"embeddings"}:
+            close = get_close_matches(name, fields, 1)
+            advice = f"did you mean {close[0]!r}?" if close else f"they have {', '.join(fields)}"
+            raise BadInput(f"no method has a setting {name!r}; {advice}")
+
+
 def _advise(samples: int, methods: int) -> None:
     """Say how large a difference so many questions show."""
     from stepcraft.evals.stats import power
 
     if 1 < samples <= _MOST_ADVISED and methods > 1:
-        gains = ((0.1, "10"), (0.2, "20"), (0.3, "30"))
-        chances = ", ".join(f"+{points} in {power(samples, gain):.0%}" for gain, points in gains)
+        gains = (0.1, 0.2, 0.3)
+        chances = ", ".join(f"{power(samples, gain):.0%} for {gain:.0%}" for gain in gains)
         note(
-            f"of evaluations with {samples:,} questions, this share shows a gain in right answers "
-            f"by so many points: {chances}"
+            f"with {samples:,} questions, the chance to detect a true gain in right answers is "
+            f"{chances}"
         )
 
 

@@ -18,6 +18,7 @@ from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
 from stepcraft.retrieval.opening import opened_memory, opened_source
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
+from stepcraft.sources.open import check_source
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where the graph was built with none."""
@@ -108,6 +109,16 @@ class RetrievalTarget:
             for name, source in sources.items()
         }
         return cls(dict(memories), searched, embeddings, prefers_memory)
+
+    def check(self) -> None:
+        """Check the specs of sources without opening what they name.
+
+        Raises:
+            BadInput: One is not understood, or there is no such file or folder.
+        """
+        for source in self.sources.values():
+            if isinstance(source, str):
+                check_source(source)
 
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once in the process.

@@ -6,33 +6,35 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from stepcraft.text.clean import stems, terms
+from stepcraft.text.names import has_word
 
 _WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve"),
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)
+_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _VALUE = re.compile(
-    r"(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
+    rf"(?P<date>\b\d{{1,2}}(?:st|nd|rd|th)?[ ](?:{_MONTH})(?:,?[ ]\d{{4}})?\b"
+    rf"|\b(?:{_MONTH})[ ]\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?[ ]\d{{4}}\b)?|\b\d{{4}}-\d\d-\d\d\b)"
+    r"|(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
     r"|(?P<percentage>\d+(?:[.,]\d+)*[ ]?(?:%|percent\b))"
     r"|(?P<amount>[$€£][ ]?\d+(?:[.,]\d+)*)"
     r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?!\.\d))"
     rf"|(?P<number>\b\d+(?:[.,]\d+)*(?!\w)|\b(?:{'|'.join(_WORDS)})\b)"
     rf"|(?P<ordinal>\b(?:{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th))\b)"
-    rf"|(?P<month>\b(?:{'|'.join(_MONTHS)})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
+    rf"|(?P<month>\b(?:{_MONTH})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
     r"|(?P<name>(?<=[^.!?:\s\d][ ])\b[A-Z][\w-]*(?:[ ][A-Z][\w-]*)*)",
 )
 _KINDS = stems(" ".join(_VALUE.groupindex))
-_UNIQUE = {"percentage", "amount", "year", "month", "day"}
+_UNIQUE = {"percentage", "amount", "date", "year", "month", "day"}
 """Kinds of which a sentence with one value needs no word beside it in common."""
 _NEGATION = re.compile(r"\b(?:not?|never|none|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
 _LEAST_SHARE = 0.75
 """The least share of a statement's words that the evidence has beside the value."""
+_SUPPORT = 0.9
+"""The least share of a statement's words that a sentence has to have to support it."""
 _LENGTH = 1_000
 """The most characters of a statement, or of a sentence, that is compared."""
 
@@ -82,6 +84,22 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
     kinds = terms(_VALUE.sub(lambda value: f" {value.lastgroup} ", text))
     negative = _NEGATION.search(text) is not None
     return Sentence(text, title, place, tuple(values), tuple(pairwise(kinds)), negative)
+
+
+def supports(other: Sentence, statement: Sentence) -> bool:
+    """Tell whether a sentence of the evidence says the same as a statement, by the words of both.
+
+    It has nearly all of its words, and every number, time, date and name.
+    """
+    words, whole = stems(statement.text), f"{other.title}\n{other.text}"
+    meanings = {value.meaning for value in other.values}
+    return (
+        len(words & stems(whole)) >= max(1, _SUPPORT * len(words))
+        and other.is_negative == statement.is_negative
+        and all(
+            value.meaning in meanings or has_word(whole, value.text) for value in statement.values
+        )
+    )
 
 
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
