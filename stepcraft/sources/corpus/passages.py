@@ -4,18 +4,20 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.files import open_regular
 from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 8
+VERSION = 9
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
@@ -40,6 +42,7 @@ _PART = re.compile(
 
 _MAX_REPEATED = 500
 """The most characters of a table's header, or an opening fence, that are repeated."""
+_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
@@ -77,7 +80,7 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
+        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"} or _is_list(path):
             yield from _of_records(path, fields)
         else:
             yield from passages_of(content_of(path))
@@ -85,6 +88,14 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         raise
     except Exception as error:  # one file that nobody foresaw must not end a corpus
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
+
+
+def _is_list(path: Path) -> bool:
+    """Tell whether a file of JSON is a list of objects."""
+    if path.suffix.lower() == ".json":
+        with suppress(OSError), open_regular(path) as file:
+            return _LIST.match(file.read(1000)) is not None
+    return False
 
 
 def passages_of(content: Content) -> Iterator[Passage]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bs4 import BeautifulSoup
+from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.text.clean import clean
@@ -34,6 +35,8 @@ def html(data: bytes) -> tuple[str, list[str], str]:
     title = soup.title.get_text(" ") if soup.title else ""
     for tag in soup.select(_NOT_READ):
         tag.decompose()
+    for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
+        declaration.extract()
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
