@@ -200,7 +200,8 @@ def _short(title: str) -> str:
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    text, title = "\n\n".join(parts), _short(clean(name)) or title
+    # A comment that is not closed hides no other part.
+    text, title = "\n\n".join(map(as_shown, parts)), _short(clean(name)) or title
     starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
     if parser in _OF_SEVERAL:

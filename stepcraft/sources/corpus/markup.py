@@ -26,6 +26,7 @@ _RST = re.compile(
     r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>[^\s][^\n]*)\n(?P<below>([^\w\s])\5+)[ \t]*$",
     re.MULTILINE,
 )
+_RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:\w+:)[ \t]*$", re.MULTILINE)
 _ASCIIDOC = re.compile(r"^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$", re.MULTILINE)
 _ASCIIDOC_BLOCK = re.compile(
     r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?(?:^\1$|\Z)", re.DOTALL | re.MULTILINE
@@ -59,7 +60,8 @@ _NAMED[".asciidoc"] = _NAMED[".adoc"]
 _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
 """The foot of a page and the head of the next one, as in the RFCs."""
 _TIMES = re.compile(
-    r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
+    r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$"
+    r"|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
     re.MULTILINE,
 )
 """The numbers and times of subtitles, and their tags, of which one may name a speaker."""
@@ -70,7 +72,17 @@ _ROFF_ESCAPE = re.compile(
     | (?P<name>\*?(?:\([^\n]{2}|\[[^\]\n]*\])) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
-_ROFF_SIGNS = {"-": "-", "e": "\\", " ": " ", "~": " ", "(aq": "'", "(lq": '"', "(rq": '"', "(dq": '"', "(em": "\u2014"}
+_ROFF_SIGNS = {
+    "-": "-",
+    "e": "\\",
+    " ": " ",
+    "~": " ",
+    "(aq": "'",
+    "(lq": '"',
+    "(rq": '"',
+    "(dq": '"',
+    "(em": "\u2014",
+}
 _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 """Macros that write their arguments in two fonts, one after the other."""
@@ -126,7 +138,12 @@ def without_furniture(text: str) -> str:
 
 
 def without_commands(text: str, suffix: str) -> str:
-    """Return subtitles without times, and a manual page without commands, in the same lines."""
+    """Return subtitles without times, manual pages without commands, and rst without labels.
+
+    All lines stay.
+    """
+    if suffix == ".rst":
+        return _RST_LABEL.sub("", text)
     if suffix in {".srt", ".vtt"}:
         return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
     if _READERS.get(suffix) is not _man:

@@ -4,13 +4,11 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.files import open_regular
 from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
@@ -42,7 +40,7 @@ _PART = re.compile(
 
 _MAX_REPEATED = 500
 """The most characters of a table's header, or an opening fence, that are repeated."""
-_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
+_RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
@@ -72,6 +70,8 @@ def fields_of(title: str, text: str) -> Fields:
 def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
     """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
 
+    A JSON file has records where its fields are named.
+
     Args:
         path: The file.
         fields: What holds the title and the text of a record, in capitals or not.
@@ -80,7 +80,8 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"} or _is_list(path):
+        suffix = path.suffix.lower()
+        if suffix in _RECORDS or (suffix == ".json" and fields != FIELDS):
             yield from _of_records(path, fields)
         else:
             yield from passages_of(content_of(path))
@@ -88,14 +89,6 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         raise
     except Exception as error:  # one file that nobody foresaw must not end a corpus
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
-
-
-def _is_list(path: Path) -> bool:
-    """Tell whether a file of JSON is a list of objects."""
-    if path.suffix.lower() == ".json":
-        with suppress(OSError), open_regular(path) as file:
-            return _LIST.match(file.read(1000)) is not None
-    return False
 
 
 def passages_of(content: Content) -> Iterator[Passage]:
@@ -158,7 +151,7 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
 def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
     """Return the title and the text of a record; without a text, all fields are it."""
     texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        name: value if isinstance(value, str) else _shown(value)
         for name, value in values.items()
         if value
     }
@@ -166,6 +159,10 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
     text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
     return " ".join(clean(title).split())[:MAX_HEADING], clean(text)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\\n", "\n")
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -26,7 +26,7 @@ def json(data: bytes) -> tuple[str, list[str], str]:
         return "", [clean(text)], note
     if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
         return _operations(value)
-    return "", [clean("\n".join(_lines(value, "")))], note
+    return "", [clean("\n".join(_lines(value)))], note
 
 
 def openapi(data: bytes) -> tuple[str, list[str], str]:
@@ -36,16 +36,26 @@ def openapi(data: bytes) -> tuple[str, list[str], str]:
     return _operations(value)
 
 
-def _lines(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
+def _lines(value: Any, indent: str = "", *, outer: bool = True) -> Iterator[str]:  # noqa: ANN401
+    """Yield the lines of a value; an item of an outer list that has a title is a section."""
     is_named = isinstance(value, dict)
     for name, each in value.items() if is_named else [("", it) for it in _list(value)]:
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
-        if each and isinstance(each, dict | list):
-            yield from () if is_named else ("",)  # a passage rather ends before an item
-            yield mark
-            yield from _lines(each, f"{indent}  ")
+        if not each or not isinstance(each, dict | list):
+            # What is deeper than three blanks is neither a heading nor a fence.
+            yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
+        elif not is_named and outer and (title := _title(each)):
+            yield f"\n## {title}\n"
+            yield from _lines(each, outer=False)
         else:
-            yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}  ")
+            yield mark if is_named else f"\n{mark}"  # a passage rather ends before an item
+            yield from _lines(each, f"{indent}  ", outer=outer and is_named and not indent)
+
+
+def _title(item: Any) -> str:  # noqa: ANN401 - any JSON
+    names = ("title", "name", "subject", "question", "headline")
+    found = next(filter(None, map(item.get, names)), "") if isinstance(item, dict) else ""
+    return " ".join(found.split()) if isinstance(found, str) else ""
 
 
 def _list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON
@@ -53,45 +63,44 @@ def _list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON
 
 
 def _scalar(value: Any) -> str:  # noqa: ANN401 - any JSON
-    return value if isinstance(value, str) else json_.dumps(value)
+    return value.replace("<!--", "<! --") if isinstance(value, str) else json_.dumps(value)
 
 
 def _operations(spec: _Data) -> tuple[str, list[str], str]:
     info = spec.get("info") or {}
+    servers = [each["url"] for each in spec.get("servers") or ()]
     title = str(info.get("title") or "")
-    servers = [each.get("url", "") for each in spec.get("servers") or ()]
-    servers.append(f"{spec.get('host', '')}{spec.get('basePath', '')}")
-    parts = [f"# {title or 'Operations'}", info.get("description") or "", *servers]
+    parts = [title and f"# {title}", info.get("description"), *servers]
+    parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
-        for method in _METHODS:
-            if method in item:
-                parts += _operation(spec, f"{method.upper()} {path}", item, item[method])
+        for method in filter(item.__contains__, _METHODS):
+            parts.append(f"## {method.upper()} {path}")
+            parts += _operation(spec, {**item, **item[method]}, item.get("parameters") or [])
     schemas = (spec.get("components") or {}).get("schemas") or spec.get("definitions") or {}
     for name, schema in schemas.items():
-        parts += [f"## Schema {name}", schema.get("description") or "", _fields(schema) or _type(schema)]
+        shown = _fields(schema) or _type(schema)
+        parts += [f"## Schema {name}", schema.get("description"), shown]
     return title, [clean("\n\n".join(filter(None, parts)))], ""
 
 
-def _operation(spec: _Data, name: str, item: _Data, operation: _Data) -> Iterator[str]:
-    yield f"## {name}"
-    yield operation.get("summary") or item.get("summary") or ""
-    yield operation.get("description") or item.get("description") or ""
-    given = [_resolved(spec, each) for each in (item.get("parameters") or [])]
-    given += [_resolved(spec, each) for each in (operation.get("parameters") or [])]
-    if given:
-        yield "\n".join(["Parameters:", *map(_parameter, given)])
+def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
+    """Yield the paragraphs of an operation, which has the parameters of its path too."""
+    yield operation.get("summary") or ""
+    yield operation.get("description") or ""
+    own = operation.get("parameters") or []
+    given = [_resolved(spec, each) for each in (common if own == common else common + own)]
+    yield "\n".join(["Parameters:", *map(_parameter, given)]) if given else ""
     if body := _resolved(spec, operation.get("requestBody") or {}):
-        yield f"Request body: {body.get('description') or ''} {_content(body)}"
+        yield _body("Request body:", body)
     answers = [
-        f"- {status}: {answer.get('description') or ''} {_content(answer)}".rstrip()
+        _body(f"- {status}:", _resolved(spec, each))
         for status, each in (operation.get("responses") or {}).items()
-        for answer in [_resolved(spec, each)]
     ]
-    yield "\n".join(["Responses:", *answers])
+    yield "\n".join(["Responses:", *answers]) if answers else ""
     schemes = [
-        " ".join([key, *scopes])
-        for each in operation.get("security", spec.get("security")) or ()
-        for key, scopes in each.items()
+        " ".join([name, *scopes])
+        for each in operation.get("security") or spec.get("security") or ()
+        for name, scopes in each.items()
     ]
     yield f"Security: {', '.join(schemes)}" if schemes else ""
     yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
@@ -105,33 +114,32 @@ def _resolved(spec: _Data, value: _Data) -> _Data:
 
 
 def _parameter(value: _Data) -> str:
-    kind = _type(value.get("schema") or value)
-    facts = [value.get("in") or "", kind, "required" if value.get("required") else ""]
+    facts = [value.get("in"), _type(value.get("schema") or value)]
+    facts.append("required" if value.get("required") else "")
     shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})"
     return f"{shown}: {' '.join(str(value.get('description') or '').split())}".rstrip(": ")
 
 
-def _content(value: _Data) -> str:
-    """Return the media types of a body or an answer with the types of their values."""
-    media = (value.get("content") or {}).items()
-    kinds = [f"{name} {_type(each.get('schema') or {})}" for name, each in media]
-    kinds += [_type(value["schema"])] if "schema" in value else []
-    fields = [_fields(each.get("schema") or {}) for _, each in media]
-    return "\n".join(filter(None, [f"({'; '.join(kinds)})" if kinds else "", *fields[:1]]))
+def _body(name: str, value: _Data) -> str:
+    """Return what is sent: what it is for, its media types, and its fields."""
+    media = {kind: each.get("schema") or {} for kind, each in (value.get("content") or {}).items()}
+    media.update({"": value["schema"]} if "schema" in value else {})
+    kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
+    words = [name, value.get("description"), kinds and f"({kinds})"]
+    fields = next(map(_fields, media.values()), "")
+    return "\n".join(filter(None, [" ".join(filter(None, words)), fields]))
 
 
 def _type(schema: _Data) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
-    for name in ("oneOf", "anyOf", "allOf"):
+    for name, word in (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")):
         if schema.get(name):
-            return (" and " if name == "allOf" else " or ").join(map(_type, schema[name]))
+            return word.join(map(_type, schema[name]))
     kind = " or ".join(map(str, _list(schema.get("type") or "")))
     if kind == "array":
-        kind = f"array of {_type(schema.get('items') or {}) or 'values'}"
-    if schema.get("enum"):
-        kind += f" of {', '.join(map(str, schema['enum']))}"
-    return kind.strip()
+        return f"array of {_type(schema.get('items') or {}) or 'values'}"
+    return f"{kind} of {', '.join(map(str, schema['enum']))}" if schema.get("enum") else kind
 
 
 def _fields(schema: _Data) -> str:

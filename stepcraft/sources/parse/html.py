@@ -14,7 +14,8 @@ MAX_TAGS = 100_000
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search], [hidden]"
     ", [aria-hidden=true], [style*='display:none'], [style*='display: none']"
-    ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    ", .headerlink, .anchorjs-link, .skip-link, .sr-only, .breadcrumb, .breadcrumbs"
+    ", .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
 """What a browser does not show, what leads to other pages, and headings' links to themselves."""
 _LEAST_SHARE = 0.2

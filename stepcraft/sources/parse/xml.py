@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from bs4 import BeautifulSoup, CData, NavigableString, Tag
-from bs4.builder import HTMLParserTreeBuilder
+from bs4 import BeautifulSoup, Tag
+from bs4.element import CData, NavigableString
 
 from stepcraft.text.clean import clean
 
@@ -21,6 +21,8 @@ _PROSE = (
     "xref",
 )
 """Elements whose names say nothing of what is in them."""
+_SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
+"""What would make a heading of a line."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -30,7 +32,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
     if len(tags) > MAX_TAGS + 1:
         data = data[: -len(tags.pop()) - 1]
         cut = f"only its first {MAX_TAGS:,} tags were read"
-    soup = BeautifulSoup(data, builder=HTMLParserTreeBuilder(empty_element_tags=set()))
+    soup = BeautifulSoup(data, "html.parser", empty_element_tags=set())
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
@@ -59,12 +61,15 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
             if not mixed[id(parent)]:
                 yield _beginning(node)
         elif type(node) in (NavigableString, CData):
-            is_page = "</" in node  # such as an article in a feed
-            yield BeautifulSoup(node, "html.parser").get_text("\n") if is_page else str(node)
+            text = str(node)
+            if "</" in text:  # a page, such as an article in a feed
+                text = BeautifulSoup(text, "html.parser").get_text("\n")
+            is_title = node.parent and node.parent.name == "title"
+            yield text if is_title else _SIGN.sub(r"\1\\#", text)
 
 
 def _beginning(tag: Tag) -> str:
-    if tag.find(True):
+    if any(isinstance(each, Tag) for each in tag.children):
         return "\n\n"
     name = tag.get("name")
     called = [] if tag.name in _PROSE else [tag.name, *([str(name)] if name else [])]
