@@ -69,12 +69,18 @@ _FRONT_MATTER = re.compile(
     r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
+_TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _MOST_FIELDS = 20_000
 """Characters of front matter in which a title is sought."""
 _MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
 _OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
-_DATA_URI = re.compile(r"data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=\s]{100,}+")
+_DATA_URI = re.compile(
+    r"(?:^\[[^\]\n]{1,80}\]:[ \t]*<)?data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=]{60,}+"
+    r"(?:\s+[A-Za-z0-9+/=]{60,}+)*+(?:\s+[A-Za-z0-9+/]+={0,2}(?=[)>\"']))?>?",
+    re.MULTILINE,
+)
+"""A picture within the text, also as the target of a reference."""
 
 
 class Content(NamedTuple):
@@ -149,9 +155,9 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
         short = fields[:_MOST_FIELDS]
         loader = yaml.BaseLoader  # which makes nothing but texts, lists and mappings
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
-        for name, value in values.items() if isinstance(values, dict) else ():
-            if name.lower() == "title" and isinstance(value, str):
-                return value
+        if isinstance(values, dict):
+            found = {name.lower(): value for name, value in values.items()}
+            return next((found[it] for it in _TITLES if isinstance(found.get(it), str)), "")
     return ""
 
 

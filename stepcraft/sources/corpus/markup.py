@@ -68,8 +68,8 @@ _TIMES = re.compile(
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
 _ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
 _ROFF_ESCAPE = re.compile(
-    r"""\\(?: (?P<comment>["#][^\n]*) | [fmsF](?:\[[^\]\n]*\]|\([^\n]{2}|[+-]?[^\n])
-    | (?P<name>\*?(?:\([^\n]{2}|\[[^\]\n]*\])) | (?P<sign>[^\n]) )""",
+    r"""\\(?: (?P<comment>["#][^\n]*) | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
+    | (?P<name>\*?(?:\([^\n]{2}|\[[^]\n\\]*\])) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
 _ROFF_SIGNS = {
