@@ -448,6 +448,12 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
     assert (passage.title, passage.text) == ("Tea", "Steep it for two minutes.")
 
 
+def test_xml_of_data_keeps_its_attributes(tmp_path: Path) -> None:
+    text = '<?xml version="1.0"?><pots><pot id="a"><size unit="l">2</size><hot/></pot></pots>'
+    (passage,) = read(tmp_path, "pots.xsd", text)
+    assert passage.text.split("\n") == ["pot id=a", "", "size unit=l: 2"]
+
+
 def test_pages_of_a_memo_have_no_feet(tmp_path: Path) -> None:
     foot = (
         "\n\nAuthor       Standards Track       [Page 1]\n\f\nRFC 1       Tea       June 2020\n\n"

@@ -151,7 +151,7 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
 def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
     """Return the title and the text of a record; without a text, all fields are it."""
     texts = {
-        name: value if isinstance(value, str) else _shown(value)
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
         if value
     }
@@ -159,10 +159,6 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
     text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
     return " ".join(clean(title).split())[:MAX_HEADING], clean(text)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\\n", "\n")
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -20,7 +20,7 @@ def docx(data: bytes) -> tuple[str, list[str], str]:
 def pptx(data: bytes) -> tuple[str, list[str], str]:
     """Return the slides."""
     title, [text], cut = _converted(data, "pptx")
-    return title, [slide.strip() for slide in _SLIDE.split(text)[1:]], cut
+    return title, [slide.strip() for slide in _SLIDE.split(text)[1:]] or [text], cut
 
 
 def xlsx(data: bytes) -> tuple[str, list[str], str]:

@@ -51,6 +51,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
     """Yield the texts; an element without text beside it begins a line, with what it is called."""
     mixed: dict[int, bool] = {}
+    is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:
         if isinstance(node, Tag):
             parent = node.parent or soup
@@ -59,7 +60,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
                     isinstance(each, NavigableString) and each.strip() for each in parent.children
                 )
             if not mixed[id(parent)]:
-                yield _beginning(node)
+                yield _beginning(node, is_data=is_data)
         elif type(node) in (NavigableString, CData):
             text = str(node)
             if "</" in text:  # a page, such as an article in a feed
@@ -68,12 +69,13 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
             yield text if is_title else _SIGN.sub(r"\1\\#", text)
 
 
-def _beginning(tag: Tag) -> str:
-    if any(isinstance(each, Tag) for each in tag.children):
-        return "\n\n"
-    name = tag.get("name")
-    called = [] if tag.name in _PROSE else [tag.name, *([str(name)] if name else [])]
-    if tag.get_text().strip():
-        return f"\n{' '.join(called)}: " if called else "\n"
-    values = [f"{key}={value}" for key, value in tag.attrs.items()]
-    return f"\n{' '.join([tag.name, *values])}" if called and values else ""
+def _beginning(tag: Tag, *, is_data: bool) -> str:
+    is_leaf = not any(isinstance(each, Tag) for each in tag.children)
+    is_empty = is_leaf and not tag.get_text().strip()
+    values = [f"{key}={value}" for key, value in tag.attrs.items() if is_data or is_empty]
+    called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
+    if is_empty:
+        return f"\n{called}" if values else ""
+    if is_leaf:
+        return f"\n{called}: " if called else "\n"
+    return f"\n\n{called}\n" if values else "\n\n"
