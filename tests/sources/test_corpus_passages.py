@@ -225,6 +225,8 @@ def test_of_html_the_main_element_is_read(tmp_path: Path):
     menus = "<ul class='nav'><li><a>Home</a></li></ul><ul><li><a hreflang=de>Tee</a></li></ul>"
     (shown,) = read(tmp_path, "menus.html", f"{menus}<h1>Tea</h1><p>Steep it.")
     assert (shown.title, shown.text) == ("Tea", "Steep it.")
+    tabs = "<h1>Tea</h1><div role=tabpanel hidden>Black: four minutes</div>"
+    assert read(tmp_path, "tabs.html", tabs)[0].text == "Black: four minutes"
     small = "<main><p>Menu</p></main><h1>Tea</h1><p>" + "Steep it for long. " * 9
     assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
 
@@ -260,7 +262,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
             "cell_type": "code",
             "source": "# boil\nboil()",
             "outputs": [
-                {"output_type": "stream", "text": ["100 degrees\n"]},
+                {"output_type": "stream", "text": ["\x1b[1;31m100\x1b[0m degrees\n"]},
                 {
                     "output_type": "execute_result",
                     "data": {"text/plain": ["'done'"], "image/png": "iVBO"},

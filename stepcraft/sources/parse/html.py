@@ -12,12 +12,12 @@ MAX_TAGS = 100_000
 """The most tags that are read, opening and closing ones; so many take about five seconds."""
 
 _NOT_READ = (
-    "head, script, style, template, noscript, nav, [role=navigation], [role=search], [hidden]"
-    ", [aria-hidden=true], [style*='display:none'], [style*='display: none']"
-    ", .headerlink, .anchorjs-link, .skip-link, .sr-only, .breadcrumb, .breadcrumbs"
-    ", .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
+    "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
+    ", :is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
+    ":not([role=tabpanel]), .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
-"""What a browser does not show, what leads to other pages, and headings' links to themselves."""
+"""What a browser never shows, what leads to other pages, and headings' links to themselves."""
 _LEAST_SHARE = 0.2
 """The share of the text that a main element has, unless something else is the page."""
 
