@@ -514,6 +514,23 @@ def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
     assert (shown.title, shown.text) == ("Tea › Green", "Two.")
 
 
+def test_a_message_within_a_message_is_read(tmp_path: Path) -> None:
+    text = (
+        "Subject: Fwd\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nSee below.\n--x\n"
+        "Content-Type: message/rfc822\n\nSubject: Tea\n\nBring the pot.\n--x\n\nA foot.\n--x\n"
+        "Content-Type: application/pgp-encrypted\n\nVersion: 1\n--x--\n"
+    )
+    (passage,), note = all_of(tmp_path, "a.eml", text.encode())
+    assert passage.text.split("\n\n") == [
+        "Subject: Fwd",
+        "See below.",
+        "Subject: Tea",
+        "Bring the pot.",
+        "A foot.",
+    ]
+    assert "application/pgp-encrypted" in note
+
+
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
