@@ -110,10 +110,10 @@ def _likeliest(data: bytes) -> str:
     """Return the encoding in which most of a text reads as one; "" if none does."""
     lines = [line for line in data.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_SAMPLE]
-    found = [*from_bytes(sample, cp_isolation=_LIKELY)]
+    candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]
     best = [
         each.encoding
-        for each in found
-        if (each.chaos, each.coherence) == (found[0].chaos, found[0].coherence)
+        for each in candidates
+        if (each.chaos, each.coherence) == (candidates[0].chaos, candidates[0].coherence)
     ]
     return min(best, key=_LIKELY.index, default="")

@@ -45,7 +45,7 @@ from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.message import text_of
 from stepcraft.nodes.state import final_checks
-from stepcraft.retrieval.target import Sources
+from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 from stepcraft.text.names import codes
 
@@ -77,7 +77,7 @@ class MemoryState(AgentState[Any]):
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
     """Those that fit the task, as the model sees them; "" if none does."""
-    found: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """Those that fit results of tools, as the model sees them behind each, by the call's id."""
     shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
     """Their ids, to which `record_outcome` credits what came of the run."""
@@ -162,7 +162,12 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             best = self._best(asked_question(state), self.k) if self.k else []
         ids = [hit.procedure.id for hit in best]
         procedures = shown_procedures(best)
-        return {"procedures": procedures, "found": {}, "shown_procedures": ids, "learned": {}}
+        return {
+            "procedures": procedures,
+            "found_procedures": {},
+            "shown_procedures": ids,
+            "learned": {},
+        }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """As `before_agent`; the memory is searched in a thread."""
@@ -178,8 +183,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             best = self._best(query, self.k_results, shown) if query else []
         if not best:
             return None
-        found = {**state.get("found", {}), results[-1].tool_call_id: shown_procedures(best)}
-        return {"found": found, "shown_procedures": [*shown, *(hit.procedure.id for hit in best)]}
+        shown_now = {results[-1].tool_call_id: shown_procedures(best)}
+        return {
+            "found_procedures": {**state.get("found_procedures", {}), **shown_now},
+            "shown_procedures": [*shown, *(hit.procedure.id for hit in best)],
+        }
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """As `before_model`; the memory is searched in a thread."""
@@ -266,9 +274,12 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     The user sees the corrected text in place of the agent's; images, reasoning and all else of the
     message stay. An answer in which nothing is to be changed, and one that cannot be checked, stays
-    as it is; why it was not checked is logged. The last verdict on each statement is in the
-    message's `response_metadata["stepcraft"]["checks"]`; statements that changed since are left
-    out, unless the evidence contradicts them.
+    as it is. The message's `response_metadata["stepcraft"]` has `checks`, the last verdict on each
+    statement, without those that changed since unless the evidence contradicts them, and
+    `evidence`, the passages that decide; or `unchecked`, why the answer was not checked.
+
+    Tokens that are streamed while the agent writes are not checked yet: take the answer from
+    `stream_mode="updates"` or `"values"`.
 
     Args:
         sources: The sources that answers are checked with, as `build_rat` takes them.
@@ -277,7 +288,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         embeddings: The embeddings of sources that are named.
 
     Raises:
-        BadInput: A source, the model or the settings are of another kind.
+        BadInput: A source, the model or the settings are of another kind, or there is no such
+            source.
     """
 
     def __init__(
@@ -296,22 +308,31 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if embeddings:
             options["embeddings"] = embeddings
         self._rat: Any = build_rat(**options)
+        RetrievalTarget.of(None, sources, embeddings, prefers_memory=False).check()
 
     def after_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
         """Check the answer, and put the corrected one in its place."""
         del runtime
-        with _logged(_NOT_CHECKED):
-            if answer := _answer(state):
-                return _checked(answer, self._rat.invoke(_task(state, answer)))
-        return None
+        if not (answer := _answer(state)):
+            return None
+        try:
+            return _checked(answer, self._rat.invoke(_task(state, answer)))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            return _unchecked(answer, error)
 
     async def aafter_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
         """As `after_model`, on the running event loop."""
         del runtime
-        with _logged(_NOT_CHECKED):
-            if answer := _answer(state):
-                return _checked(answer, await self._rat.ainvoke(_task(state, answer)))
-        return None
+        if not (answer := _answer(state)):
+            return None
+        try:
+            return _checked(answer, await self._rat.ainvoke(_task(state, answer)))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            return _unchecked(answer, error)
 
 
 @contextmanager
@@ -322,8 +343,11 @@ def _logged(what: str) -> Generator[None]:
     except GraphBubbleUp:
         raise
     except Exception as error:
-        reason = error if isinstance(error, StepcraftError) else excerpt(error, 300)
-        _log.warning("%s: %s", what, reason)
+        _log.warning("%s: %s", what, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, StepcraftError) else excerpt(error, 300)
 
 
 async def _in_thread(hook: Callable[..., T], *args: object) -> T:
@@ -366,7 +390,7 @@ def _answer(state: AgentState[Any]) -> AIMessage | None:
 
 
 def _learned(result: LearnState) -> dict[str, Any]:
-    _log_warnings(_NOT_LEARNED, result)
+    _log_warnings("what the run showed", result)
     proposal = proposed(result)
     if not proposal:
         return {"learned": {}}
@@ -378,20 +402,30 @@ def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:
     return {"question": asked_question(state), "draft": reply_text(answer)}
 
 
-def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any] | None:
+def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer with the text and the checks of a result of RAT."""
     _log_warnings("the check of the answer", result)
-    update: dict[str, Any] = {}
+    update: dict[str, Any] = _noted(answer, {"unchecked": "; ".join(result["warnings"])})
     if result["answer"] not in {"", result["first_draft"]}:
         update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
     final = final_checks(result)
     checks = [each for each, changed in final if each["verdict"] == "contradicted" or not changed]
     if checks:
-        update["response_metadata"] = {
-            **answer.response_metadata,
-            "stepcraft": {"checks": checks},
-        }
-    return {"messages": [answer.model_copy(update=update)]} if update else None
+        deciding = {id_ for each in checks for id_ in each["evidence"]}
+        evidence = [each for each in result["evidence"] if each["id"] in deciding]
+        update |= _noted(answer, {"checks": checks, "evidence": evidence})
+    return {"messages": [answer.model_copy(update=update)]}
+
+
+def _unchecked(answer: AIMessage, error: Exception) -> dict[str, Any]:
+    """Return an answer that could not be checked, with the reason."""
+    reason = _reason(error)
+    _log.warning("%s: %s", _NOT_CHECKED, reason)
+    return {"messages": [answer.model_copy(update=_noted(answer, {"unchecked": reason}))]}
+
+
+def _noted(answer: AIMessage, note: Mapping[str, Any]) -> dict[str, Any]:
+    return {"response_metadata": {**answer.response_metadata, "stepcraft": note}}
 
 
 def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
@@ -423,8 +457,8 @@ def _is_answer(block: str | dict[str, Any]) -> bool:
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
     state: Any = request.state
-    if found := state.get("found"):
-        messages = [_with_found(each, found) for each in request.messages]
+    if by_call := state.get("found_procedures"):
+        messages = [_with_found(each, by_call) for each in request.messages]
         request = request.override(messages=messages)
     if not (procedures := state.get("procedures")):
         return request

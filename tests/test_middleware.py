@@ -462,3 +462,27 @@ def test_wrong_arguments_are_refused_when_the_agent_is_built() -> None:
         CheckAnswerMiddleware(42)  # type: ignore[arg-type]
     assert CheckAnswerMiddleware(Shelf(), settings=RatContext(rounds=1)).name
     assert Procedure
+
+
+def test_an_answer_that_was_not_checked_says_why() -> None:
+    def fail(_query: str) -> NoReturn:
+        raise KeyError("of the source")
+
+    check = CheckAnswerMiddleware(Shelf(fail=fail), model=ScriptedModel([]))
+    agent = create_agent(ToolModel(["Done."]), [], middleware=[check])
+    [*_, last] = agent.invoke({"messages": [HumanMessage("Who built it?")]})["messages"]
+    assert "a search failed" in last.response_metadata["stepcraft"]["unchecked"]
+
+
+def test_the_passages_that_decide_come_with_the_checks() -> None:
+    messages, _ = checked([WRONG], [f"1.1 contradicted p1\n{CHANGE}"])
+    note = messages[-1].response_metadata["stepcraft"]
+    deciding = [id_ for each in note["checks"] for id_ in each["evidence"]]
+    assert [each["id"] for each in note["evidence"]] == deciding
+    assert note["evidence"][0]["text"]
+
+
+@pytest.mark.parametrize("source", ["docs/", "corpus:no/such/folder", {"docs": "corpsu:docs/"}])
+def test_a_source_that_cannot_be_is_refused_at_once(source: Any) -> None:
+    with pytest.raises(BadInput):
+        CheckAnswerMiddleware(source)

@@ -43,6 +43,8 @@ def test_outputs_take_the_place_of_earlier_ones() -> None:
     assert is_current(page, Ran(outputs={4: "a loaf in 11.04 s"}))
     assert not is_current(page, Ran(outputs={4: "a roll in 3.2 s"}))
     assert with_outputs(page, Ran(outputs={4: "a roll"})).count("Output") == 1
+    page = page.replace("output -->", "output of one run -->")
+    assert is_current(page, Ran(outputs={4: "a roll"}))
 
 
 def test_links_out_of_the_documentation_lead_to_the_repository() -> None:

@@ -10,8 +10,9 @@ which the keyless model replies. HTML comments on the lines before a fence say w
     <!-- ci: NAME -->            the block is run by .ci/run alone
 
 `<!-- output -->` on the line after a fence comes before what the block prints, in a fence of its
-own that `python -m website.blocks --write PAGE…` brings up to date. `<!-- picture: FILE TEXT -->`
-is the place of a picture of a page that a block wrote, with a text for those who do not see it.
+own that `python -m website.blocks --write PAGE…` brings up to date; `<!-- output of one run -->`
+before one that differs from run to run, and stays. `<!-- picture: FILE TEXT -->` is the place of a
+picture of a page that a block wrote, with a text for those who do not see it.
 """
 
 import argparse
@@ -45,7 +46,8 @@ _BLOCK = re.compile(
     r"(?P<marks>(?:^[ ]*<!-- [^\n]* -->\s*\n)*)"
     r"^(?P<indent>[ ]*)(?P<fence>`{3,})(?P<language>sh|python)\b[^\n`]*\n"
     r"(?P<code>.*?)^(?P=indent)(?P=fence)[ ]*$"
-    r"(?P<output>\s*\n[ ]*<!-- output -->[ ]*$(?:\s*\n[ ]*`{4}text\b.*?^[ ]*`{4}[ ]*$)?)?",
+    r"(?P<output>\s*\n[ ]*<!-- (?P<name>output(?: of one run)?) -->[ ]*$"
+    r"(?:\s*\n[ ]*`{4}text\b.*?^[ ]*`{4}[ ]*$)?)?",
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"<!-- (run|exit|not run|ci): (.*?) -->")
@@ -73,6 +75,8 @@ class Block:
     """The status that it ends with."""
     output: tuple[int, int]
     """Where what it prints is shown: offsets in the page, -1 where it is not."""
+    output_name: str
+    """"output" or "output of one run"."""
     indent: str
 
 
@@ -101,6 +105,7 @@ def blocks(page: str) -> list[Block]:
                 before=tuple(text for name, text in marks if name == "run"),
                 status=int(values.get("exit", 0)),
                 output=block.span("output"),
+                output_name=block["name"] or "",
                 indent=block["indent"],
             )
         )
@@ -111,13 +116,13 @@ def with_outputs(page: str, ran: Ran) -> str:
     """Return a page with what its blocks printed, where it shows that."""
     for block in reversed(blocks(page)):
         start, stop = block.output
-        if start < 0:
+        if start < 0 or (block.output_name != "output" and "````" in page[start:stop]):
             continue
         lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.outputs.get(block.line, "")).strip().splitlines()
         if len(lines) > _MOST_LINES:
             lines = [*lines[:_MOST_LINES], "\N{HORIZONTAL ELLIPSIS}"]
         # Four backticks hold whatever is printed: no command prints more than three.
-        lines = ["<!-- output -->", '````text title="Output"', *lines, "````"]
+        lines = [f"<!-- {block.output_name} -->", '````text title="Output"', *lines, "````"]
         shown = "\n".join(f"{block.indent}{line}".rstrip() for line in lines)
         page = f"{page[:start]}\n{shown}{page[stop:]}"
     return page

@@ -28,7 +28,8 @@ _MERMAID = "mermaid@11.12.0"
 _CONFIGURATION = ROOT / "website/zensical.toml"
 _LINK = re.compile(r"(\]\()([^)\s:#]+)([^)\s]*\))")
 _MARK = re.compile(
-    r"^[ ]*<!-- (?:(?:run|exit|not run|ci|drawing): .*?|output) -->[ ]*\n", re.MULTILINE
+    r"^[ ]*<!-- (?:(?:run|exit|not run|ci|drawing): .*?|output(?: of one run)?) -->[ ]*\n",
+    re.MULTILINE,
 )
 
 

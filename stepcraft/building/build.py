@@ -1,24 +1,34 @@
-"""Build a memory: each document is read whole, and the procedures that it teaches are added."""
+"""Build a memory: each document is read whole, and the procedures that it teaches are added.
+
+    list_documents → catch_up → for each document: Reader.read → Placer.place
+
+`catch_up` brings the records and the memory in line with files that moved or are gone. A reader
+asks the model (the graph in `extract.py`), unless the ledger has what it said of the same
+content; a placer compares each procedure with those like it in the memory. The ledger is written
+after each of the two, so that nothing is paid for twice.
+"""
 
 import asyncio
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from itertools import filterfalse
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from stepcraft.building.documents import Document, Listed, Listing, key_of
-from stepcraft.building.drafted import Drafted
-from stepcraft.building.duplicates import Placer, changed_in, nearest_alike
+from stepcraft.building.changes import (
+    catch_up,
+    mark_stale,
+    procedure_of,
+    removed_by_people,
+)
+from stepcraft.building.documents import Document, Listed
+from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
-from stepcraft.building.plan import is_read
-from stepcraft.building.provenance import Provenance, Teacher, with_moved, without_document
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
 from stepcraft.building.settings import DuplicatesContext, ExtractContext
@@ -35,7 +45,6 @@ from stepcraft.errors import (
 )
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
 from stepcraft.memory.open import open_memory
-from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel
 
@@ -127,36 +136,25 @@ async def build_memory(
         if isinstance(memory, str):
             memory = await asyncio.to_thread(open_memory, memory, embeddings=embeddings)
             stack.enter_context(memory)
-        records = stack.enter_context(Ledger(ledger or ledger_of(memory.name), memory.name))
+        open_ledger = stack.enter_context(Ledger(ledger or ledger_of(memory.name), memory.name))
         shared = settings.model_dump(include={*Settings.model_fields}, exclude_unset=True)
-        placer = Placer(memory, model, ledger=records, settings=DuplicatesContext(**shared))
+        placer = Placer(memory, model, ledger=open_ledger, settings=DuplicatesContext(**shared))
         number = len(listing.documents)
-        report = BuildReport(page=records.page, documents=number, failed=listing.failed)
+        report = BuildReport(page=open_ledger.page, documents=number, failed=listing.failed)
         # Documents and their parts together make no more calls than `concurrency`.
         parts = concurrency // min(concurrency, number)
-        left = (math.inf if max_calls is None else max_calls) - records.calls()
-        build = _Build(reader, placer, records, report, parts, left, on_progress)
+        left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
+        build = _Build(reader, placer, open_ledger, report, parts, left, on_progress)
         try:
-            # Where the memory has nothing of what was added last, it is another one by the same
-            # name, or an emptied one. What somebody removed from it stays out.
-            ids = [
-                each.id
-                for record in records.latest(20)
-                for each in record.placed
-                if each.how != "removed"
-            ]
-            if ids and not await asyncio.to_thread(any, map(memory.get, ids)):
-                records.place_again()
-            await asyncio.to_thread(build.follow_moves, listing)
-            await asyncio.to_thread(build.mark_gone, listing)
+            report.stale += await asyncio.to_thread(catch_up, listing, open_ledger, memory)
             await side_by_side(map(build.document, listing.documents), concurrency)
         except (MemoryFailure, ModelFailure) as error:
             raise RunStopped(
-                f"{error}; what was found is kept in {records.path}, "
+                f"{error}; what was found is kept in {open_ledger.path}, "
                 "and the same command goes on from there"
             ) from error
         finally:
-            write_page(records, memory.name, report.failed)
+            write_page(open_ledger, memory.name, report.failed)
     if report.done < number:
         raise RunStopped(
             f"the budget of {max_calls:,} calls is used up: {report.done:,} of {number:,} "
@@ -186,7 +184,8 @@ class _Build:
         try:
             is_same = record and listed.stamp and record.stamp == listed.stamp
             digest = record.digest if record and is_same else (await asyncio.to_thread(read)).digest
-            if record and is_read(record, digest, self.reader.identity):
+            current = "", digest, self.reader.identity
+            if record and (record.error, record.digest, record.identity) == current:
                 self.report.unchanged += 1
             else:
                 document = await asyncio.to_thread(read)
@@ -204,56 +203,6 @@ class _Build:
             self.ledger.put(listed.key, record)
         self.report.count(record)
         self.on_progress(self.report)
-
-    def follow_moves(self, listing: Listing) -> None:
-        """Have the records of files that were moved, or are named otherwise, follow them.
-
-        A file that has the path of another one below its folder gets its whole path for a key.
-        """
-        moved: dict[str, str] = {}
-        keys = self.ledger.keys()
-        for place, listed in enumerate(listing.documents):
-            if not listed.path:
-                continue
-            key = listed.path if listed.path in keys else listed.key
-            record = self.ledger.get(key)
-            if record and record.path != listed.path and Path(record.path).exists():
-                key, record = listed.path, None
-            listing.documents[place] = replace(listed, key=key)
-            if record and (record.path, record.source) != (listed.path, listed.source):
-                moved[record.root] = listed.root
-                self._follow(key, record, listed.source, listed.path, listed.root)
-        for key in keys - {each.key for each in listing.documents} if moved else ():
-            record = self.ledger.get(key)
-            if record and record.root != (root := moved.get(record.root, record.root)):
-                path = str(Path(root, Path(record.path).relative_to(record.root)))
-                self._follow(key, record, path, path, root)
-
-    def _follow(self, key: str, record: Record, source: str, path: str, root: str) -> None:
-        change = partial(with_moved, before=record.source, now=source)
-        for name in {*record.taught_so_far()} if record.source != source else ():
-            changed_in(self.placer.memory, name, change)
-        self.ledger.put(key, record.moved(source, path, root))
-
-    def mark_gone(self, listing: Listing) -> None:
-        """Mark what files taught that are gone; of what else does not come nothing is known.
-
-        Where such a file is back, what it teaches is placed again.
-        """
-        listed = {each.key for each in listing.documents}
-        unread = tuple(key_of(failed.where) for failed in listing.failed)
-        for key in self.ledger.keys() - listed:
-            record = self.ledger.get(key)
-            if not record or not record.path:
-                continue
-            is_below = any(map(Path(record.path).is_relative_to, listing.roots))
-            if not is_below or record.path.startswith(unread) or Path(record.path).exists():
-                continue
-            if record.done or record.taught:
-                record.taught = record.taught_so_far()
-                self.report.stale += self._mark_stale(record, set())
-                record.done, record.taught = False, []
-                self.ledger.put(key, record)
 
     async def _read(
         self, listed: Listed, document: Document, earlier: Record | None
@@ -275,19 +224,11 @@ class _Build:
         if earlier:
             record.taught = earlier.taught_so_far()
             record.usage = add_usage(earlier.usage, record.usage)
-            record.removed = earlier.removed | await asyncio.to_thread(self._removed, earlier)
+            record.removed = earlier.removed | await asyncio.to_thread(
+                removed_by_people, earlier, self.placer.memory
+            )
         self.ledger.put(listed.key, record)  # it is paid for
         return record
-
-    def _removed(self, record: Record) -> dict[str, str]:
-        """Return the procedures of a record that somebody has removed from the memory."""
-        removed: dict[str, str] = {}
-        for draft, placed in zip(record.procedures, record.placed, strict=False):
-            if record.done and placed.how != "removed" and not self.placer.memory.get(placed.id):
-                rivals = nearest_alike(self.placer.memory, _procedure(record, draft))
-                if not any(placed.id in Provenance.of(each).also for each in rivals):
-                    removed[placed.id] = draft["source"]
-        return removed
 
     def _count(self, usage: Usage) -> None:
         self.calls_left -= usage["calls"]
@@ -295,15 +236,11 @@ class _Build:
 
     async def _place(self, record: Record) -> None:
         """Add the procedures of a record to the memory; mark what its document taught before."""
-        try:
-            procedures = [_procedure(record, draft) for draft in record.procedures]
-        except BadInput as error:
-            record.error = f"a procedure of it cannot be kept: {error}"
-            return
+        procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
             # Before the new ones are added, which are not to be merged with what they replace.
             ids = {procedure.id for procedure in procedures}
-            stale = await asyncio.to_thread(self._mark_stale, record, ids)
+            stale = await asyncio.to_thread(mark_stale, record, ids, self.placer.memory)
             self.report.stale += stale  # not read before others have counted theirs
         record.placed = []
         places = [draft["source"] for draft in record.procedures]
@@ -317,40 +254,12 @@ class _Build:
                 why = "it was removed from the memory, and stays out"
                 record.placed.append(Placed(removed[0], "removed", why))
                 continue
-            step = await self.placer.place(procedure)
-            name = step.stored.id if step.stored and step.how != "linked" else procedure.id
-            record.placed.append(Placed(name, step.how, step.verdict.why))
-            for verdict in step.verdicts:
+            plan = await self.placer.place(procedure)
+            name = plan.stored.id if plan.stored and plan.how != "linked" else procedure.id
+            record.placed.append(Placed(name, plan.how, plan.verdict.why))
+            for verdict in plan.verdicts:
                 record.usage = add_usage(record.usage, verdict.usage)
                 record.warnings += verdict.warnings
                 self._count(verdict.usage)
         if not record.error:
             record.done, record.taught = True, []
-
-    def _mark_stale(self, record: Record, ids: set[str]) -> int:
-        """Mark what a document taught before and does not teach now; return how many it makes."""
-        memory, stale = self.placer.memory, 0
-        absent = {*filterfalse(memory.get, ids)}  # they may be merged into what it taught
-        change = partial(without_document, document=record.source)
-        for name in {*record.taught} - ids:
-            before = memory.get(name)
-            if not before or Provenance.of(before).stale:
-                continue
-            if absent.isdisjoint(Provenance.of(before).also):
-                now = changed_in(memory, name, change)
-                stale += bool(now and Provenance.of(now).stale)
-        return stale
-
-
-def _procedure(record: Record, draft: Drafted) -> Procedure:
-    """Return the procedure that a document teaches.
-
-    Raises:
-        BadInput: It has no output, input or steps, or is too long.
-    """
-    provenance = Provenance(
-        teachers=(Teacher(record.source, draft["source"]),),
-        model=record.model,
-        flagged=tuple(name for flagged in draft["flagged"] for name in flagged["names"]),
-    )
-    return provenance.on(Procedure(draft["input"], draft["output"], tuple(draft["steps"])))

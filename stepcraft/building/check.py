@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from stepcraft.building.calls import without_stand_ins
 from stepcraft.building.drafted import Drafted, Flagged, Rejected, Written
-from stepcraft.building.grounding import Grounds
+from stepcraft.building.grounding import Grounds, without_stand_ins
 from stepcraft.building.nodes import PartRead
 from stepcraft.building.settings import ExtractContext
 from stepcraft.llm.node import State
@@ -37,7 +36,7 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     grounds, readable = Grounds(text), _folded(text)
     drafts: list[Drafted] = []
     rejected: list[Rejected] = []
-    for written in _merged(state["written"], [] if is_transcript else headings):
+    for written in _without_repeats(state["written"], [] if is_transcript else headings):
         steps, heading = written["steps"], written["heading"]
         missing = grounds.missing([*map(without_stand_ins, steps)] if is_transcript else steps)
         reason = ""
@@ -67,7 +66,7 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     return {"procedures": drafts, "rejected": rejected}
 
 
-def _merged(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
+def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
     """Return the procedures of all parts under the headings that the document has.
 
     Of the same task under a heading, it is the one with more steps.

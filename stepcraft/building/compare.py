@@ -1,21 +1,25 @@
 """Comparison: whether two procedures are for the same task, and the one in place of both."""
 
 import re
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from stepcraft.building.drafted import Content
 from stepcraft.building.grounding import Grounds
+from stepcraft.building.nodes import STEPS, labelled, unfit
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
+from stepcraft.memory.procedure import Content
 from stepcraft.text.clean import normalised, unfenced
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section
 
 PROCEDURE_FORMAT = """\
@@ -27,13 +31,6 @@ A line DIFFERENCE: with what somebody who has the one would still lack for the t
 at most twenty words, or the word NONE. Then a line VERDICT: with one word, SAME or DIFFERENT.
 With SAME, and where one procedure can take the place of both, {PROCEDURE_FORMAT}"""
 
-_LABEL = re.compile(
-    r"^[ \t>*_#`-]{0,8}(difference|verdict|cause|procedure|output|input)[ \t*_`]{0,4}[:\uff1a](.*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_STEPS = re.compile(
-    r"^[ \t>*_#`-]{0,8}steps[ \t*_`]{0,4}[:\uff1a][ \t*_`]{0,4}", re.IGNORECASE | re.MULTILINE
-)
 _WORD = re.compile(r"\b(?:SAME|DIFFERENT)\b")
 _NONE = re.compile(r"\W*none\b\W*", re.IGNORECASE)
 
@@ -51,11 +48,8 @@ class ComparisonState(RunState):
 def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
     """Show both procedures."""
     instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
-    sections = [
-        Section("procedure", str(number), shown(procedure))
-        for number, procedure in enumerate((state["first"], state["second"]), 1)
-    ]
-    return prompt(instructions, _FORMAT, "comparison", sections)
+    procedures = sections_of((state["first"], state["second"]))
+    return prompt(instructions, _FORMAT, "comparison", procedures)
 
 
 def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:
@@ -65,7 +59,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
         UnreadableReply: There is no verdict in it, or the merged procedure is not complete,
             names what neither procedure has, or lacks a name that both have.
     """
-    texts, merged = labelled(reply)
+    texts, merged = rewritten(reply)
     verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
@@ -76,38 +70,35 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     update["same"] = verdicts == {"SAME"}
     if not update["same"] or not merged:
         return update
-    invented = _missing(merged, state["first"], state["second"])
-    first, second = _missing(state["first"], merged), _missing(state["second"], merged)
-    problem = lacking(merged)
-    if not problem and invented:
-        problem = (
-            f"has {', '.join(invented)}, which stands in neither of the two. Write it with the "
-            "names, options and numbers that they have."
-        )
-    elif not problem and (lost := [name for name in first if name in second]):
-        problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
+    first, second = state["first"], state["second"]
+    if not (problem := unfit(merged)):
+        of_second = _missing(second, merged)
+        lost = [name for name in _missing(first, merged) if name in of_second]
+        if invented := _missing(merged, first, second):
+            problem = unknown(invented, "which stands in neither of the two")
+        elif lost:
+            problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
     if problem:
         raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
     return {**update, "merged": merged}
 
 
-def labelled(reply: str) -> tuple[dict[str, str], Content | None]:
+def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
     """Return what stands behind the labels of a reply, and the procedure in it, if there is one."""
-    head, *steps = _STEPS.split(unfenced(reply), maxsplit=1)
-    texts = {name.lower(): text.strip(" *_") for name, text in _LABEL.findall(head)}
+    values, steps = labelled(unfenced(reply), STEPS)
+    texts = {name: value.partition("\n")[0].strip(" *_") for name, value in values.items()}
     if not (steps or "output" in texts):
         return texts, None
-    return texts, Content(
-        output=normalised(texts.get("output", "")),
-        input=normalised(texts.get("input", "")),
-        steps=read_steps("".join(steps)) or [*filter(None, map(str.strip, steps))],
+    output, needs = (normalised(texts.get(name, "")) for name in ("output", "input"))
+    return texts, Content(output=output, input=needs, steps=steps)
+
+
+def unknown(names: Iterable[str], nowhere: str) -> str:
+    """Say that a procedure in a reply has names that it cannot have from what was shown."""
+    return (
+        f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
+        "they have."
     )
-
-
-def lacking(procedure: Content) -> str:
-    """Say what a procedure in a reply has nothing of; "" if it is whole."""
-    empty = [name.upper() for name, value in procedure.items() if not value]
-    return f"has nothing under {empty[0]}:." if empty else ""
 
 
 def no_verdict(_state: State, why: str) -> Update:
@@ -117,16 +108,19 @@ def no_verdict(_state: State, why: str) -> Update:
 
 def _missing(procedure: Content, *others: Content) -> list[str]:
     """Return the names, options and numbers of a procedure that no other has."""
-    grounds = Grounds("\n\n".join(text for other in others for text in _texts(other)))
-    missing = grounds.missing(_texts(procedure))
-    return list(dict.fromkeys(name for names in missing.values() for name in names))
+    texts = [[each["output"], each["input"], *each["steps"]] for each in (procedure, *others)]
+    return Grounds("\n\n".join(chain(*texts[1:]))).missing_names(texts[0])
 
 
-def _texts(procedure: Content) -> list[str]:
-    return [procedure["output"], procedure["input"], *procedure["steps"]]
+def sections_of(procedures: Iterable[Content]) -> list[Section]:
+    """Return procedures as sections of a prompt, numbered from 1."""
+    return [
+        Section("procedure", str(number), as_text(procedure))
+        for number, procedure in enumerate(procedures, 1)
+    ]
 
 
-def shown(procedure: Content) -> str:
+def as_text(procedure: Content) -> str:
     """Return a procedure as a model sees it, in the form in which it writes one."""
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
@@ -141,11 +135,11 @@ compare = ModelNode(
 )
 
 
-def comparison(
-    resources: Resources[DuplicatesContext],
-) -> CompiledStateGraph[ComparisonState, DuplicatesContext, ComparisonState, ComparisonState]:
-    """Return a graph of the one node, which has its traces, its limits and its usage counted."""
-    builder = StateGraph(ComparisonState, DuplicatesContext)
-    builder.add_node("compare", compare.bound(resources))
-    builder.add_edge(START, "compare")
-    return builder.compile(name="duplicates")
+def graph_of(
+    node: ModelNode, state: type[Any], resources: Resources[Any]
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return a graph of one node, which has its traces, its limits and its usage counted."""
+    builder = StateGraph(state, resources.settings_type)
+    builder.add_node(node.name, node.bound(resources))
+    builder.add_edge(START, node.name)
+    return builder.compile(name=resources.graph)

@@ -51,7 +51,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         else:
             id_ = values.get("thread_id")
             name = "" if id_ is None else str(id_)
-            yield Conversation(place, name, _state(values), _feedback(values))
+            yield Conversation(place, name, state_of(values), feedback_of(values))
     yield from sessions.values()
 
 
@@ -67,12 +67,13 @@ def _values(record: Record) -> dict[str, Any] | None:
     return {"messages": record.items} if record.items else record.values
 
 
-def _state(values: dict[str, Any]) -> dict[str, Any]:
+def state_of(values: dict[str, Any]) -> dict[str, Any]:
     """Return what holds the messages of a conversation, with the messages under that name."""
     for name in ("values", "outputs", "data"):
         if isinstance(inner := values.get(name), dict):
             inputs = values.get("inputs")
-            return _state({**(inputs if isinstance(inputs, dict) else {}), **inner})
+            values = {**(inputs if isinstance(inputs, dict) else {}), **inner}
+            break
     lists = [values[name] for name in _LISTS if _is_list(values.get(name))]
     history: list[Any] = lists[0] if lists else []
     if _is_list(steps := values.get("trajectory")):  # SWE-agent's, whose history says it again
@@ -80,9 +81,9 @@ def _state(values: dict[str, Any]) -> dict[str, Any]:
         replies = [place for place, each in enumerate(before) if each.get("role") == "assistant"]
         return {"messages": [*before[: min(replies, default=len(before))], *steps]}
     if not history and _is_list(output := values.get("output")) and "input" in values:
-        given = values["input"]
-        history = given if isinstance(given, list) else [{"role": "user", "content": str(given)}]
-        history = [*history, *output]
+        goal = values["input"]
+        request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]
+        history = [*request, *output]
     return {**values, "messages": history} if history else values
 
 
@@ -90,16 +91,16 @@ def _is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
-def _feedback(values: Mapping[str, Any]) -> dict[str, Any]:
+def feedback_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scores of feedback, or the verdict of an environment as the score `success`."""
-    given = values.get("feedback")
-    if isinstance(given, list):
-        given = {
-            str(each.get("key")): each.get("score") for each in given if isinstance(each, dict)
+    scores = values.get("feedback")
+    if isinstance(scores, list):
+        return {
+            str(each.get("key")): each.get("score") for each in scores if isinstance(each, dict)
         }
-    if isinstance(given, dict):
-        return given
+    if isinstance(scores, dict):
+        return scores
     if isinstance(stats := values.get("feedback_stats"), dict):
         return {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
-    scores = [values[name] for name in _OUTCOMES if values.get(name) is not None]
-    return {"success": scores[0]} if scores else {}
+    verdicts = [values[name] for name in _OUTCOMES if values.get(name) is not None]
+    return {"success": verdicts[0]} if verdicts else {}

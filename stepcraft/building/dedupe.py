@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stepcraft.building.duplicates import Placer, nearest_alike
-from stepcraft.building.plan import Step, Verdicts
+from stepcraft.building.duplicates import Placer, Plan, Verdicts, nearest_alike
 from stepcraft.building.provenance import Provenance
 from stepcraft.concurrency import side_by_side
 from stepcraft.llm.usage import Usage, add_usage, add_warnings, no_usage
@@ -21,14 +20,14 @@ class Deduped:
     """Pairs that were alike enough to be compared."""
     undecided: int = 0
     """Pairs of which no model could say whether they are for the same task."""
-    changes: list[Step] = field(default_factory=list)
+    changes: list[Plan] = field(default_factory=list)
     """What was merged or linked; `stored` is the procedure that is kept, as it was."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
 
     def count(self, how: str) -> int:
         """Return how many procedures were merged, or linked."""
-        return sum(step.how == how for step in self.changes)
+        return sum(plan.how == how for plan in self.changes)
 
 
 async def dedupe(
@@ -78,9 +77,9 @@ async def dedupe(
     await side_by_side(map(compare, procedures), concurrency)
     # One after another, so that it does not depend on the model's speed which one is kept.
     for procedure in procedures:
-        step = await placer.place(procedure, *compared[procedure.id])
-        deduped.changes += [step] if step.how in ("merged", "linked") else []
-        for verdict in step.verdicts:
+        plan = await placer.place(procedure, *compared[procedure.id])
+        deduped.changes += [plan] if plan.how in ("merged", "linked") else []
+        for verdict in plan.verdicts:
             deduped.compared += 1
             deduped.undecided += verdict.same is None
             deduped.usage = add_usage(deduped.usage, verdict.usage)

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from stepcraft.errors import Failed
+from stepcraft.errors import Failed, SourceFailure
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,9 @@ class Listed:
     """What identifies it: for a file, its path below the file or folder that was named."""
     stamp: str = ""
     """Changes whenever a file's content does; "" for what has to be read to see that."""
-    path: str = ""
-    """The real path of a file; "" for anything else."""
     root: str = ""
-    """The real path of the folder that was named, or of the folder of the file that was."""
+    """The real path of the folder that was named, or of the folder of the file that was; "" for
+    what is no file."""
 
 
 @dataclass
@@ -65,6 +64,16 @@ class Listing:
     failed: list[Failed]
     roots: list[Path]
     """The files and folders among them, resolved."""
+
+    def read(self) -> Iterator[tuple[Listed, Document]]:
+        """Yield the documents as they are read; those that cannot be are added to `failed`."""
+        for each in self.documents:
+            try:
+                document = each.read()
+            except SourceFailure as error:
+                self.failed.append(Failed(each.source, str(error)))
+            else:
+                yield each, document
 
 
 def listed(document: Document) -> Listed:

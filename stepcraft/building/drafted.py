@@ -2,6 +2,7 @@
 
 from typing_extensions import TypedDict
 
+from stepcraft.memory.procedure import Content
 from stepcraft.schema import described
 
 
@@ -13,14 +14,6 @@ class Flagged(TypedDict):
     """The number of the step, from 1."""
     names: list[str]
     """The names, calls, options and numbers of the step that the document does not have."""
-
-
-class Content(TypedDict):
-    """What a procedure says."""
-
-    output: str
-    input: str
-    steps: list[str]
 
 
 class Written(Content):

@@ -13,19 +13,19 @@ So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from stepcraft.building.compare import compare, comparison
-from stepcraft.building.ledger import Ledger
-from stepcraft.building.plan import Step, Verdict, Verdicts, plan_procedure, version_of
-from stepcraft.building.provenance import Provenance, content_of
+from stepcraft.building.compare import ComparisonState, compare, graph_of
+from stepcraft.building.ledger import How, Ledger
+from stepcraft.building.provenance import Provenance, linked, merged, with_teacher
 from stepcraft.building.settings import DuplicatesContext
-from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory
+from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import Resources
-from stepcraft.llm.usage import no_usage
-from stepcraft.memory.history import reason
-from stepcraft.memory.procedure import Procedure
+from stepcraft.llm.usage import Usage, no_usage
+from stepcraft.memory.history import content_of, reason
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel, model_name
 from stepcraft.text.clean import stems
@@ -36,6 +36,45 @@ _TRIES = 10
 """How often a procedure is compared again because another process has changed its rivals."""
 _ALIKE = 0.5
 """The share of words in common from which on the model is asked."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a model said of two procedures."""
+
+    same: bool | None
+    """Whether they are for the same task; None where no model could say."""
+    why: str = ""
+    merged: Content | None = None
+    """The procedure in place of both; None where they are to be linked."""
+    warnings: Sequence[str] = ()
+    usage: Usage = field(default_factory=no_usage)
+
+
+Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
+"""What a model said of a procedure and its rivals, by `version_of` the rival."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What becomes of a procedure."""
+
+    how: How
+    procedure: Procedure
+    """With the link, if it is linked."""
+    stored: Procedure | None = None
+    """The procedure in the memory that is the same, or for the same task."""
+    verdict: Verdict = Verdict(same=False)
+    verdicts: Sequence[Verdict] = ()
+    """All that the model said of the procedure and others."""
+
+    def change(self, current: Procedure) -> Procedure:
+        """Return what takes the place of the stored procedure."""
+        if self.how == "present":
+            return with_teacher(current, self.procedure)
+        if self.verdict.merged:
+            return merged(current, self.procedure, self.verdict.merged)
+        return linked(current, self.procedure)
 
 
 @dataclass
@@ -77,7 +116,7 @@ class Placer:
                 "copy it into a .db file with `stepcraft memory copy` first"
             )
         self._resources = Resources.of("duplicates", DuplicatesContext, {"model": self.model or ""})
-        self._graph = comparison(self._resources)
+        self._graph = graph_of(compare, ComparisonState, self._resources)
         self._turn = asyncio.Lock()
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
@@ -103,7 +142,7 @@ class Placer:
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
         verdict = Verdict(**answer)
-        return replace(verdict, merged=None) if approved or not _can_be_kept(verdict) else verdict
+        return replace(verdict, merged=None) if approved else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
@@ -119,7 +158,7 @@ class Placer:
         procedure: Procedure,
         rivals: Sequence[Procedure] | None = None,
         verdicts: Verdicts | None = None,
-    ) -> Step:
+    ) -> Plan:
         """Add a procedure, or what is made of it and the one for its task.
 
         Args:
@@ -134,52 +173,67 @@ class Placer:
         verdicts = verdicts or {}
         for _ in range(_TRIES):
             async with self._turn:
-                step = await asyncio.to_thread(self._try, procedure, rivals, verdicts)
-            if isinstance(step, Step):
-                return step
-            await self.compare_all(procedure, step, verdicts)
+                plan = await asyncio.to_thread(self._plan, procedure, rivals, verdicts)
+                if isinstance(plan, Plan):
+                    with suppress(Conflict):
+                        await asyncio.to_thread(self._write, plan, is_new=rivals is None)
+                        return plan
+                    continue
+            await self.compare_all(procedure, plan, verdicts)
         raise MemoryFailure(
             f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
             "compared with; start again when they are done"
         )
 
-    def _try(
+    def _plan(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
-    ) -> Step | list[Procedure]:
-        """Carry out what is planned for a procedure, or return what it must be compared with first.
+    ) -> Plan | list[Procedure]:
+        """Return what becomes of a procedure, or the rivals that it has to be compared with."""
+        if rivals is None:
+            if stored := self.memory.get(procedure.id):
+                return Plan("present", procedure, stored)
+            current = nearest_alike(self.memory, procedure)
+        else:
+            current = [each for rival in rivals if (each := self.memory.get(rival.id))]
+        for rival in current:
+            if procedure.id in Provenance.of(rival).also:
+                return Plan("present", procedure, rival)
+        for rival in current:
+            verdict = verdicts.get(version_of(rival))
+            if not verdict:
+                return [each for each in current if version_of(each) not in verdicts]
+            if verdict.same and verdict.merged:
+                return Plan("merged", procedure, rival, verdict, [*verdicts.values()])
+            if verdict.same:
+                new = linked(procedure, rival)
+                return Plan("linked", new, rival, verdict, [*verdicts.values()])
+        return Plan("added", procedure, verdicts=[*verdicts.values()])
 
-        That is nothing where another process has changed or deleted what it was compared with.
+    def _write(self, plan: Plan, *, is_new: bool) -> None:
+        """Carry a plan out.
+
+        Raises:
+            Conflict: Another process has changed or deleted what the procedure was compared with.
         """
-        memory, is_new = self.memory, rivals is None
-        stored = memory.get(procedure.id) if is_new else None
-        if is_new and not stored:
-            rivals = nearest_alike(memory, procedure)
-        elif rivals:
-            rivals = [each for rival in rivals if (each := memory.get(rival.id))]
-        step = plan_procedure(procedure, stored, rivals or [], verdicts)
-        if not isinstance(step, Step) or self.dry_run:
-            return step
+        memory, id_ = self.memory, plan.procedure.id
+        if self.dry_run:
+            return
         # The new one first: a link to what was never stored would pass for a merged one.
-        is_written = step.how == "linked" or (step.how == "added" and is_new)
-        if is_written and (failed := memory.add([step.procedure]).failed):
-            raise MemoryFailure(f"{memory.name} did not take {procedure.id}: {failed[0].reason}")
-        if step.stored:
-            with reason(f"{step.how}: {procedure.output}", by=procedure.source):
-                changed = changed_in(memory, step.stored.id, step.change)
-            has_both = changed and procedure.id in Provenance.of(changed).also
-            if not changed or (step.how == "merged" and not has_both):
-                return []
-        if step.how == "merged" and not is_new:
-            memory.delete([procedure.id])
-        return step
+        if plan.how == "linked" or (plan.how == "added" and is_new):
+            for failure in memory.add([plan.procedure]).failed:
+                raise MemoryFailure(f"{memory.name} did not take {id_}: {failure.reason}")
+        if plan.stored:
+            made_from = plan.stored if plan.how == "merged" else None
+            with reason(f"{plan.how}: {plan.procedure.output}", by=plan.procedure.source):
+                if not changed_in(memory, plan.stored.id, plan.change, made_from):
+                    raise Conflict(f"{plan.stored.id} was deleted meanwhile")
+        if plan.how == "merged" and not is_new:
+            memory.delete([id_])
 
 
-def _can_be_kept(verdict: Verdict) -> bool:
-    """Tell whether the procedure in place of both is one."""
-    try:
-        return bool(verdict.merged and Procedure.from_dict(verdict.merged))
-    except BadInput:
-        return False
+def version_of(procedure: Procedure) -> tuple[object, ...]:
+    """Return what identifies a procedure with its content."""
+    return procedure.id, procedure.output, procedure.input, procedure.steps
 
 
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:
@@ -203,17 +257,21 @@ def shared(procedure: Procedure, other: Procedure) -> float:
 
 
 def changed_in(
-    memory: ProcedureMemory, name: str, change: Callable[[Procedure], Procedure]
+    memory: ProcedureMemory,
+    id_: str,
+    change: Callable[[Procedure], Procedure],
+    made_from: Procedure | None = None,
 ) -> Procedure | None:
     """Change a procedure of a memory; return it as it is now, None if it is there no more.
 
     Raises:
         BadInput: What `change` made cannot be kept.
+        Conflict: Its text is not that of `made_from` any more.
         MemoryFailure: It cannot be written.
     """
     try:
-        return memory.update(name, change)
+        return memory.update(id_, change, made_from=made_from)
     except BadInput:
-        if memory.get(name):
+        if memory.get(id_):
             raise
         return None

@@ -26,9 +26,7 @@ from stepcraft.errors import BadInput
 from stepcraft.llm.limits import RunLimits
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings, no_usage
-from stepcraft.models.keyless.model import ExtractiveModel
-from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.begin import KEYLESS
+from stepcraft.nodes.begin import check_nodes, checked_models
 from stepcraft.schema import described
 from stepcraft.text.clean import clean
 
@@ -92,13 +90,8 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
         document = _INPUT.validate_python(state)
     except ValidationError as error:
         raise BadInput(f"the document cannot be read: {error}") from error
-    if unknown := {**(resources.node_models or {}), **settings.node_models}.keys() - MODEL_NODES:
-        raise BadInput(
-            f"node_models names {unknown.pop()!r}; the nodes with a model are "
-            f"{', '.join(MODEL_NODES)}"
-        )
-    models = [resolve_model(resources.choice(node, settings)) for node in MODEL_NODES]
-    is_keyless = any(isinstance(model, ExtractiveModel) for model in models)
+    check_nodes(resources.node_models or {}, MODEL_NODES)
+    warnings = checked_models(resources, settings, MODEL_NODES)
     kind, text = document.get("kind", "document"), clean(document["text"])
     succeeded = document.get("succeeded") if kind == "transcript" else True
     reason = "" if text.strip() else "the document is empty"
@@ -114,7 +107,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
         "procedures": [],
         "rejected": [Rejected(output=document["title"], reason=reason, sentence="")] * bool(reason),
         "unread": Overwrite(0),
-        "warnings": Overwrite([KEYLESS] * is_keyless),
+        "warnings": Overwrite(warnings),
         "usage": Overwrite(no_usage()),
     }
 

@@ -3,8 +3,9 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from stepcraft.text.markdown import outside_code
+from stepcraft.text.markdown import code, outside_code
 from stepcraft.text.names import COMMON, bound_in, codes, has_word
 
 _TOKEN = re.compile(
@@ -22,6 +23,18 @@ _PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNOR
 _PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n]*+'")
 """A string of several words, which is text for a person."""
 _ANYWHERE = COMMON | sys.stdlib_module_names | {"cd", "cp", "echo", "export", "mkdir", "mv", "set"}
+_STAND_IN = re.compile(
+    r"(?P<name>[\"']?(?<!\w)[A-Za-z_]\w*+[\"']?\s*+[=:]\s*+)"
+    r"(?P<quote>[\"']?)(?!(?:True|False|None|true|false|null)\b)"
+    r"(?:[A-Za-z_]\w*+|\$\{?\w++\}?|\{\{?[^{}\n]{1,80}\}?\})(?P=quote)"
+    r"(?=\s*+(?:[,)}\]]|\Z)|[ \t]*+$)",
+    re.MULTILINE,
+)
+"""An argument whose value is a bare name or in braces."""
+_VARIABLE = re.compile(
+    r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL
+)
+"""A value in quotes that counts all the same, because it is written like a variable."""
 _COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
 
@@ -47,12 +60,16 @@ class Grounds:
         `<your key>`, and strings of several words are not looked up. Of a dotted name each part
         counts.
         """
-        defined = bound_in(code for step in steps for code in codes(step))
+        defined = bound_in(piece for step in steps for piece in codes(step))
         missing: dict[int, list[str]] = {}
         for number, step in enumerate(steps, 1):
             if names := [name for name in _named(step) if not self._has(name, defined)]:
                 missing[number] = list(dict.fromkeys(names))
         return missing
+
+    def missing_names(self, texts: Sequence[str]) -> list[str]:
+        """Return what texts name and the document does not have, each once."""
+        return list(dict.fromkeys(chain(*self.missing(texts).values())))
 
     def _has(self, name: str, defined: set[str]) -> bool:
         if name[0].isdigit():
@@ -82,7 +99,25 @@ def _is_ordinary(word: str) -> bool:
 
 def _named(step: str) -> Iterator[str]:
     """Yield what a step names, in code and in prose."""
-    for code in codes(step):
-        yield from _TOKEN.findall(_PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", code)))
+    for piece in codes(step):
+        yield from _TOKEN.findall(_PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", piece)))
     for start, stop in outside_code(step):
         yield from _IN_PROSE.findall(step[start:stop])
+
+
+def without_stand_ins(step: str) -> str:
+    """Return a step without the values in its calls that stand for others: `customer=the_name`.
+
+    The names of tools and arguments stay, and values that are written out: `search(limit=5)`.
+    """
+
+    def emptied(match: re.Match[str]) -> str:
+        value = match[0][len(match["name"]) :]
+        return match["name"] if not match["quote"] or _VARIABLE.fullmatch(value) else match[0]
+
+    pieces: list[str] = []
+    end = 0
+    for start, stop in code(step):
+        pieces += [step[end:start], _STAND_IN.sub(emptied, step[start:stop])]
+        end = stop
+    return "".join([*pieces, step[end:]])

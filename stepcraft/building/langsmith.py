@@ -11,6 +11,7 @@ import requests
 from langsmith import Client
 from langsmith.utils import get_api_key
 
+from stepcraft.building.conversations import feedback_of, state_of
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.threads import thread_of
 from stepcraft.errors import BadInput, SourceFailure
@@ -83,12 +84,11 @@ def _document(run: dict[str, Any], source: str) -> Document:
     Raises:
         SourceFailure: It has none.
     """
-    stats = run.get("feedback_stats") or {}
     error = run.get("error") or ("" if run.get("end_time") else "it had not ended")
     return thread_of(
-        {**(run["inputs"] or {}), **(run.get("outputs") or {})},
+        state_of({**run, "outputs": run.get("outputs") or {}}),
         source,
-        {key: stats[key].get("avg") for key in stats},
+        feedback_of(run),
         error.partition("Traceback (most recent call last)")[0].strip(),
         last=True,
     )

@@ -7,20 +7,21 @@ The result is a proposal, which a person approves or the caller stores (Mem^p, a
 """
 
 from collections.abc import Callable
-from typing import Any, NotRequired
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.compare import ComparisonState, compare
-from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import nearest_alike
 from stepcraft.building.extract import ExtractInput, ExtractOutput, build_extract
-from stepcraft.building.provenance import content_of
 from stepcraft.building.repair import RepairState, repair
 from stepcraft.building.settings import DuplicatesContext, ExtractContext, RepairContext
+from stepcraft.contexts.base import Settings
+from stepcraft.llm.node import BoundNode, ModelNode
 from stepcraft.llm.resources import BuilderOptions, Resources
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import content_of
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.models.resolve import ChatModel
 
@@ -30,8 +31,8 @@ class Proposal(Content):
 
     replaces: str
     """The id of the procedure in whose place it is; "" for a new one."""
-    before: NotRequired[Content]
-    """What that procedure said."""
+    before: Content | None
+    """What that procedure said; None for a new one."""
     is_repair: bool
     """Whether the run failed with what that procedure said."""
     why: str
@@ -73,8 +74,7 @@ def build_learn(
 
     def find_like(state: LearnState) -> dict[str, Any]:
         """Find the procedure of the memory that what was learned may be merged with."""
-        draft = state["procedures"][0]
-        content = Content(output=draft["output"], input=draft["input"], steps=draft["steps"])
+        content = content_of(state["procedures"][0])
         alike = nearest_alike(memory(), Procedure.from_dict(content))
         if not alike:
             return {"like": ""}
@@ -82,75 +82,56 @@ def build_learn(
 
     def find_followed(state: LearnState) -> dict[str, Any]:
         """Read the procedures that the run was shown."""
-        place = memory()
-        procedures = [found for id_ in state["shown"] if (found := place.get(id_))]
+        procedures = [*filter(None, map(memory().get, state["shown"]))]
         ids = [procedure.id for procedure in procedures]
         return {"shown": ids, "followed": [*map(content_of, procedures)]}
 
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
-            return "succeeded"
-        return (
-            "failed" if repairs and state["shown"] and state.get("succeeded") is False else "no use"
-        )
+            return "find_like"
+        has_failed = repairs and state["shown"] and state.get("succeeded") is False
+        return "find_followed" if has_failed else END
 
-    def has_like(state: LearnState) -> bool:
-        return bool(state["like"])
+    def after_like(state: LearnState) -> str:
+        return "compare" if state["like"] else END
 
-    def has_followed(state: LearnState) -> bool:
-        return bool(state["followed"])
+    def after_followed(state: LearnState) -> str:
+        return "repair" if state["followed"] else END
 
-    comparing: BuilderOptions = {"model": model, "settings": DuplicatesContext(max_calls=max_calls)}
-    duplicates = Resources.of("duplicates", DuplicatesContext, comparing)
-    mending: BuilderOptions = {"model": model, "settings": RepairContext(max_calls=max_calls)}
-    repairing = Resources.of("repair", RepairContext, mending)
+    def bound(node: ModelNode, settings_type: type[Settings]) -> BoundNode:
+        options: BuilderOptions = {"model": model, "settings": settings_type(max_calls=max_calls)}
+        return node.bound(Resources.of(node.name, settings_type, options))
+
     extract = build_extract(model=model, settings=ExtractContext(max_calls=max_calls))
     builder = StateGraph(LearnState, input_schema=LearnInput)
     builder.add_node("extract", extract)
     builder.add_node("find_like", find_like)
-    builder.add_node("compare", compare.bound(duplicates))
+    builder.add_node("compare", bound(compare, DuplicatesContext))
     builder.add_node("find_followed", find_followed)
-    builder.add_node("repair", repair.bound(repairing))
+    builder.add_node("repair", bound(repair, RepairContext))
     builder.add_edge(START, "extract")
-    builder.add_conditional_edges(
-        "extract",
-        after_extract,
-        {"succeeded": "find_like", "failed": "find_followed", "no use": END},
-    )
-    builder.add_conditional_edges("find_like", has_like, {True: "compare", False: END})
-    builder.add_conditional_edges("find_followed", has_followed, {True: "repair", False: END})
-    builder.add_edge("compare", END)
-    builder.add_edge("repair", END)
+    builder.add_conditional_edges("extract", after_extract, ["find_like", "find_followed", END])
+    builder.add_conditional_edges("find_like", after_like, ["compare", END])
+    builder.add_conditional_edges("find_followed", after_followed, ["repair", END])
     return builder.compile(name="learn")
 
 
 def proposed(result: LearnState) -> Proposal | None:
     """Return what a run teaches: a new procedure, a merged one, a repaired one, or nothing."""
-    if repaired := result.get("repaired"):
+    drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
+    replaces, before, why = "", None, ""
+    if repaired:
         place = result["blamed"] - 1
-        return Proposal(
-            **repaired,
-            replaces=result["shown"][place],
-            before=result["followed"][place],
-            is_repair=True,
-            why=result["cause"],
-        )
-    if not result["procedures"]:
+        replaces, before = result["shown"][place], result["followed"][place]
+        why = result["cause"]
+    elif merged:
+        replaces, before, why = result["like"], result["first"], "another run shows more"
+    elif not drafts:
         return None
-    if merged := result.get("merged"):
-        return Proposal(
-            **merged,
-            replaces=result["like"],
-            before=result["first"],
-            is_repair=False,
-            why="another run shows more",
-        )
-    draft = result["procedures"][0]
     return Proposal(
-        output=draft["output"],
-        input=draft["input"],
-        steps=draft["steps"],
-        replaces="",
-        is_repair=False,
-        why="",
+        **(repaired or merged or content_of(drafts[0])),
+        replaces=replaces,
+        before=before,
+        is_repair=bool(repaired),
+        why=why,
     )

@@ -71,12 +71,10 @@ class Record:
     """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
     removed: dict[str, str] = field(default_factory=dict)
     """The places in the document of procedures that somebody removed from the memory, by id."""
-    path: str = ""
-    """The real path of a file when it was last listed."""
     root: str = ""
-    """The real path of the folder that it was listed from."""
+    """The real path of the folder that a file was last listed from; its key is its path there."""
 
-    def moved(self, source: str, path: str, root: str) -> "Record":
+    def moved(self, source: str, root: str) -> "Record":
         """Return the record under another source, with the places in the document."""
 
         def renamed(place: str) -> str:
@@ -85,7 +83,6 @@ class Record:
         return replace(
             self,
             source=source,
-            path=path,
             root=root,
             procedures=[
                 cast("Drafted", {**draft, "source": renamed(draft["source"])})
@@ -97,7 +94,7 @@ class Record:
     def of(self, listed: Listed) -> "Record":
         """Return the record of another document with the same content."""
         return replace(
-            self.moved(listed.source, listed.path, listed.root),
+            self.moved(listed.source, listed.root),
             stamp=listed.stamp,
             usage=no_usage(),
             done=False,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -21,6 +21,16 @@ _ACTION = re.compile(
 )
 """A call in the words of ReAct (arXiv 2210.03629), of its paper or of LangChain."""
 _CONTENTS = ("parts", "content", "value", "text")
+_CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
+_ARGUMENTS = ("arguments", "args", "input")
+_CALLS = {"function_call", "custom_tool_call", "tool_call", "tool_use", "functionCall"}
+_RESULTS = {
+    "function_call_output",
+    "custom_tool_call_output",
+    "tool_result",
+    "tool",
+    "functionResponse",
+}
 _OF_LINE = ("type", "isSidechain", "isMeta")
 """The fields of a line that are kept beside the message in it."""
 _NOTHING = {
@@ -53,8 +63,8 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
                     call["id"] = ids[call["name"]] = ids[""] = call["id"] or f"call {len(messages)}"
                 if message["role"] == "tool":
                     name = message.pop("name")
-                    known = ids.get(name) or ids.get("") or name or "call"
-                    message["tool_call_id"] = message["tool_call_id"] or known
+                    last = ids.get(name) or ids.get("") or name or "call"
+                    message["tool_call_id"] = message["tool_call_id"] or last
             messages.append(message)
     return convert_to_messages(messages)
 
@@ -67,15 +77,12 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     kind = str(value.get("role") or value.get("from") or value["type"])
     role = _ROLES.get(kind, kind)
-    content = next((value[name] for name in _CONTENTS if value.get(name) is not None), None)
     if role in _NOTHING or value.get("isSidechain") or value.get("isMeta"):
         return
-    if role in {"function_call_output", "custom_tool_call_output"}:
-        yield _result(value["output"], value["call_id"])
-    elif role == "tool":
-        is_error = value.get("status") == "error"
-        yield _result(content, value.get("tool_call_id"), value.get("name"), is_error=is_error)
-    elif role in {"function_call", "custom_tool_call", "tool_call"}:
+    content = _first(value, _CONTENTS)
+    if role in _RESULTS:
+        yield _result(value)
+    elif role in _CALLS:
         call = _json(content) if isinstance(content, str) else value
         yield {"role": "assistant", "content": "", "tool_calls": [_call(call)]}
     else:
@@ -95,19 +102,20 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what a person or a model said, its calls, and the results among its blocks."""
-    calls = [_call(each) for each in value.get("tool_calls") or ()]
-    if value.get("function_call"):
-        calls.append(_call(value["function_call"]))
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
+    calls = [*map(_call, value.get("tool_calls") or ())]
+    if value.get("function_call"):
+        calls.append(_call(value["function_call"]))
     ids = {call["id"] for call in calls}  # LangChain's messages have their calls twice
-    calls += [call for call in _calls(parts) if not call["id"] or call["id"] not in ids]
-    yield from _results(parts)
+    in_parts = (_call(each) for each in parts if _is(_CALLS, each))
+    calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
+    yield from (_result(each) for each in parts if _is(_RESULTS, each))
     text = "\n".join(filter(None, map(_text, blocks)))
     if role == "assistant" and not calls and (action := _ACTION.search(text)):
         text, calls = text[: action.start()], [_in_words(action)]
     if role == "user" and (observation := _OBSERVATION.match(text)):
-        yield _result(text[observation.end() :], None)
+        yield _result({"content": text[observation.end() :]})
     elif text or calls or not isinstance(content, list):
         yield {"role": role, "content": text, **({"tool_calls": calls} if calls else {})}
 
@@ -116,33 +124,37 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages of a step of SWE-agent, or of an event of OpenHands."""
     action, observed = value.get("action"), value.get("observation")
     args: Any = value.get("args")
-    args = dict(args) if isinstance(args, Mapping) else {}
-    thought = str(args.pop("thought", "") or value.get("thought") or "")
-    if action == "message":
+    is_event = isinstance(args, Mapping)
+    fields = {**value, **args} if is_event else value
+    if action in ("message", "finish"):
         role = "user" if value.get("source") == "user" else "assistant"
-        yield {"role": role, "content": str(args.get("content") or value.get("content") or "")}
-    elif action == "finish":
-        text = args.get("final_thought") or args.get("message") or value.get("message") or thought
-        yield {"role": "assistant", "content": str(text)}
-    elif (
-        isinstance(action, str) and action not in _NOTHING and value.get("source") != "environment"
+        texts = map(fields.get, ("final_thought", "content", "message", "thought"))
+        yield {"role": role, "content": str(next(filter(None, texts), ""))}
+    elif isinstance(action, str) and not (
+        action in _NOTHING or value.get("source") == "environment"
     ):
-        call = {"name": action, "args": args} if "args" in value else {"name": "run"}
+        arguments = {"command": action}
+        if is_event:
+            arguments = {name: args[name] for name in args if name != "thought"}
         id_ = value.get("id")
-        call |= {"id": None if id_ is None else str(id_)}
-        call |= {} if "args" in value else {"args": {"command": action}}
+        call = {
+            "name": action if is_event else "run",
+            "args": arguments,
+            "id": None if id_ is None else str(id_),
+        }
+        thought = str(fields.get("thought") or "")
         yield {"role": "assistant", "content": thought, "tool_calls": [_call(call)]}
-        if isinstance(observed, str) and "args" not in value:
-            yield _result(observed, None)
+        if isinstance(observed, str) and not is_event:
+            yield _result({"content": observed})
     elif "cause" in value:
-        yield _result(value.get("content") or "", str(value["cause"]))
+        yield _result({"content": value.get("content"), "call_id": str(value["cause"])})
 
 
 def _in_words(match: re.Match[str]) -> dict[str, Any]:
     """Return the call that an agent writes in words."""
-    given = (match["argument"] or match["arguments"] or match["input"] or "").strip()
-    found = _json(given)
-    args = found if isinstance(found, dict) else {"input": given} if given else {}
+    text = (match["argument"] or match["arguments"] or match["input"] or "").strip()
+    value = _json(text)
+    args = value if isinstance(value, dict) else {"input": text} if text else {}
     return _call({"name": match["name"], "args": args})
 
 
@@ -154,50 +166,47 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
         return text
 
 
-def _calls(blocks: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the calls among the blocks of Anthropic or Gemini."""
-    for block in blocks:
-        if block.get("type") == "tool_use":
-            yield _call(block)
-        elif "functionCall" in block:
-            yield _call(block["functionCall"])
+def _is(kinds: Set[str], block: Mapping[str, Any]) -> bool:
+    """Tell whether a block is of one of some kinds, which Gemini writes as its only field."""
+    return not kinds.isdisjoint((block.get("type"), *block))
 
 
-def _results(blocks: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the results among the blocks of Anthropic or Gemini."""
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            is_error = bool(block.get("is_error"))
-            yield _result(block.get("content"), block["tool_use_id"], is_error=is_error)
-        elif "functionResponse" in block:
-            reply = block["functionResponse"]
-            yield _result(reply["response"], reply.get("id"), reply["name"])
+def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
+    """Return the first of these fields that a value has; None if it has none."""
+    return next((value[name] for name in names if value.get(name) is not None), None)
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return the call of a tool as LangChain has it."""
-    inner = call.get("function") or call
-    names = ("arguments", "args", "input")
-    arguments: Any = next((inner[name] for name in names if inner.get(name)), {})
+    call = block.get("function") or block.get("functionCall") or block
+    arguments: Any = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
     if isinstance(arguments, str):
         arguments = _json(arguments)
     if not isinstance(arguments, dict):
         arguments = {"arguments": arguments}
-    id_ = call.get("call_id") or call.get("id")
-    return {"name": str(inner["name"]), "args": arguments, "id": id_, "type": "tool_call"}
+    id_ = call.get("call_id") or call.get("id") or block.get("id")
+    return {"name": str(call["name"]), "args": arguments, "id": id_, "type": "tool_call"}
 
 
-def _result(
-    content: object, id_: str | None, name: str | None = "", *, is_error: bool = False
-) -> dict[str, Any]:
+def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a call as OpenAI has it; one without an id has the tool's name."""
+    result = block.get("functionResponse") or block
+    content = _first(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
-    status = "error" if is_error else "success"
-    return {"role": "tool", "content": text, "tool_call_id": id_, "name": name, "status": status}
+    is_error = block.get("is_error") or block.get("status") == "error"
+    return {
+        "role": "tool",
+        "content": text,
+        "tool_call_id": _first(block, _CALL_IDS) or (None if result is block else result.get("id")),
+        "name": result.get("name") or "",
+        "status": "error" if is_error else "success",
+    }
 
 
 def _text(block: object) -> str:
     """Return the text of a block; of a result that is no text, its JSON."""
+    if block is None:
+        return ""
     if isinstance(block, Mapping):
         if isinstance(text := block.get("text"), str):
             return text

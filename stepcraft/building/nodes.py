@@ -15,9 +15,10 @@ from typing_extensions import TypedDict
 from stepcraft.building.drafted import Rejected, Written
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.threads import shortened
-from stepcraft.errors import UnreadableReply
+from stepcraft.errors import BadInput, UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.sources.corpus.markup import Heading
 from stepcraft.text import markdown
@@ -50,12 +51,14 @@ _SUCCESS = re.compile(
     r"[\s*_`#>\"'-]*(NOT )?REACHED\b[\s*_.:,;\uff1a\u2013\u2014-]*(.*)", re.IGNORECASE | re.DOTALL
 )
 _BLOCK = re.compile(r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b")
-_FIELD = re.compile(
-    r"^[\s#*_>-]*+(output|input|heading|reason|sentence)[*_ ]*+[:\uff1a][*_]*+",
+_LABEL = re.compile(
+    r"^[\s#*_>`-]*+(output|input|heading|reason|sentence|difference|verdict|cause|procedure)"
+    r"[*_` ]*+[:\uff1a][*_]*+",
     re.IGNORECASE | re.MULTILINE,
 )
+STEPS = re.compile(r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+", re.IGNORECASE | re.MULTILINE)
 _FIRST_STEP = re.compile(
-    r"^[\s#*_>-]*+steps[*_ ]*+[:\uff1a][*_]*+|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
+    STEPS.pattern + r"|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
@@ -151,31 +154,48 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     """Return the procedures and the rejected tasks of a reply.
 
     Raises:
-        UnreadableReply: There is neither, or a procedure lacks a part; the update has the others.
+        UnreadableReply: There is neither, or a procedure cannot be kept; the update has the others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for kind, text in _blocks(unfenced(reply)):
-        head, *rest = _FIRST_STEP.split(text, maxsplit=1)
-        labels = _FIELD.split(head)
+        texts, steps = labelled(text, _FIRST_STEP)
         fields = defaultdict[str, str](str)
-        for name, value in zip(labels[1::2], labels[2::2], strict=True):
-            fields[name.lower()] = " ".join(value.split()).strip(_QUOTES)
-        output, needs = fields["output"], fields["input"]
+        for name, value in texts.items():
+            fields[name] = " ".join(value.split()).strip(_QUOTES)
+        output = fields["output"]
+        written = Written(
+            output=output, input=fields["input"], steps=steps, heading=fields["heading"]
+        )
         if kind == "REJECTED":
             task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
             part["rejected"].append(task)
-        elif output and needs and (steps := read_steps("".join(rest))):
-            part["procedures"].append(
-                Written(output=output, input=needs, steps=steps, heading=fields["heading"])
-            )
+        elif problem := unfit(written):
+            problems.append(f"the procedure {output[:80]!r} {problem}")
         else:
-            problems.append(f"the procedure {output[:80]!r} lacks its output, input or steps.")
+            part["procedures"].append(written)
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part]})
     if not part["procedures"] and not part["rejected"]:
         raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
     return {"written": [part]}
+
+
+def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], list[str]]:
+    """Return what stands behind the labels of a text, and the steps below them."""
+    head, *rest = first_step.split(text, maxsplit=1)
+    labels = _LABEL.split(head)
+    texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
+    return dict(texts), read_steps("".join(rest))
+
+
+def unfit(procedure: Content) -> str:
+    """Say why a procedure in a reply cannot be kept; "" if it can."""
+    try:
+        Procedure.from_dict(procedure)
+    except BadInput as error:
+        return f"cannot be kept: {error}."
+    return ""
 
 
 def _blocks(reply: str) -> Iterator[tuple[str, str]]:

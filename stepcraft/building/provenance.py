@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
-from stepcraft.building.drafted import Content
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import same_text, with_text
+from stepcraft.memory.procedure import Content, Procedure
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,13 @@ class Provenance:
 _ADAPTER = TypeAdapter(Provenance)
 
 
-def content_of(procedure: Procedure) -> Content:
-    """Return what a procedure says."""
-    return Content(output=procedure.output, input=procedure.input, steps=list(procedure.steps))
-
-
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
     """Return the stored procedure with the document that teaches it too; a stale one is renewed."""
     before, now = Provenance.of(stored), Provenance.of(taught)
     others = before.others(now.teachers[0].document)
     if not before.stale and before.teachers[:1] == others[:1]:
         return replace(before, teachers=others + now.teachers).on(stored)
-    facts = now if content_of(stored) == content_of(taught) else before
+    facts = now if same_text(stored, taught) else before
     teachers = now.teachers if before.stale else now.teachers + others
     return replace(facts, teachers=teachers, also=before.also, stale="").on(stored)
 
@@ -116,13 +111,11 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         flagged=first.flagged + second.flagged,
         also=(*first.also, *second.also, other.id),
     )
-    facts = {
-        "id": kept.id,
-        "key": kept.key,
-        "tags": {**other.tags, **kept.tags},
-        "metadata": {**other.metadata, **kept.metadata},
-        "expires": max(kept.expires, other.expires) if kept.expires and other.expires else "",
-        "outcomes": kept.outcomes.together(other.outcomes, operator.add),
-        "versions": kept.versions,
-    }
-    return provenance.on(Procedure.from_dict({**content, **facts}))
+    both = replace(
+        with_text(kept, content),
+        tags={**other.tags, **kept.tags},
+        metadata={**other.metadata, **kept.metadata},
+        expires=max(kept.expires, other.expires) if kept.expires and other.expires else "",
+        outcomes=kept.outcomes.together(other.outcomes, operator.add),
+    )
+    return provenance.on(both)

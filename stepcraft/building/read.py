@@ -11,10 +11,9 @@ from stepcraft.building.duplicates import NEAREST
 from stepcraft.building.extract import build_extract
 from stepcraft.building.ledger import Ledger, Record
 from stepcraft.building.nodes import extract, parts_of
-from stepcraft.building.plan import is_read
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.sources import Source, list_documents
-from stepcraft.errors import Failed, ModelFailure, ModelUnknown, SourceFailure
+from stepcraft.errors import Failed, ModelFailure, ModelUnknown
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.models.resolve import ChatModel, model_name, resolve_model
 from stepcraft.progress import counted
@@ -73,7 +72,6 @@ class Reader:
             self.identity,
             self.model,
             [document.note] if document.note else [],
-            path=listed.path,
             root=listed.root,
         )
         config: RunnableConfig = {
@@ -126,16 +124,8 @@ def estimate(
         SourceFailure: A source cannot be opened.
     """
     listing, estimates = list_documents(sources), list[Estimate]()
-    for listed in listing.documents:
-        try:
-            document = listed.read()
-        except SourceFailure as error:
-            listing.failed.append(Failed(listed.source, str(error)))
-            continue
-        record = ledger.get(listed.key) if ledger else None
-        done = bool(record and is_read(record, document.digest, reader.identity)) or bool(
-            ledger and ledger.same(document.digest, reader.identity)
-        )
+    for listed, document in listing.read():
+        done = bool(ledger and ledger.same(document.digest, reader.identity))
         parts = len(parts_of(document.text, reader.settings))
         if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
             calls = parts * (2 + NEAREST)

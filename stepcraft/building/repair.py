@@ -3,19 +3,21 @@
 One call reads the procedures that the run was shown and the record of what it did.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.graph import START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
-from stepcraft.building.calls import without_stand_ins
-from stepcraft.building.compare import PROCEDURE_FORMAT, labelled, lacking, shown
+from stepcraft.building.compare import (
+    PROCEDURE_FORMAT,
+    as_text,
+    graph_of,
+    rewritten,
+    sections_of,
+    unknown,
+)
 from stepcraft.building.documents import Document
-from stepcraft.building.drafted import Content
-from stepcraft.building.grounding import Grounds
-from stepcraft.building.provenance import content_of
+from stepcraft.building.grounding import Grounds, without_stand_ins
+from stepcraft.building.nodes import unfit
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
@@ -23,7 +25,8 @@ from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.history import content_of, with_text
+from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.sections import Section
 
@@ -49,10 +52,7 @@ class RepairState(RunState):
 
 def ask_for_repair(state: State, settings: RepairContext) -> list[BaseMessage]:
     """Show the procedures and the record; of a long one the beginning and the end."""
-    procedures = [
-        Section("procedure", str(number), shown(procedure))
-        for number, procedure in enumerate(state["followed"], 1)
-    ]
+    procedures = sections_of(state["followed"])
     record = Section("text", "", shortened(state["text"], settings.max_characters))
     return prompt(settings.repair_instructions, _FORMAT, "repair", [*procedures, record])
 
@@ -64,7 +64,7 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
         UnreadableReply: It names no procedure and not NONE, or the new version is not complete or
             names what neither the procedure nor the record has.
     """
-    texts, repaired = labelled(reply)
+    texts, repaired = rewritten(reply)
     number = texts.get("procedure", "").strip(" .#")
     update = no_repair(state, texts.get("cause", "")[:300].rstrip(" ."))
     if number.upper() == "NONE":
@@ -74,16 +74,11 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
             "there was no line PROCEDURE: with the number of a procedure or the word NONE."
         )
     blamed = state["followed"][int(number) - 1]
-    problem = lacking(repaired) if repaired else "is not there."
+    problem = unfit(repaired) if repaired else "is not there."
     if repaired and not problem:
-        grounds = Grounds(f"{shown(blamed)}\n\n{state['text']}")
-        missing = grounds.missing([*map(without_stand_ins, repaired["steps"])])
-        names = dict.fromkeys(name for several in missing.values() for name in several)
-        if names:
-            problem = (
-                f"has {', '.join(names)}, which neither the procedure nor the record has. Write it "
-                "with the names, options and numbers that they have."
-            )
+        grounds = Grounds(f"{as_text(blamed)}\n\n{state['text']}")
+        if names := grounds.missing_names([*map(without_stand_ins, repaired["steps"])]):
+            problem = unknown(names, "which neither the procedure nor the record has")
     if problem:
         raise UnreadableReply(f"the procedure {problem}", update=update)
     return {**update, "blamed": int(number), "repaired": repaired}
@@ -99,22 +94,11 @@ repair = ModelNode(
 )
 
 
-def repairing(
-    resources: Resources[RepairContext],
-) -> CompiledStateGraph[RepairState, RepairContext, RepairState, RepairState]:
-    """Return a graph of the one node, which has its traces, its limits and its usage counted."""
-    builder = StateGraph(RepairState, RepairContext)
-    builder.add_node("repair", repair.bound(resources))
-    builder.add_edge(START, "repair")
-    return builder.compile(name="repair")
-
-
 def repaired_version(
     procedure: Procedure,
     run: Document,
     *,
     model: ChatModel | str | None = None,
-    settings: RepairContext | None = None,
 ) -> tuple[Procedure | None, str]:
     """Return what a procedure should say after a run that followed it and failed, and why.
 
@@ -126,7 +110,6 @@ def repaired_version(
         procedure: The procedure that the run followed.
         run: The record of the run, as `list_documents(["threads:runs.jsonl"])` reads it.
         model: The model, or its name; None for that of STEPCRAFT_MODEL.
-        settings: The settings of the repair.
 
     Raises:
         BadInput: The run reached its goal.
@@ -136,9 +119,6 @@ def repaired_version(
         raise BadInput(f"{run.source} reached its goal, so that nothing is to be repaired")
     resources = Resources.of("repair", RepairContext, {"model": model or ""})
     state: Any = {"followed": [content_of(procedure)], "text": run.text}
-    result = repairing(resources).invoke(state, context=settings or RepairContext())
-    content = result["repaired"]
-    if not content:
-        return None, result["cause"]
-    output, needs, steps = content["output"], content["input"], tuple(content["steps"])
-    return replace(procedure, output=output, input=needs, steps=steps), result["cause"]
+    result = graph_of(repair, RepairState, resources).invoke(state)
+    repaired = result["repaired"]
+    return repaired and with_text(procedure, repaired), result["cause"]

@@ -57,8 +57,8 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            if documents.setdefault(each.key, each).path != each.path:
-                key = each.path or f"{spec}#{each.key}"  # the same path in two folders
+            if documents.setdefault(each.key, each).root != each.root:  # one path in two folders
+                key = str(Path(each.root, each.key)) if each.root else f"{spec}#{each.key}"
                 documents.setdefault(key, replace(each, key=key))
     listing.documents = [*documents.values()]
     return listing
@@ -102,7 +102,6 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
                 partial(_file, path, source),
                 key=path.relative_to(root).as_posix(),
                 stamp=f"{file.changed} {file.size}",
-                path=str(path),
                 root=str(root),
             )
     listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]

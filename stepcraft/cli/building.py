@@ -24,7 +24,6 @@ from stepcraft.cli.output import note, one_line, progress_lines, say, show_count
 from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
-    from stepcraft.building.documents import Document, Listing
     from stepcraft.building.read import Reader
     from stepcraft.llm.usage import Usage
 
@@ -180,10 +179,10 @@ def dedupe(
             work = dedupe_memory(placer, concurrency=concurrency, on_progress=progress)
             result = finish(work)
     would = "would be " if dry_run else ""
-    for step in () if as_json else result.changes:
-        if step.stored:
-            say(headline(step.stored))
-        say(f"    {headline(step.procedure)}  ({would}{step.how})")
+    for plan in () if as_json else result.changes:
+        if plan.stored:
+            say(headline(plan.stored))
+        say(f"    {headline(plan.procedure)}  ({would}{plan.how})")
     counts = {f"{would}{how}": result.count(how) for how in ("merged", "linked")}
     show_counts({**vars(result), **counts}, as_json=as_json)
     for warning in () if quiet else result.warnings:
@@ -209,7 +208,7 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
     listing = list_documents(runs)
     judged = credited = 0
     with opened(memory) as target:
-        for run in _read(listing):
+        for _, run in listing.read():
             if run.judged is not None and run.shown:
                 judged += 1
                 credited += len(
@@ -242,7 +241,7 @@ def repair(
     from stepcraft.memory.protocol import by_short_id
 
     listing = list_documents([run])
-    documents = _read(listing)
+    documents = [document for _, document in listing.read()]
     show_failed(listing.failed)
     if len(documents) != 1:
         raise BadInput(f"{run} has {len(documents)} runs; name a file with the one that failed")
@@ -263,16 +262,3 @@ def repair(
             with reason(cause):
                 target.update(procedure.id, lambda kept: with_text(kept, new), made_from=procedure)
         say("added beside it" if candidate else "changed; `stepcraft memory undo` restores it")
-
-
-def _read(listing: "Listing") -> list["Document"]:
-    """Read the runs of a listing; those that cannot be read are added to its failures."""
-    from stepcraft.errors import Failed, SourceFailure
-
-    documents: list[Document] = []
-    for each in listing.documents:
-        try:
-            documents.append(each.read())
-        except SourceFailure as error:
-            listing.failed.append(Failed(each.source, str(error)))
-    return documents

@@ -12,6 +12,7 @@ from stepcraft.cli.options import (
     Price,
     WorkOptions,
     check_writable,
+    fields_of,
     search_fields,
     unpacked,
     work_arguments,
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stepcraft.evals.benchmark import Questions
-    from stepcraft.evals.compare import Pair, PairedMethods
+    from stepcraft.evals.compare import PairedMethods
     from stepcraft.evals.judging import Estimate
     from stepcraft.evals.methods import AnyMethod
-    from stepcraft.evals.summary import Summary
+    from stepcraft.evals.summary import Comparison, Summary
 
 eval_app = Typer(
     help="Evaluate methods on your own questions.", no_args_is_help=True, rich_markup_mode=None
@@ -133,6 +134,7 @@ def run(
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
     if methods or not chosen:
         chosen = [*read_methods(methods or "rag,rat,rpg", settings), *chosen]
+    _check_names(fields_of(options["settings"]), chosen)
     thresholds = _thresholds(fail_under)
     if not options["quiet"]:
         _advise(len(samples), len(chosen))
@@ -153,16 +155,32 @@ def run(
     _report(directory, baseline, thresholds, options["price"])
 
 
+def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
+    """Refuse settings that no method has; methods of the user's own may have any."""
+    from difflib import get_close_matches
+
+    from stepcraft.evals.methods import Method
+    from stepcraft.graphs.registry import context_of
+
+    graphs = [each.graph for each in methods if isinstance(each, Method)]
+    fields = {name for graph in graphs for name in context_of(graph).model_fields}
+    for name in names:
+        if graphs and name not in fields | {"embeddings"}:
+            close = get_close_matches(name, fields, 1)
+            advice = f"did you mean {close[0]!r}?" if close else f"they have {', '.join(fields)}"
+            raise BadInput(f"no method has a setting {name!r}; {advice}")
+
+
 def _advise(samples: int, methods: int) -> None:
     """Say how large a difference so many questions show."""
     from stepcraft.evals.stats import power
 
     if 1 < samples <= _MOST_ADVISED and methods > 1:
-        gains = ((0.1, "10"), (0.2, "20"), (0.3, "30"))
-        chances = ", ".join(f"+{points} in {power(samples, gain):.0%}" for gain, points in gains)
+        gains = (0.1, 0.2, 0.3)
+        chances = ", ".join(f"{power(samples, gain):.0%} for {gain:.0%}" for gain in gains)
         note(
-            f"of evaluations with {samples:,} questions, this share shows a gain in right answers "
-            f"by so many points: {chances}"
+            f"with {samples:,} questions, the chance to detect a true gain in right answers is "
+            f"{chances}"
         )
 
 
@@ -415,44 +433,60 @@ def compare(
         if score and score not in names:
             raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
         lines = (
-            _sample_lines(methods.pair(sample))
+            _sample_lines(methods, methods.sample(sample))
             if sample is not None
-            else _score_lines(methods, score or next(iter(names), ""), count)
+            else _score_lines(methods, score, count)
         )
         say("\n".join(lines))
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        html.write_text(page(named, summary, pairs[0]), encoding="utf-8")
+        most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
+        changed = (most.method, most.against) if most else pairs[0]
+        html.write_text(page(named, summary, changed), encoding="utf-8")
 
 
-def _score_lines(methods: "PairedMethods", score: str, count: int) -> "Iterable[str]":
+def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
+    """Return the comparison in which most samples differ."""
+    return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
+
+
+def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "Iterable[str]":
     from stepcraft.evals.reports.tables import difference_text, p_text
 
-    yield f"{methods.method} against {methods.against}, samples: {len(methods.pairs):,}"
+    most = _most_changed(methods.comparisons)
+    score = score or (most.score if most else "")
+    yield f"{methods.method} against {methods.against}, samples: {len(methods.samples):,}"
     for each in methods.comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    yield f"where they differ most in {score}:" if score else "both have no score in common"
-    for ours, theirs in methods.most_different(score, count):
-        scores = f"{ours['scores'][score]:.3f}  {theirs['scores'][score]:.3f}"
-        yield f"{scores}  {ours['id']}  {one_line(ours['sample']['question'])[:160]}"
+    differing = methods.most_different(score, count)
+    if not score:
+        yield "both have no score in common"
+    elif differing:
+        yield f"where they differ most in {score}:"
+    else:
+        yield f"no sample differs in {score}"
+    for sample in differing:
+        scores = "  ".join(f"{run['scores'][score]:.3f}" for run in methods.runs(sample))
+        yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
 
 
-def _sample_lines(pair: "Pair") -> "Iterable[str]":
-    for name, value in pair[0]["sample"].items():
-        yield f"{name}: {value}"
-    for outcome in pair:
-        output, usage = outcome["output"], outcome["usage"]
-        scores = "".join(f"{name} {value:.3f}, " for name, value in outcome["scores"].items())
-        cost = f"{usage.get('calls', 0)} calls, {outcome['seconds']:,.1f} s"
-        yield f"\n== {outcome['method']}: {scores}{cost}"
-        yield outcome["error"] or str(output.get("answer") or output.get("steps"))
-        yield from (f"warning: {warning}" for warning in outcome["warnings"])
-        for number, passage in enumerate(output.get("evidence") or [], 1):
+def _sample_lines(methods: "PairedMethods", sample: "Mapping[str, Any]") -> "Iterable[str]":
+    for name, value in sample.items():
+        if name != "runs":
+            yield f"{name}: {value}"
+    for method in (methods.method, methods.against):
+        run = sample["runs"][method]
+        scores = "".join(f"{name} {value:.3f}, " for name, value in run["scores"].items())
+        cost = f"{run['usage'].get('calls', 0)} calls, {run['seconds']:,.1f} s"
+        yield f"\n== {method}: {scores}{cost}"
+        yield run["error"] or str(run["answer"] or run["steps"])
+        yield from (f"warning: {warning}" for warning in run["warnings"])
+        for number, passage in enumerate(run["evidence"] or [], 1):
             yield f"[{number}] {passage.get('title', '')}\n{passage.get('text', '')}"
 
 

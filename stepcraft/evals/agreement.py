@@ -33,8 +33,8 @@ def agreements(
     """
     labelled = dict(map(_label, records(labels)))
     is_labelled = False
-    for rater, said in _ratings(directory, score).items():
-        pairs = [(label, said[key]) for key, label in labelled.items() if key in said]
+    for rater, ratings in _ratings(directory, score).items():
+        pairs = [(label, ratings[key]) for key, label in labelled.items() if key in ratings]
         if pairs:
             is_labelled = True
             equal = sum(ours == theirs for ours, theirs in pairs)

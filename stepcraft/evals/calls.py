@@ -60,17 +60,13 @@ class Calls(BaseCallbackHandler):
         Replies from a cache cost nothing; `from_cache` is their number.
         """
         models: dict[str, Counter[str]] = {}
-        calls = self.calls()
-        for call in calls:
-            if call["from_cache"]:
-                continue
-            counts = models.setdefault(call["model"], Counter(no_tokens()))
-            counts.update(calls=1, **call["tokens"])
-        total = Counter(no_tokens())
-        for counts in models.values():
-            total.update(counts)
+        total, reused = Counter(no_tokens()), 0
+        for call in self.calls():
+            reused += call["from_cache"]
+            if not call["from_cache"]:
+                for counts in (total, models.setdefault(call["model"], Counter(no_tokens()))):
+                    counts.update(calls=1, **call["tokens"])
         used = {**total, "models": {name: dict(counts) for name, counts in models.items()}}
-        reused = sum(call["from_cache"] for call in calls)
         return {**used, "from_cache": reused} if reused else used
 
     def on_chat_model_start(
@@ -128,7 +124,7 @@ class Calls(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Note why there is no reply."""
-        self._ended(run_id)["error"] = without_secrets(f"{type(error).__name__}: {error}")[:1000]
+        self._ended(run_id)["error"] = reason_of(error)
 
     def _ended(self, run_id: UUID) -> Call:
         call = self._calls[run_id]
@@ -136,6 +132,11 @@ class Calls(BaseCallbackHandler):
         if began is not None:
             call["seconds"] = round(time.monotonic() - began, 3)
         return call
+
+
+def reason_of(failure: BaseException) -> str:
+    """Return what failed, without secrets and not at length."""
+    return without_secrets(f"{type(failure).__name__}: {failure}")[:1000]
 
 
 def no_tokens() -> dict[str, int]:

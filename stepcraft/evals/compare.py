@@ -1,17 +1,18 @@
-"""Two methods sample by sample: of one evaluation, or of two, before and after a change."""
+"""Samples with the outputs of several methods: of one evaluation, or before and after a change."""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.directory import Outcome
+from stepcraft.evals.directory import read_calls
 from stepcraft.evals.samples import asked
 from stepcraft.evals.summary import Comparison, Summary
-from stepcraft.evals.votes import judged_outcomes
+from stepcraft.evals.votes import Judgement, judged_outcomes, read_judgements
 
-Pair = tuple[Outcome, Outcome]
+_OUTPUT = ("answer", "steps", "evidence")
 
 
 @dataclass(frozen=True)
@@ -22,32 +23,36 @@ class PairedMethods:
     against: str
     comparisons: Sequence[Comparison]
     """Each score of the first against that of the second, as in a report."""
-    pairs: Mapping[str, Pair]
-    """The outcomes by the id of the sample; those of failed samples, too."""
+    samples: Sequence[dict[str, Any]]
+    """As `samples_of` returns them; failed ones, too."""
 
-    def most_different(self, score: str, count: int) -> list[Pair]:
-        """Return the pairs that differ in a score, those that differ most first."""
-        differences = {
-            id_: abs(first["scores"][score] - second["scores"][score])
-            for id_, (first, second) in self.pairs.items()
-            if score in first["scores"] and score in second["scores"]
-        }
-        ids = sorted(filter(differences.get, differences), key=lambda id_: -differences[id_])
-        return [self.pairs[id_] for id_ in ids[:count]]
+    def runs(self, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what both methods made of a sample."""
+        return [sample["runs"][self.method], sample["runs"][self.against]]
 
-    def pair(self, id_: str) -> Pair:
-        """Return the pair of a sample.
+    def most_different(self, score: str, count: int) -> list[dict[str, Any]]:
+        """Return the samples that differ in a score, those that differ most first."""
+
+        def difference(sample: Mapping[str, Any]) -> float:
+            ours, theirs = (run["scores"].get(score) for run in self.runs(sample))
+            return 0.0 if ours is None or theirs is None else abs(ours - theirs)
+
+        return sorted(filter(difference, self.samples), key=difference, reverse=True)[:count]
+
+    def sample(self, id_: str) -> dict[str, Any]:
+        """Return a sample.
 
         Raises:
             BadInput: Not both methods have finished a sample with this id.
         """
-        if id_ not in self.pairs:
-            near = difflib.get_close_matches(id_, self.pairs, 3) or list(self.pairs)[:3]
+        by_id = {sample["id"]: sample for sample in self.samples}
+        if id_ not in by_id:
+            near = difflib.get_close_matches(id_, by_id, 3) or list(by_id)[:3]
             raise BadInput(
                 f"there is no sample {id_!r:.80} that both methods have finished; there is "
                 f"{', '.join(near)}"
             )
-        return self.pairs[id_]
+        return by_id[id_]
 
 
 def paired_methods(
@@ -64,25 +69,49 @@ def paired_methods(
     Raises:
         BadInput: There are no such methods, or no sample is finished by both.
     """
-    methods = {method.method: method for method in summary.methods}
-    if first == second or not {first, second} <= methods.keys():
+    names = [method.method for method in summary.methods]
+    if first == second or not {first, second} <= {*names}:
         raise BadInput(
             f"{first!r:.80} and {second!r:.80} cannot be compared; name two of the methods in "
-            f"{' and '.join(directories)}: {', '.join(methods)}"
+            f"{' and '.join(directories)}: {', '.join(names)}"
         )
-    is_one = methods[first].directory == methods[second].directory
-    ours, theirs = (
-        {
-            each["id"] if is_one else asked(each["sample"]): each
-            for each in judged_outcomes(directories[method.directory])
-            if each["method"] == method.name
-        }
-        for method in (methods[first], methods[second])
-    )
-    pairs = {each["id"]: (each, theirs[key]) for key, each in ours.items() if key in theirs}
-    if not pairs:
+    comparisons = [it for it in summary.pairs if (it.method, it.against) == (first, second)]
+    every = samples_of(directories, summary)
+    samples = [each for each in every if each["runs"][first] and each["runs"][second]]
+    if not samples:
         raise BadInput(
             f"no sample is finished by both {first} and {second}; go on with the evaluation"
         )
-    comparisons = [it for it in summary.pairs if (it.method, it.against) == (first, second)]
-    return PairedMethods(first, second, comparisons, pairs)
+    return PairedMethods(first, second, comparisons, samples)
+
+
+def samples_of(directories: Mapping[str, Path], summary: Summary) -> list[dict[str, Any]]:
+    """Return the samples with the outputs of all methods; a sample of several evaluations is one.
+
+    Args:
+        directories: The directories by name.
+        summary: What `summarise` returns of them.
+
+    Raises:
+        BadInput: A directory or a line in it is damaged.
+    """
+    labels = {(each.directory, each.name): each.method for each in summary.methods}
+    samples: dict[object, dict[str, Any]] = {}
+    for name, directory in directories.items():
+        calls = read_calls(directory)
+        judged: dict[tuple[str, str], list[Judgement]] = {}
+        for judgement in read_judgements(directory):
+            key = judgement["method"], judgement["id"]
+            judged.setdefault(key, []).append(judgement)
+        for outcome in judged_outcomes(directory):
+            key, sample = (outcome["method"], outcome["id"]), outcome["sample"]
+            place = (asked(sample), "" if len(directories) > 1 else key[1])
+            entry = samples.setdefault(place, {**sample, "runs": dict.fromkeys(labels.values())})
+            entry["runs"][labels[name, key[0]]] = {
+                **{part: outcome["output"].get(part) for part in _OUTPUT},
+                **{part: outcome.get(part) for part in ("scores", "usage", "seconds", "warnings")},
+                "error": outcome["error"],
+                "judged": judged.get(key, []),
+                "calls": calls.get(key, []),
+            }
+    return list(samples.values())

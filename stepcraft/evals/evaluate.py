@@ -1,20 +1,19 @@
 """Run methods on samples, side by side, into a directory that a killed run goes on from."""
 
-import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
-from stepcraft.evals.calls import Calls
+from stepcraft.evals.calls import Calls, reason_of
 from stepcraft.evals.directory import (
     CALLS,
     SAMPLES,
@@ -27,10 +26,9 @@ from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.samples import Sample, asked, fingerprint
-from stepcraft.evals.scoring import Scorer, default_scores
+from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
-from stepcraft.secrets import without_secrets
 
 _ALIKE = 5
 """After so many samples that failed for one reason, the others would fail, too."""
@@ -50,7 +48,6 @@ async def evaluate(
     retry_errors: bool = False,
     allow_keyless: bool = False,
     keep_calls: bool = False,
-    callbacks: Sequence[BaseCallbackHandler] = (),
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
     """Run each method on each sample and score the outputs; what is in the directory stays.
@@ -73,7 +70,6 @@ async def evaluate(
             now, the scoring alone is done again.
         allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
         keep_calls: Whether the directory gets the prompts and replies of each sample, too.
-        callbacks: The callbacks of every run, such as a tracer.
         on_progress: Is told of the progress after each sample.
 
     Raises:
@@ -104,7 +100,7 @@ async def evaluate(
                 if not spending.begin():
                     return
                 calls = Calls()
-                outcome = await _run(method, sample, calls, callbacks)
+                outcome = await _run(method, sample, calls)
                 outcome["usd"] = _usd(outcome, prices, method)
                 for call_file in call_files:
                     line = {"method": method.name, "id": sample["id"], "calls": calls.calls()}
@@ -205,20 +201,18 @@ def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
     Raises:
         RunStopped: It has failed on all.
     """
-    errors = [error for (name, _), error in spending.errors.items() if name == method]
-    reasons = Counter(errors)
-    if not errors or "" in reasons or (alike and (len(errors) < alike or len(reasons) > 1)):
+    reasons = Counter(error for (name, _), error in spending.errors.items() if name == method)
+    count = reasons.total()
+    if not count or "" in reasons or (alike and (count < alike or len(reasons) > 1)):
         return
     [(reason, _)] = reasons.most_common(1)
     raise RunStopped(
-        f"{method} failed on {'the first' if alike else 'all'} {len(errors):,} samples: "
+        f"{method} failed on {'the first' if alike else 'all'} {count:,} samples: "
         f"{reason.rstrip('.')}. Mend it and start again; what is finished stays"
     )
 
 
-async def _run(
-    method: AnyMethod, sample: Sample, calls: Calls, callbacks: Sequence[BaseCallbackHandler]
-) -> Outcome:
+async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
     """Run a method on a sample; a failure is the outcome, unless every sample would fail."""
     began, trace = time.monotonic(), uuid7()
     outcome = Outcome(
@@ -236,18 +230,13 @@ async def _run(
         versions=_VERSIONS,
     )
     try:
-        result = await method.run(
-            sample,
-            {
-                "run_id": trace,
-                "callbacks": [calls, *callbacks],
-                "metadata": {"stepcraft_sample": sample["id"]},
-            },
-        )
+        metadata = {"stepcraft_sample": sample["id"]}
+        config: RunnableConfig = {"run_id": trace, "callbacks": [calls], "metadata": metadata}
+        result = await method.run(sample, config)
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
     except Exception as failure:
-        outcome["error"] = _reason(failure)
+        outcome["error"] = reason_of(failure)
         outcome["usage"] = calls.usage()
     else:
         outcome["output"], outcome["warnings"] = result.output, result.warnings
@@ -268,23 +257,11 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
         return {**outcome, "scores": dict.fromkeys(empty["scores"], 0.0)}
     if outcome["error"] and not outcome["output"]:
         return outcome
-    scores: dict[str, float] = {}
     try:
-        for scorer in scorers:
-            result = scorer(outcome["sample"], outcome["output"])
-            scores |= await result if isinstance(result, Awaitable) else result
-        bad = [name for name, score in scores.items() if not math.isfinite(score)]
+        scores = await scores_of(scorers, outcome["sample"], outcome["output"])
     except Exception as failure:
-        return {**outcome, "error": f"it could not be scored: {_reason(failure)}"}
-    if bad:
-        reason = f"the score {bad[0]!r} is {scores[bad[0]]}; return a finite number"
-        return {**outcome, "error": f"it could not be scored: {reason}"}
-    scores = {name: float(score) for name, score in scores.items()}
+        return {**outcome, "error": f"it could not be scored: {reason_of(failure)}"}
     return {**outcome, "error": "", "scores": scores}
-
-
-def _reason(failure: Exception) -> str:
-    return f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
 
 
 def _configuration(

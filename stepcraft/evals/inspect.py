@@ -3,7 +3,7 @@
 inspect_ai.eval(task(method, samples), model="none/none")
 """
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from stepcraft.evals.calls import Calls, no_tokens
 from stepcraft.evals.directory import SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.scoring import Scorer, default_scores
+from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 
 
 def task(
@@ -71,10 +71,8 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
     """Return a scorer with the scores of ours, each by its name."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        values: dict[str, float] = {}
-        for each in scorers:
-            result = each(state.metadata["sample"], state.store.get("output", {}))
-            values |= await result if isinstance(result, Awaitable) else result
+        output: dict[str, Any] = state.store.get("output", {})
+        values = await scores_of(scorers, state.metadata["sample"], output)
         return Score(value={**values}, answer=state.output.completion)
 
     return score

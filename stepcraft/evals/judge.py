@@ -10,12 +10,12 @@ the form that was asked for counts as unreadable and is not interpreted.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import BadInput, RunStopped, UnreadableReply
-from stepcraft.evals.calls import no_tokens, tokens_of
+from stepcraft.evals.calls import no_tokens, reason_of, tokens_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.votes import Item, Judgement, Kind
@@ -93,11 +93,22 @@ _REPLY_CHARACTERS = 2_000
 PASSAGE_TOKENS = 16_000
 
 
-def ask_pairwise(sample: Sample, a: str, b: str) -> list[BaseMessage]:
-    """Show the question, what is known of a right answer, and both answers."""
-    question = asked(sample["question"], sample.get("resources", ""))
-    answers = [Section("answer", "A", a), Section("answer", "B", b)]
-    return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", [*question, *_right(sample), *answers])
+class Request(NamedTuple):
+    """What a judge is asked in one call: a vote on two answers, or a reading of one."""
+
+    kind: Kind
+    outcome: Outcome
+    items: Sequence[str] = ()
+    """Of a reading: the sentences, facts or criteria."""
+    against: Outcome | None = None
+    """Of a vote: the outcome to compare with."""
+    number: int = 0
+    """Of a vote: its number, from 0, which is also its seed."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a vote shows the outcome before the other one."""
+        return self.number % 2 == 0
 
 
 def _right(sample: Sample) -> Iterator[Section]:
@@ -180,6 +191,17 @@ def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
     return sorted(shown)
 
 
+def _items_of(reply: str, request: Request) -> list[Item]:
+    is_cited = [False] * len(request.items)
+    if request.kind == "support":
+        is_cited = [bool(cited) for _, cited in sentences_of(request.outcome["output"])]
+    read = read_items(reply, request.kind, len(request.items))
+    return [
+        Item(text=text, verdict=verdict, reason=reason, is_cited=cited)
+        for text, cited, (verdict, reason) in zip(request.items, is_cited, read, strict=True)
+    ]
+
+
 class Judge:
     """A chat model that judges.
 
@@ -200,59 +222,64 @@ class Judge:
         self._is_plain = False
         self._has_answered = False
 
-    async def vote(self, ours: Outcome, theirs: Outcome, number: int) -> Judgement:
-        """Vote on two outputs; the first is shown first where the number is even.
-
-        Raises:
-            RunStopped: The model refuses every call.
-        """
-        a, b = answer_of(ours), answer_of(theirs)
-        first = number % 2 == 0
-        judgement = self._judgement("vote", ours, theirs["method"], number)
-        judgement["shown_first"] = first
-        messages = ask_pairwise(ours["sample"], *((a, b) if first else (b, a)))
-        reply = await self._ask(messages, judgement, temperature=0.7, seed=number)
-        if reply is not None:
-            try:
-                letter = read_pairwise(reply)
-            except UnreadableReply:
-                judgement["verdict"] = "unreadable"
-            else:
-                is_win = (letter == "A") == first
-                judgement["verdict"] = "tie" if letter == "T" else "win" if is_win else "loss"
-        return judgement
-
-    async def read(self, kind: Kind, outcome: Outcome, items: Sequence[str]) -> Judgement:
-        """Give a verdict on each sentence of an answer, or on each thing that it is graded by.
-
-        Raises:
-            RunStopped: The model refuses every call.
-        """
-        judgement = self._judgement(kind, outcome)
-        is_cited = [False] * len(items)
-        if kind == "support":
-            sentences = sentences_of(outcome["output"])
-            is_cited = [bool(cited) for _, cited in sentences]
-            shown = shown_passages(outcome["output"], self.passage_tokens)
-            judgement["left_out"] = len(outcome["output"]["evidence"]) - len(shown)
-        reply = await self._ask(
-            self.ask_reading(kind, outcome, items), judgement, temperature=0.0, seed=0
+    def judgement(self, request: Request) -> Judgement:
+        """Return the judgement before the model has replied, which identifies the request."""
+        judgement = Judgement(
+            kind=request.kind,
+            judge=self.name,
+            method=request.outcome["method"],
+            against=request.against["method"] if request.against else "",
+            id=request.outcome["id"],
+            number=request.number,
+            reply="",
+            error="",
+            usage={**no_tokens()},
         )
-        try:
-            read = read_items(reply or "", kind, len(items))
-        except UnreadableReply:
-            judgement["items"] = None
-        else:
-            judgement["items"] = [
-                Item(text=text, verdict=verdict, reason=reason, is_cited=cited)
-                for text, cited, (verdict, reason) in zip(items, is_cited, read, strict=True)
-            ]
+        if request.against:
+            judgement["shown_first"] = request.is_first
         return judgement
 
-    def ask_reading(self, kind: Kind, outcome: Outcome, items: Sequence[str]) -> list[BaseMessage]:
-        """Show the question, an answer, and what it is judged by."""
-        instructions, verdicts = _READINGS[kind]
-        if kind == "support":
+    async def answer(self, request: Request) -> Judgement:
+        """Vote, or give a verdict on each of the items.
+
+        Raises:
+            RunStopped: The model refuses every call.
+        """
+        judgement = self.judgement(request)
+        if request.kind == "support":
+            output = request.outcome["output"]
+            shown = shown_passages(output, self.passage_tokens)
+            judgement["left_out"] = len(output["evidence"]) - len(shown)
+        reply = await self._ask(self.messages(request), judgement)
+        try:
+            if request.kind != "vote":
+                judgement["items"] = None
+                judgement["items"] = _items_of(reply or "", request)
+            elif reply is not None:
+                judgement["verdict"] = "unreadable"
+                letter = read_pairwise(reply)
+                is_win = (letter == "A") == request.is_first
+                judgement["verdict"] = "tie" if letter == "T" else "win" if is_win else "loss"
+        except UnreadableReply:
+            pass
+        return judgement
+
+    def messages(self, request: Request) -> list[BaseMessage]:
+        """Show the question, the answers, and what they are judged by."""
+        outcome, kind = request.outcome, request.kind
+        right = _right(outcome["sample"]) if kind in {"vote", "reference"} else []
+        instructions, form = _PAIRWISE, _PAIRWISE_FORM
+        material: list[Section | None]
+        if kind != "vote":
+            instructions, verdicts = _READINGS[kind]
+            form = _LINES.format(", ".join(map(str.upper, verdicts)), verdicts[0].upper())
+        if request.against:
+            both = [outcome, request.against] if request.is_first else [request.against, outcome]
+            material = [
+                Section("answer", letter, _answer(each))
+                for letter, each in zip("AB", both, strict=True)
+            ]
+        elif kind == "support":
             output = outcome["output"]
             cited = [
                 text + "".join(f" [p{number}]" for number in sorted(numbers))
@@ -261,38 +288,19 @@ class Judge:
             shown = passages(output["evidence"], shown_passages(output, self.passage_tokens))
             material = [*shown, Section("answer", "", numbered(cited))]
         else:
-            right = _right(outcome["sample"]) if kind == "reference" else []
-            listed = [] if kind == "reference" else [Section(kind, "", numbered(items))]
-            material = [*right, *listed, Section("answer", "", answer_of(outcome))]
-        words = ", ".join(map(str.upper, verdicts))
-        form = _LINES.format(words, verdicts[0].upper())
+            listed = [Section(kind, "", numbered(request.items))] if kind != "reference" else []
+            material = [*listed, Section("answer", "", _answer(outcome))]
         question = asked(outcome["sample"]["question"], outcome["sample"].get("resources", ""))
-        return prompt(instructions, form, kind, [*question, *material])
+        name = "pairwise" if kind == "vote" else kind
+        return prompt(instructions, form, name, [*question, *right, *material])
 
-    def _judgement(
-        self, kind: Kind, outcome: Outcome, against: str = "", number: int = 0
-    ) -> Judgement:
-        return Judgement(
-            kind=kind,
-            judge=self.name,
-            method=outcome["method"],
-            against=against,
-            id=outcome["id"],
-            number=number,
-            reply="",
-            error="",
-            usage={**no_tokens()},
-        )
-
-    async def _ask(
-        self, messages: list[BaseMessage], judgement: Judgement, *, temperature: float, seed: int
-    ) -> str | None:
+    async def _ask(self, messages: list[BaseMessage], judgement: Judgement) -> str | None:
         """Return the reply, "" for a refusal; None, with the error noted, where the call failed."""
         try:
             model = await aresolve_model(self.model)
-            options: dict[str, Any] = {"temperature": temperature}
+            options = {"temperature": 0.7 if judgement["kind"] == "vote" else 0.0}
             if hasattr(model, "seed"):
-                options["seed"] = seed
+                options["seed"] = judgement["number"]
             reply = reply_text(await self._call(model, messages, options, judgement))
         except (Refused, UnreadableReply) as failure:
             judgement["reply"] = without_secrets(str(failure))[:_REPLY_CHARACTERS]
@@ -300,7 +308,7 @@ class Judge:
         except BadInput:
             raise
         except Exception as failure:
-            reason = f"{type(failure).__name__}: {without_secrets(str(failure))[:1000]}"
+            reason = reason_of(failure)
             if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
                 raise RunStopped(
                     f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
@@ -335,7 +343,7 @@ class Judge:
                 return message
 
 
-def answer_of(outcome: Outcome) -> str:
+def _answer(outcome: Outcome) -> str:
     """Return the answer of a method as a judge sees it."""
     output = outcome["output"]
     return str(output.get("answer") or numbered(output.get("steps") or []) or "(no answer)")

@@ -4,12 +4,11 @@ What a judge says is appended beside the outputs (`votes.jsonl`) call by call, s
 command goes on from there and asks nothing twice; calls that failed are made again.
 """
 
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
 from stepcraft.errors import BadInput
@@ -21,7 +20,7 @@ from stepcraft.evals.directory import (
     read_outcomes,
     run_directory,
 )
-from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, answer_of, ask_pairwise, sentences_of
+from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, Request, sentences_of
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.summary import baseline_of
@@ -32,11 +31,7 @@ from stepcraft.text.clean import tokens
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class _Job(NamedTuple):
-    ask: Callable[[], Awaitable[Judgement]]
-    messages: Callable[[], Sequence[BaseMessage]]
-    """The prompt, by which the tokens are estimated."""
-    items: Sequence[str] = ()
+_Job = tuple[Judge, Request]
 
 
 class Estimate(NamedTuple):
@@ -102,10 +97,10 @@ async def judge(
     opponent = baseline_of(configuration["methods"], against)
     with run_directory(directory, configuration, VOTES) as [file]:
         jobs = {
-            key: job
+            key_of(judge.judgement(job)): (judge, job)
             for judge in judges.values()
-            for key, job in _jobs(directory, judge, opponent, votes, rubric)
-            if key[0] in kinds
+            for job in _requests(directory, opponent, votes, rubric)
+            if job.kind in kinds
         }
         spending = Spending(budget, len(jobs), on_progress)
         _count(every_judgement(directory), jobs, judges, spending, prices)
@@ -118,7 +113,8 @@ async def judge(
 
         async def finish(key: Key) -> None:
             if spending.begin():
-                judgement = await jobs[key].ask()
+                judge, request = jobs[key]
+                judgement = await judge.answer(request)
                 file.add(judgement)
                 usage = judgement["usage"]
                 spending.end(usage, prices.cost(usage, judgement["judge"]))
@@ -141,7 +137,7 @@ def _count(
             spending.add(each["usage"], prices.cost(each["usage"], each["judge"]))
         if (job := jobs.get(key_of(each))) and not each["error"]:
             texts = [item["text"] for item in each.get("items") or ()]
-            if not texts or texts == [*job.items]:  # else it is of another answer or rubric
+            if not texts or texts == [*job[1].items]:  # else it is of another answer or rubric
                 spending.errors[key_of(each)] = ""
 
 
@@ -149,8 +145,9 @@ def _estimate(jobs: Mapping[Key, _Job], left: Sequence[Key], prices: Prices) -> 
     total, usd = 0, 0.0
     is_priced = True
     for key in left:
-        read = sum(tokens(message.text) for message in jobs[key].messages())
-        cost = prices.cost({"input_tokens": read}, str(key[1]))
+        judge, request = jobs[key]
+        read = sum(tokens(message.text) for message in judge.messages(request))
+        cost = prices.cost({"input_tokens": read}, judge.name)
         total, usd, is_priced = total + read, usd + (cost or 0.0), is_priced and cost is not None
     return Estimate(len(left), total, usd if is_priced else None)
 
@@ -167,27 +164,22 @@ def _judges(
     return judges
 
 
-def _jobs(
-    directory: Path, judge: Judge, opponent: str, votes: int, rubric: Sequence[str]
-) -> Iterator[tuple[Key, _Job]]:
-    """Yield the calls of a judge that an evaluation needs, output by output."""
+def _requests(
+    directory: Path, opponent: str, votes: int, rubric: Sequence[str]
+) -> Iterator[Request]:
+    """Yield what judges are asked of an evaluation, output by output."""
     by_id: dict[str, dict[str, Outcome]] = {}
     for outcome in read_outcomes(directory):
         by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
-    for id_, outcomes in by_id.items():
+    for outcomes in by_id.values():
         theirs = outcomes.get(opponent)
-        for method, outcome in outcomes.items():
+        for outcome in outcomes.values():
             if theirs and theirs is not outcome and _is_votable(outcome, theirs):
-                texts = answer_of(outcome), answer_of(theirs)
-                messages = partial(ask_pairwise, outcome["sample"], *texts)
                 for number in range(votes):
-                    key = ("vote", judge.name, method, opponent, id_, number)
-                    yield key, _Job(partial(judge.vote, outcome, theirs, number), messages)
+                    yield Request("vote", outcome, against=theirs, number=number)
             for kind in KINDS[1:] if answered(outcome) else ():
                 if items := _items(kind, outcome, rubric):
-                    messages = partial(judge.ask_reading, kind, outcome, items)
-                    key = (kind, judge.name, method, "", id_, 0)
-                    yield key, _Job(partial(judge.read, kind, outcome, items), messages, items)
+                    yield Request(kind, outcome, items)
 
 
 def _is_votable(*pair: Outcome) -> bool:

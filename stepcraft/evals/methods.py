@@ -145,16 +145,11 @@ class Method:
         """Return the sources and memories that the answers rest on."""
         if "sources" not in context_of(self.graph).model_fields:
             return []
-        named = [self.options.get("sources"), self.options.get("memory")]
-        variables = (os.environ.get(name, "") for name in (SOURCE_VARIABLE, MEMORY_VARIABLE))
-        default = next(filter(None, variables), BUNDLED)
-        listed = [
-            each
-            for several in named
-            if several
-            for each in (several if isinstance(several, list | tuple | Mapping) else [several])
-        ]
-        return [without_secrets(str(_plain(each))) for each in listed or [default]]
+        searched: list[object] = []
+        for named in filter(None, (self.options.get("sources"), self.options.get("memory"))):
+            searched += named if isinstance(named, list | tuple | Mapping) else [named]
+        default = os.environ.get(SOURCE_VARIABLE) or os.environ.get(MEMORY_VARIABLE) or BUNDLED
+        return [without_secrets(str(_plain(each))) for each in searched or [default]]
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
@@ -16,21 +16,13 @@ DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
 """The date behind a model's name, as providers return it."""
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """USD per million tokens."""
 
     read: float
     written: float
     cached: float
     """Of tokens read from the provider's cache."""
-
-    def usd(self, usage: Mapping[str, Any]) -> float:
-        """Return what this usage costs in USD."""
-        cached = int(usage.get("cached_input_tokens", 0))
-        full = int(usage.get("input_tokens", 0)) - cached
-        written = int(usage.get("output_tokens", 0))
-        return (full * self.read + cached * self.cached + written * self.written) / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -89,8 +81,10 @@ class Prices:
                 price = self.price(name) or self.price(model)
                 if price is None:
                     return None
-                total += price.usd(tokens)
-        return total
+                cached = tokens.get("cached_input_tokens", 0)
+                total += (tokens.get("input_tokens", 0) - cached) * price.read
+                total += cached * price.cached + tokens.get("output_tokens", 0) * price.written
+        return total / 1_000_000
 
 
 def _bare(name: str) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
@@ -22,7 +22,8 @@ _LISTS = (
     *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
     *("gold", "passages"),
 )
-_FIELDS = {"id", "_id", "question", "resources", "output", "input", *_LISTS}
+_ALIASES = {"_id": "id", "output": "question", "input": "resources", "answer": "answers"}
+_FIELDS = {"id", "question", "resources", *_ALIASES, *_LISTS}
 _ANSWERS = (
     *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
     *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
@@ -37,33 +38,6 @@ class Gold(TypedDict):
     """Its title; "" where it is known by its sentences alone."""
     sentences: list[str]
     """Those of its sentences that bear out the answer, as far as they are known."""
-
-
-class Sample(TypedDict):
-    """A question, and what is known of a right answer."""
-
-    id: str
-    question: str
-    resources: NotRequired[str]
-    """The available resources, for methods that take them."""
-    answers: NotRequired[list[str]]
-    """The right answers; any of them is right."""
-    contains: NotRequired[list[list[str]]]
-    """What a right answer contains: each a list of names for the same thing."""
-    steps: NotRequired[list[str]]
-    """The steps of a right procedure."""
-    long_answers: NotRequired[list[str]]
-    """Right answers of several sentences, for ROUGE."""
-    facts: NotRequired[list[str]]
-    """What a right answer states, each a sentence."""
-    rubric: NotRequired[list[str]]
-    """What a judge asks of an answer, each a sentence."""
-    gold: NotRequired[list[Gold]]
-    """The passages that bear out the answer."""
-    task: NotRequired[str]
-    """The id of the sample that this is a repetition of."""
-    seed: NotRequired[int]
-    """The seed of the model in this repetition."""
 
 
 def _text(value: object) -> object:
@@ -86,21 +60,38 @@ _Text = Annotated[str, BeforeValidator(_text)]
 _Texts = Annotated[list[str], BeforeValidator(_listed)]
 
 
-class _Record(BaseModel):
-    """A record of a file, read into the fields of a sample."""
+_Gold = Annotated[Gold, BeforeValidator(_passage)]
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
 
-    id: _Text = Field("", validation_alias=AliasChoices("id", "_id"))
-    question: _Text = Field(validation_alias=AliasChoices("question", "output"), min_length=1)
-    resources: _Text = Field("", validation_alias=AliasChoices("resources", "input"))
-    answers: _Texts = Field([], validation_alias=AliasChoices("answers", "answer"))
-    contains: Annotated[list[_Texts], BeforeValidator(_listed)] = []
-    steps: _Texts = []
-    long_answers: _Texts = []
-    facts: _Texts = []
-    rubric: _Texts = []
-    gold: Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(_listed)] = []
+@with_config(coerce_numbers_to_str=True)
+class Sample(TypedDict):
+    """A question, and what is known of a right answer."""
+
+    id: _Text
+    question: Annotated[_Text, Field(min_length=1)]
+    resources: NotRequired[_Text]
+    """The available resources, for methods that take them."""
+    answers: NotRequired[_Texts]
+    """The right answers; any of them is right."""
+    contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
+    """What a right answer contains: each a list of names for the same thing."""
+    steps: NotRequired[_Texts]
+    """The steps of a right procedure."""
+    long_answers: NotRequired[_Texts]
+    """Right answers of several sentences, for ROUGE."""
+    facts: NotRequired[_Texts]
+    """What a right answer states, each a sentence."""
+    rubric: NotRequired[_Texts]
+    """What a judge asks of an answer, each a sentence."""
+    gold: NotRequired[Annotated[list[_Gold], BeforeValidator(_listed)]]
+    """The passages that bear out the answer."""
+    task: NotRequired[str]
+    """The id of the sample that this is a repetition of."""
+    seed: NotRequired[int]
+    """The seed of the model in this repetition."""
+
+
+_READER = TypeAdapter(Sample)
 
 
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
@@ -126,15 +117,17 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     f"{where} has a field {name!r:.80}; did you mean {meant!r}? Other names are "
                     "ignored"
                 )
+        accepted = {name: value for name, value in fields.items() if name in _FIELDS}
+        renamed = {_ALIASES[name]: accepted[name] for name in accepted.keys() & _ALIASES.keys()}
         try:
-            values = _Record.model_validate(fields).model_dump(exclude_defaults=True)
+            read = _READER.validate_python({"id": "", **renamed, **accepted})
         except ValidationError as error:
             problem = error.errors()[0]
             name = ".".join(map(str, problem["loc"]))
             raise BadInput(
                 f"{where} cannot be used: {name} is {problem['input']!r:.80} ({problem['msg']})"
             ) from error
-        sample: Any = {"id": str(number), **values}
+        sample: Any = {"id": str(number), **{name: value for name, value in read.items() if value}}
         if samples.setdefault(sample["id"], sample) is not sample:
             raise BadInput(
                 f"{where} has the id {sample['id']!r:.80} of an earlier record; give each question "

@@ -45,8 +45,8 @@ def plain(text: str, gap: str = "") -> str:
         text: The text.
         gap: What takes the place of punctuation, such as a hyphen.
     """
-    kept = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
-    return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, kept))
+    signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
+    return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, signed))
 
 
 def exact_match(

@@ -1,5 +1,6 @@
 """The scores of an output that fit what a sample says of a right answer."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,25 @@ from stepcraft.text.lists import read_steps
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """Returns the scores of an output by name; none where the sample does not say what is right."""
+
+
+async def scores_of(
+    scorers: Iterable[Scorer], sample: Sample, output: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the scores of an output by all scorers.
+
+    Raises:
+        ValueError: A score is no finite number.
+        Exception: What a scorer raises.
+    """
+    scores: dict[str, float] = {}
+    for scorer in scorers:
+        result = scorer(sample, output)
+        scores |= await result if isinstance(result, Awaitable) else result
+    for name, score in scores.items():
+        if not math.isfinite(score):
+            raise ValueError(f"the score {name!r} is {score}; return a finite number")
+    return {name: float(score) for name, score in scores.items()}
 
 
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:

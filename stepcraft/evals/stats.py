@@ -37,8 +37,8 @@ def mean_interval(values: Sequence[float]) -> Interval:
     """
     if set(values) <= {0, 1}:
         return share(round(sum(values)), len(values))
-    mean, low, high, _ = _student(values, 0.0 if _are_shares(values) else -math.inf)
-    return Interval(mean, low, high)
+    difference = _student(values, 0.0 if _are_shares(values) else -math.inf)
+    return Interval(difference.mean, difference.low, difference.high)
 
 
 def share(count: int, total: int) -> Interval:
@@ -55,15 +55,14 @@ def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
     Of differences that are all the same the p is that of the sign test.
     """
     least = -1.0 if _are_shares([*a, *b]) else -math.inf
-    mean, low, high, p = _student([x - y for x, y in zip(a, b, strict=True)], least)
-    return Difference(mean, low, high, p)
+    return _student([x - y for x, y in zip(a, b, strict=True)], least)
 
 
 def _are_shares(values: Sequence[float]) -> bool:
     return all(0 <= value <= 1 for value in values)
 
 
-def _student(values: Sequence[float], least: float) -> tuple[float, float, float, float]:
+def _student(values: Sequence[float], least: float) -> Difference:
     """Return the mean, its interval, and the p of a mean of 0.
 
     Args:
@@ -75,11 +74,11 @@ def _student(values: Sequence[float], least: float) -> tuple[float, float, float
     if error > 1e-12 * abs(mean):
         reach = error * _t_quantile(count - 1)
         low, high = max(least, mean - reach), min(most, mean + reach)
-        return mean, low, high, _t_tails(mean / error, count - 1)
+        return Difference(mean, low, high, _t_tails(mean / error, count - 1))
     # Values that are all the same have no scatter to go by. By the exact binomial bound, this share
     # of all values is the same at least (Clopper and Pearson 1934); the others may be anything.
     low, high = (_alike(count) * mean + (1 - _alike(count)) * end for end in (least, most))
-    return mean, low, high, sign_test(count, 0) if mean else 1.0
+    return Difference(mean, low, high, sign_test(count, 0) if mean else 1.0)
 
 
 def _alike(count: int) -> float:
@@ -145,7 +144,7 @@ def power(count: int, points: float) -> float:
     """
     lost = (0.5 - points) / 6
     won = lost + points
-    found, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
+    power, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
     for rounds in range(count + 1):
         while 2 * few < rounds and sign_test(rounds - few - 1, few + 1) < 1 - LEVEL:
             few += 1
@@ -154,8 +153,8 @@ def power(count: int, points: float) -> float:
             * (won ** (rounds - least) * lost**least + won**least * lost ** (rounds - least))
             for least in range(few + 1)
         )
-        found += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
-    return found
+        power += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
+    return power
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:

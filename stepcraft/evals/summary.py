@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
@@ -53,17 +53,6 @@ _VARIANTS = {
 """Scores that measure the same thing."""
 
 
-class Side(NamedTuple):
-    """A method of an evaluation, to be compared with others."""
-
-    home: str
-    """The name of its directory."""
-    name: str
-    label: str
-    """What a report calls it."""
-    outcomes: Sequence[Outcome]
-
-
 @dataclass(frozen=True)
 class MethodSummary:
     """The scores and costs of a method."""
@@ -72,6 +61,8 @@ class MethodSummary:
     """Its name, behind that of the directory where there are several."""
     directory: str
     name: str
+    outcomes: Sequence[Outcome]
+    """Its samples, without their outputs."""
     model: str
     searched: Sequence[str]
     """What its answers rest on: sources and memories."""
@@ -164,8 +155,9 @@ class Summary:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Each method against the baseline of its directory, and against earlier directories."""
-        return [each for each in self.pairs if each.is_change or each.against in self.baselines]
+        """Each method against earlier directories, and against the baseline of its directory."""
+        shown = [each for each in self.pairs if each.is_change or each.against in self.baselines]
+        return sorted(shown, key=lambda each: not each.is_change)
 
 
 def summarise(
@@ -187,7 +179,6 @@ def summarise(
     """
     named = {"": directories} if isinstance(directories, Path) else directories
     prices = Prices.of(None) if prices is None else prices
-    sides: list[Side] = []
     summary = Summary([], [], [])
     for home, directory in named.items():
         about = read_configuration(directory)
@@ -195,19 +186,21 @@ def summarise(
         if not done:
             raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
         prefix = f"{home}: " if len(named) > 1 else ""
-        here = [Side(home, name, prefix + name, each) for name, each in done.items()]
+        here = [
+            _method(home, name, prefix + name, each, about["methods"][name])
+            for name, each in done.items()
+        ]
         is_here = baseline is None or len(named) == 1 or baseline in done
         summary.baselines.append(prefix + baseline_of(done, baseline if is_here else None))
-        summary.methods.extend(_method(side, about["methods"][side.name]) for side in here)
+        summary.methods.extend(here)
         summary.preferences.extend(
             replace(each, method=prefix + each.method, against=prefix + each.against)
             for each in preferences(read_judgements(directory))
         )
-        summary.judges.extend(_judges(here, about["methods"], read_judgements(directory)))
+        summary.judges.extend(_judges(here, read_judgements(directory)))
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
-        sides += here
-    summary.pairs.extend(_pairs(sides))
+    summary.pairs.extend(_pairs(summary.methods))
     return summary
 
 
@@ -249,35 +242,33 @@ def _undated(model: str) -> str:
     return DATED.sub("", provider if is_tag else name)
 
 
-def _judges(
-    sides: Sequence[Side], methods: Mapping[str, Any], judgements: Sequence[Judgement]
-) -> Iterator[Judged]:
+def _judges(methods: Sequence[MethodSummary], judgements: Sequence[Judgement]) -> Iterator[Judged]:
     for judge in dict.fromkeys(each["judge"] for each in judgements):
-        for side in sides:
+        for method in methods:
             readings = [
                 each
                 for each in judgements
-                if each["kind"] != "vote" and (each["judge"], each["method"]) == (judge, side.name)
+                if each["kind"] != "vote"
+                and (each["judge"], each["method"]) == (judge, method.name)
             ]
-            writer = methods[side.name]["model"]
-            kin = "model" if _undated(judge) == _undated(writer) else "family"
+            kin = "model" if _undated(judge) == _undated(method.model) else "family"
             yield Judged(
                 judge,
-                side.label,
+                method.method,
                 readings=len(readings),
                 unread=sum(not each.get("items") for each in readings),
                 cut=sum(bool(each.get("left_out")) for each in readings),
-                kin=kin if family(judge) == family(writer) != "" else "",
+                kin=kin if family(judge) == family(method.model) != "" else "",
             )
 
 
-def _pairs(sides: Sequence[Side]) -> list[Comparison]:
+def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
     """Compare the methods of each directory, and with those of earlier directories."""
     comparisons: list[Comparison] = []
-    for home in dict.fromkeys(side.home for side in sides):
-        here = [side for side in sides if side.home == home]
+    for directory in dict.fromkeys(each.directory for each in methods):
+        here = [each for each in methods if each.directory == directory]
         comparisons += compare(permutations(here, 2), _task)
-    changes = [(b, a) for a, b in combinations(sides, 2) if a.home != b.home]
+    changes = [(b, a) for a, b in combinations(methods, 2) if a.directory != b.directory]
     same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
     return comparisons + compare(same or changes, asked)
 
@@ -287,7 +278,7 @@ def _task(sample: Sample) -> str:
 
 
 def compare(
-    pairs: Iterable[tuple[Side, Side]], task_of: Callable[[Sample], object]
+    pairs: Iterable[tuple[MethodSummary, MethodSummary]], task_of: Callable[[Sample], object]
 ) -> list[Comparison]:
     """Compare methods in all scores that both have; p is adjusted over all comparisons.
 
@@ -340,15 +331,17 @@ def task_scores(
     return scores
 
 
-def _method(side: Side, about: Mapping[str, Any]) -> MethodSummary:
-    outcomes = side.outcomes
+def _method(
+    directory: str, name: str, label: str, outcomes: Sequence[Outcome], about: Mapping[str, Any]
+) -> MethodSummary:
     unanswered = sum(map(is_unanswered, outcomes))
     errors = Counter(each["error"] for each in outcomes if each["error"])
     scores = task_scores(outcomes)
     return MethodSummary(
-        method=side.label,
-        directory=side.home,
-        name=side.name,
+        method=label,
+        directory=directory,
+        name=name,
+        outcomes=outcomes,
         model=about["model"],
         searched=about.get("searched", ()),
         limits={name: most for name, most in about.get("limits", {}).items() if most},
@@ -364,7 +357,7 @@ def _method(side: Side, about: Mapping[str, Any]) -> MethodSummary:
 
 
 def _comparison(
-    score: str, scores: Sequence[tuple[float, float]], ours: Side, theirs: Side
+    score: str, scores: Sequence[tuple[float, float]], ours: MethodSummary, theirs: MethodSummary
 ) -> Comparison:
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
@@ -373,8 +366,8 @@ def _comparison(
     is_binary = {value for pair in scores for value in pair} <= {0, 1}
     costs, their_costs = map(_costs, _shared(ours.outcomes, theirs.outcomes))
     return Comparison(
-        method=ours.label,
-        against=theirs.label,
+        method=ours.method,
+        against=theirs.method,
         score=score,
         samples=len(scores),
         difference=difference,
@@ -386,7 +379,7 @@ def _comparison(
             for kind, cost in their_costs.items()
             if cost and kind in costs and kind != "cached"
         },
-        is_change=ours.home != theirs.home,
+        is_change=ours.directory != theirs.directory,
     )
 
 

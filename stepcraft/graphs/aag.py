@@ -30,7 +30,7 @@ from stepcraft.nodes.review import Review, check_can_pause, review
 from stepcraft.nodes.revise import after_check, critic
 from stepcraft.nodes.split import split_into_steps
 from stepcraft.nodes.state import Answer, LookState, Messages, Revision
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.schema import described
 
 __all__ = ["AagContext", "AagInput", "AagOutput", "aag_builder", "build_aag", "graph"]
@@ -82,7 +82,7 @@ class State(LookState, AagInput):
 
 
 def _initial(
-    state: Mapping[str, Any], settings: AagContext, searched: Sequence[Searched]
+    state: Mapping[str, Any], settings: AagContext, searched: Sequence[OpenedSource]
 ) -> dict[str, Any]:
     if settings.remember:
         check_may_remember()

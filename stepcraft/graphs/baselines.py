@@ -21,7 +21,7 @@ from stepcraft.nodes.answer import answer
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.retrieve import Retrieve
 from stepcraft.nodes.state import Answer, Finding, Part, QuestionInput
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 
 
 class State(Answer, RunState, QuestionInput):
@@ -38,7 +38,7 @@ Graph = CompiledStateGraph[State, Any, QuestionInput, Answer]
 
 
 def _initial(
-    state: Mapping[str, Any], _settings: object, _searched: Sequence[Searched]
+    state: Mapping[str, Any], _settings: object, _searched: Sequence[OpenedSource]
 ) -> dict[str, Any]:
     return {"queries": [state["task"]], "findings": [], "parts": []}
 

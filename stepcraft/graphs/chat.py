@@ -135,8 +135,8 @@ def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, An
     below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
     is_new = last_said(state.get("messages") or []) != state["task"]
-    said = [HumanMessage(state["task"])] if is_new else []
-    return {**taken, "messages": [*said, AIMessage(answer + below)]}
+    new = [HumanMessage(state["task"])] if is_new else []
+    return {**taken, "messages": [*new, AIMessage(answer + below)]}
 
 
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:

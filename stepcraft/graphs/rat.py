@@ -24,7 +24,7 @@ from stepcraft.nodes.revise import after_check, revise
 from stepcraft.nodes.split import split_into_thoughts
 from stepcraft.nodes.state import Answer, Check, CheckState, Messages, Question, Revision
 from stepcraft.nodes.to_query import to_query
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.schema import described
 
 __all__ = ["RatContext", "RatInput", "RatOutput", "build_rat", "graph", "rat_builder"]
@@ -59,7 +59,7 @@ class State(CheckState, RatInput):
 
 
 def _initial(
-    state: Mapping[str, Any], settings: RatContext, searched: Sequence[Searched]
+    state: Mapping[str, Any], settings: RatContext, searched: Sequence[OpenedSource]
 ) -> dict[str, Any]:
     text = draft_of(state.get("draft"))
     if settings.check_last:

@@ -26,7 +26,7 @@ from stepcraft.nodes.split import split_into_blocks
 from stepcraft.nodes.state import Answer, Check, LookState, Messages, Question, Revision
 from stepcraft.nodes.to_query import to_query
 from stepcraft.nodes.trace import TracedSentence, trace
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt
 
@@ -74,7 +74,7 @@ class State(LookState, RpgInput):
 
 
 def _initial(
-    state: Mapping[str, Any], settings: RpgContext, searched: Sequence[Searched]
+    state: Mapping[str, Any], settings: RpgContext, searched: Sequence[OpenedSource]
 ) -> dict[str, Any]:
     kind = settings.kind if settings.kind != "auto" else state.get("kind") or "auto"
     if kind not in KINDS:

@@ -4,9 +4,8 @@ It is our own because no kept library ranks FTS5's BM25 and exact cosines togeth
 SQLite and NumPy do the work. Memories, corpora and the rerankers are built on it.
 """
 
-from stepcraft.index._file import DamagedIndex, recorded_embeddings
+from stepcraft.index._file import DamagedIndex, Entry, recorded_embeddings
 from stepcraft.index._refusals import refusals
-from stepcraft.index._rows import Entry
 from stepcraft.index._vectors import (
     Embedder,
     Hit,

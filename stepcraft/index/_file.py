@@ -1,10 +1,12 @@
-"""The SQLite file of an index: layout, opening, and errors as one sentence each."""
+"""The SQLite file of an index: layout, opening, rows, and errors as one sentence each."""
 
+import json
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput, MemoryFailure, ReadOnlyMemory, StepcraftError
 from stepcraft.files import irregular, named_path
@@ -73,6 +75,14 @@ entries of a group begin with its name and ":", after which ";" is the next char
 
 
 _EMBEDDINGS = "SELECT max(value) FROM meta WHERE key = 'embeddings'"
+
+
+class Entry(NamedTuple):
+    """A text to be found, with its id and any JSON values that belong to it."""
+
+    id: str
+    text: str
+    payload: Mapping[str, Any]
 
 
 class DamagedIndex(MemoryFailure):
@@ -153,6 +163,17 @@ def frozen_state(path: str) -> tuple[int, int] | None:
         return None
     status = file.stat()
     return status.st_mtime_ns, status.st_size
+
+
+def entries_where(
+    connection: sqlite3.Connection, condition: str, *values: object
+) -> list[tuple[int, Entry]]:
+    """Return the entries that meet an SQL condition, after the numbers of their rows."""
+    sql = f"SELECT seq, id, text, payload FROM entries WHERE {condition}"  # noqa: S608 - ours
+    return [
+        (number, Entry(name, text, dict(json.loads(payload))))
+        for number, name, text, payload in connection.execute(sql, values)
+    ]
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from stepcraft.index._file import MEMORY
+from stepcraft.index._file import MEMORY, Entry
 from stepcraft.index._refusals import BrokenModel, refusals
-from stepcraft.index._rows import Entry
 
 Matrix = NDArray[np.float32]
 

@@ -8,8 +8,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from stepcraft.errors import Failed
-from stepcraft.index._file import MEMORY
-from stepcraft.index._rows import Entry, entries_where
+from stepcraft.index._file import MEMORY, Entry, entries_where
 from stepcraft.index.local import LocalIndex
 
 _POLL_S = 0.1

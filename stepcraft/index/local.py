@@ -14,8 +14,15 @@ import numpy as np
 
 from stepcraft.errors import AddReport, BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.index._file import MEMORY, connect, frozen_state, is_read_only, plain_failures
-from stepcraft.index._rows import Entry, entries_where
+from stepcraft.index._file import (
+    MEMORY,
+    Entry,
+    connect,
+    entries_where,
+    frozen_state,
+    is_read_only,
+    plain_failures,
+)
 from stepcraft.index._vectors import (
     Embedder,
     Hit,

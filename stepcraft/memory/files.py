@@ -11,7 +11,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.procedure import Procedure, has_our_form, is_uuid
+from stepcraft.memory.procedure import Procedure, has_our_form
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
@@ -22,13 +22,8 @@ FIELDS = (
 )
 """The fields of a record; any others go into the metadata."""
 
-_MAY_BE_JSON: dict[str, type] = {
-    "metadata": dict,
-    "tags": dict,
-    "outcomes": dict,
-    "versions": list,
-}
-"""The fields that may be texts of JSON, as in a CSV file, and what they then hold."""
+_MAY_BE_JSON = ("metadata", "tags", "outcomes", "versions")
+"""The fields that may be texts of JSON, as in a CSV file."""
 
 _OTHER_NAMES = {
     "output": ("title", "name", "goal", "headline"),
@@ -157,7 +152,7 @@ def _named(values: Mapping[str, Any], field: str) -> str:
     Those are schema.org's, and what collections of recipes use.
     """
     names = {name.lower(): name for name in values}
-    return next((names[each] for each in _OTHER_NAMES.get(field, ()) if each in names), "")
+    return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
 
 
 def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
@@ -171,13 +166,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
-    if "id" in fields and not is_uuid(str(fields["id"])):
-        rest["id"] = fields.pop("id")
-    fields |= {
-        field: _parsed(fields[field], kind)
-        for field, kind in _MAY_BE_JSON.items()
-        if field in fields
-    }
+    fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON if field in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if "key" in fields:
         fields["key"] = str(fields["key"])
@@ -189,7 +178,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
     others = {name: value for name, value in rest.items() if name not in FIELDS}
-    return Procedure.from_dict({**others, "id": "", **fields})
+    return Procedure.from_dict({**others, **fields})
 
 
 def _steps(text: str) -> list[str]:
@@ -221,10 +210,9 @@ def texts_of(value: object) -> list[str]:
     return [str(value)]
 
 
-def _parsed(value: Any, kind: type) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a text that holds JSON of a kind; any other value is returned as it is."""
+def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse a text that holds a list or an object; any other value is returned as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError, RecursionError):
-            parsed = json.loads(value)
-            return parsed if isinstance(parsed, kind) else value
+            return json.loads(value)
     return value

@@ -1,13 +1,14 @@
 """Earlier versions of a procedure, kept with it: when it was changed, why, and by whom."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.procedure import Procedure, Version
+from stepcraft.memory.procedure import Content, Procedure, Version
 
 MOST_VERSIONS = 20
 """Earlier versions that are kept of a procedure; older ones go."""
@@ -25,9 +26,15 @@ def reason(why: str, by: str = "") -> Generator[None]:
         _reason.reset(token)
 
 
+def content_of(written: Procedure | Mapping[str, Any]) -> Content:
+    """Return what a procedure says, or a draft or a version of one."""
+    fields = vars(written) if isinstance(written, Procedure) else written
+    return Content(output=fields["output"], input=fields["input"], steps=[*fields["steps"]])
+
+
 def same_text(first: Procedure, second: Procedure) -> bool:
     """Tell whether two procedures read the same, whatever source and metadata they have."""
-    return (first.output, first.input, first.steps) == (second.output, second.input, second.steps)
+    return content_of(first) == content_of(second)
 
 
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
@@ -36,21 +43,15 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     if not same_text(stored, new):
         why, by = _reason.get()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        latest = Version(
-            at=now,
-            why=why,
-            by=by,
-            output=stored.output,
-            input=stored.input,
-            steps=list(stored.steps),
-        )
+        latest = Version(at=now, why=why, by=by, **content_of(stored))
         earlier = (latest, *earlier)[:MOST_VERSIONS]
     return new if earlier == new.versions else replace(new, versions=earlier)
 
 
-def with_text(kept: Procedure, new: Procedure) -> Procedure:
+def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
     """Return the kept procedure with the output, the input and the steps of a new one."""
-    return replace(kept, output=new.output, input=new.input, steps=new.steps)
+    content: dict[str, Any] = {**content_of(new)}
+    return replace(kept, **content)
 
 
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
@@ -70,6 +71,4 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
             f"{procedure.id} has {count} earlier versions, and no version {number}; "
             "`stepcraft memory history ID` lists them"
         )
-    version = procedure.versions[number - 1]
-    steps = tuple(version["steps"])
-    return replace(procedure, output=version["output"], input=version["input"], steps=steps)
+    return with_text(procedure, procedure.versions[number - 1])

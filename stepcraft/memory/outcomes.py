@@ -12,13 +12,14 @@ ahead of the thirteenth. So outcomes change the order of what fits about equally
 nothing that does not fit.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.procedure import Found, Procedure
+from stepcraft.memory.procedure import MOST_RUNS, Found, Outcomes, Procedure
 
 OUTCOME_WEIGHT = 0.1
 """By how much outcomes move the score of a procedure at most; 0 switches them off."""
@@ -42,9 +43,15 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
         succeeded: Whether following it worked.
         run: The id of the run, or of a tool call, which counts once however often it is recorded.
     """
+    successes, failures, _, runs = procedure.outcomes
+    if run:
+        mark = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=6).hexdigest()
+        if mark in runs:
+            return procedure
+        runs = (mark, *runs)[:MOST_RUNS]
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    outcomes = procedure.outcomes.with_one(succeeded=succeeded, at=at, run=run)
-    return procedure if outcomes == procedure.outcomes else replace(procedure, outcomes=outcomes)
+    outcomes = Outcomes(successes + succeeded, failures + (not succeeded), at, runs)
+    return replace(procedure, outcomes=outcomes)
 
 
 def adjustment(procedure: Procedure, weight: float) -> float:

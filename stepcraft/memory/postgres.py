@@ -376,10 +376,10 @@ def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
 
 def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
     """Return the values of the columns that `WORDS` reads."""
-    found = [stored_words(text) for text in texts]
+    stored = [stored_words(text) for text in texts]
     return {
-        "words": [each.words[:_MOST_CHARACTERS] for each in found],
-        "parts": [each.parts[:_MOST_CHARACTERS] for each in found],
+        "words": [each.words[:_MOST_CHARACTERS] for each in stored],
+        "parts": [each.parts[:_MOST_CHARACTERS] for each in stored],
     }
 
 

@@ -1,15 +1,14 @@
 """Procedures: the unit that memories store (AAG §3.1)."""
 
-import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
@@ -21,16 +20,16 @@ MAX_CHARACTERS = 100_000
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
-_MOST = 10**9
-_RUNS = 200
+_Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=10**9)]
+MOST_RUNS = 200
 """Runs that are remembered, so that each counts once."""
 
 
 class Outcomes(NamedTuple):
     """How often following a procedure succeeded and failed."""
 
-    successes: int = 0
-    failures: int = 0
+    successes: _Count = 0
+    failures: _Count = 0
     last_used: str = ""
     """When the last of them was recorded, in ISO 8601 and UTC; "" if there is none."""
     runs: tuple[str, ...] = ()
@@ -42,29 +41,10 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, value: object) -> "Outcomes":
         """Return outcomes as they were stored; what somebody else stored counts for nothing."""
-        if isinstance(value, cls):
-            return value
-        fields: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
-        counts = [fields.get(name) for name in cls._fields[:2]]
-        successes, failures = (
-            min(max(0, count), _MOST) if isinstance(count, int) else 0 for count in counts
-        )
-        runs = fields.get("runs")
-        last_used = fields.get("last_used")
-        return cls(
-            successes,
-            failures,
-            last_used if isinstance(last_used, str) else "",
-            tuple(map(str, runs[:_RUNS])) if isinstance(runs, list) else (),
-        )
-
-    def with_one(self, *, succeeded: bool, at: str, run: str = "") -> "Outcomes":
-        """Return the outcomes with one more; those of a run that is remembered as they are."""
-        mark = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=6).hexdigest()
-        if run and mark in self.runs:
-            return self
-        runs = (mark, *self.runs)[:_RUNS] if run else self.runs
-        return Outcomes(self.successes + succeeded, self.failures + (not succeeded), at, runs)
+        try:
+            return _OUTCOMES.validate_python(value)
+        except ValidationError:
+            return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
         """Return the outcomes of two procedures, or of two copies, whose numbers `count` joins."""
@@ -72,20 +52,28 @@ class Outcomes(NamedTuple):
             count(self.successes, other.successes),
             count(self.failures, other.failures),
             max(self.last_used, other.last_used),
-            tuple(dict.fromkeys(self.runs + other.runs))[:_RUNS],
+            tuple(dict.fromkeys(self.runs + other.runs))[:MOST_RUNS],
         )
 
 
-class Version(TypedDict):
+_OUTCOMES = TypeAdapter(Outcomes)
+
+
+class Content(TypedDict):
+    """What a procedure says."""
+
+    output: str
+    input: str
+    steps: list[str]
+
+
+class Version(Content):
     """An earlier version of a procedure, and the change that replaced it."""
 
     at: str
     """When it was replaced, in ISO 8601 and UTC."""
     why: str
     by: str
-    output: str
-    input: str
-    steps: list[str]
 
 
 _VERSIONS = TypeAdapter(list[Version])
@@ -208,16 +196,14 @@ class Procedure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON values, which `from_dict` reads."""
-        values = {name: vars(self)[name] for name in _KINDS} | {"steps": list(self.steps)}
-        outcomes = self.outcomes._asdict() | {"runs": list(self.outcomes.runs)}
-        later = {
-            "tags": self.tags,
-            "key": self.key,
-            "expires": self.expires,
-            "outcomes": outcomes if self.outcomes != Outcomes() else {},
-            "versions": list(self.versions),
+        values = {name: vars(self)[name] for name in (*_KINDS, *_LATER)}
+        outcomes = self.outcomes._asdict() | {"runs": [*self.outcomes.runs]}
+        values |= {
+            "steps": [*self.steps],
+            "outcomes": any(self.outcomes) and outcomes,
+            "versions": [*self.versions],
         }
-        return values | {name: value for name, value in later.items() if value}
+        return {name: value for name, value in values.items() if value or name in _KINDS}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
@@ -272,16 +258,16 @@ def checked_tags(tags: object) -> dict[str, str]:
 def has_our_form(name: str, value: object) -> bool:
     """Tell whether a value from a file can be that field; any of those that every record has."""
     match name:
+        case "id":
+            return is_uuid(str(value))
         case "tags":
             return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
         case "expires":
             with suppress(BadInput):
                 return bool(_day(value))
             return False
-        case "outcomes":
-            return Outcomes.of(value) != Outcomes()
-        case "versions":
-            return bool(_versions_of(value))
+        case "outcomes" | "versions":
+            return any(_LATER[name](value))
         case _:
             return True
 

@@ -77,8 +77,8 @@ class StoreMemory(ServedMemory):
             {id_: hit.score for id_, hit in words.items()},
             weight,
         )
-        found = {**near, **words}
-        return [Found(found[id_].procedure, score) for id_, score in scores[:k]]
+        hits = {**near, **words}
+        return [Found(hits[id_].procedure, score) for id_, score in scores[:k]]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the ids existed."""

@@ -235,5 +235,5 @@ class _Searches:
             f"Found for {quoted(query)}:" if numbers else f"Nothing was found for {quoted(query)}."
         )
         tail = f"Also {', '.join(again)}, shown with another search." if again else ""
-        kept = {key: update.get(key, []) for key in ("evidence", "warnings")}
-        return "\n\n".join(filter(None, [head, shown, tail])), kept
+        record = {key: update.get(key, []) for key in ("evidence", "warnings")}
+        return "\n\n".join(filter(None, [head, shown, tail])), record

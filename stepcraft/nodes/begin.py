@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
 from stepcraft.concurrency import within
-from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings
+from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings, Settings
 from stepcraft.errors import BadInput, SourceFailure, UnreadableReply
 from stepcraft.llm.limits import TOO_LATE, RunLimits
 from stepcraft.llm.reply import Refused, reply_text
@@ -21,7 +21,7 @@ from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.message import message_text, unread_parts
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
@@ -33,6 +33,31 @@ KEYLESS = (
     "the keyless extractive model recombines sentences of the evidence; "
     'name a model with model="openai:gpt-5-mini", --model or STEPCRAFT_MODEL'
 )
+
+
+def check_nodes(named: Iterable[str], model_nodes: Sequence[str]) -> None:
+    """Check the nodes for which a model is named.
+
+    Raises:
+        BadInput: One of them asks no model.
+    """
+    if unknown := sorted(set(named) - set(model_nodes)):
+        raise BadInput(
+            f"node_models names {unknown[0]!r}; the nodes with a model are {', '.join(model_nodes)}"
+        )
+
+
+def checked_models(
+    resources: Resources[Any], settings: Settings, model_nodes: Sequence[str]
+) -> list[str]:
+    """Resolve the models of a run before any is asked; return a warning if one is keyless.
+
+    Raises:
+        BadInput: A name cannot be used.
+    """
+    check_nodes(settings.node_models, model_nodes)
+    models = [resolve_model(resources.choice(node, settings)) for node in model_nodes]
+    return [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
 
 
 class Begin:
@@ -56,7 +81,7 @@ class Begin:
         self,
         resources: Resources[Any],
         model_nodes: Sequence[str],
-        initial: Callable[[Mapping[str, Any], Any, Sequence[Searched]], dict[str, Any]],
+        initial: Callable[[Mapping[str, Any], Any, Sequence[OpenedSource]], dict[str, Any]],
         *,
         searches: bool = True,
     ) -> None:
@@ -64,7 +89,7 @@ class Begin:
         self.model_nodes = model_nodes
         self.initial = initial
         self.searches = searches
-        self._check_nodes(resources.node_models or {})
+        check_nodes(resources.node_models or {}, model_nodes)
 
     def __call__(self, state: Any) -> dict[str, Any]:
         """Return the state that the run starts with.
@@ -76,9 +101,7 @@ class Begin:
         settings = self.resources.settings()
         limits = RunLimits.of(settings)
         state = {**state, "task": asked_question(state)}
-        self._check_nodes(settings.node_models)
-        models = [resolve_model(self.resources.choice(node, settings)) for node in self.model_nodes]
-        warnings = [KEYLESS] if any(isinstance(model, ExtractiveModel) for model in models) else []
+        warnings = checked_models(self.resources, settings, self.model_nodes)
         human = _last_human(state.get("messages") or [])
         if human and not state.get("question"):
             warnings += unread_parts(human)
@@ -109,15 +132,8 @@ class Begin:
         warnings = self.resources.target.warnings(settings, searched)
         return {**update, "warnings": [*warnings, *update.get("warnings", [])]}
 
-    def _check_nodes(self, named: Iterable[str]) -> None:
-        if unknown := sorted(set(named) - set(self.model_nodes)):
-            raise BadInput(
-                f"node_models names {unknown[0]!r}; "
-                f"the nodes with a model are {', '.join(self.model_nodes)}"
-            )
 
-
-def empty_check(settings: CheckSettings, searched: Sequence[Searched]) -> dict[str, Any]:
+def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
     """Return the keys of `CheckState`, or `LookState`, as a run begins with them."""
     looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
     query = settings.query if isinstance(settings, PartQuerySettings) else "claims"

@@ -88,10 +88,10 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
             for line in fitting or of_part:
                 checks += _checks(line, state, part, statement)
             unjudged += not (fitting or of_part)
-    known = {(part, number) for part in texts for number in range(len(spans[part]) + 1)}
+    existing = {(part, number) for part in texts for number in range(len(spans[part]) + 1)}
     others = {*range(1, len(state["parts"]) + 1)} - texts.keys()
     unknown = [
-        each.written for each in lines if each.first not in known and each.first[0] not in others
+        each.written for each in lines if each.first not in existing and each.first[0] not in others
     ]
     numbers = {number for each in lines for number in each.passages}
     unknown += [f"p{each}" for each in sorted(numbers) if not 0 < each <= len(state["evidence"])]
@@ -120,8 +120,8 @@ def _of_part(part: int, line: _Line) -> _Line:
 def _lines(text: str) -> list[_Line]:
     """Return the lines with verdicts, on "1.1", "2", "1.1, 1.3", "1.1-3" or "1.1-2.3"."""
     lines: list[_Line] = []
-    found = [*_VERDICT.finditer(text)]
-    for line, following in zip_longest(found, found[1:]):
+    matches = [*_VERDICT.finditer(text)]
+    for line, following in zip_longest(matches, matches[1:]):
         stop = text.find("\n", line.end()) % (len(text) + 1)
         rest = text[line.end() : min(stop, following.start()) if following else stop]
         verdict: Verdict = max(

@@ -18,6 +18,7 @@ from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
 from stepcraft.retrieval.opening import opened_memory, opened_source
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
+from stepcraft.sources.open import check_source
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source where the graph was built with none."""
@@ -36,7 +37,7 @@ Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source] | None
 
 
 @dataclass(frozen=True)
-class Searched:
+class OpenedSource:
     """A memory or source that a run searches."""
 
     label: str
@@ -56,7 +57,7 @@ class RetrievalTarget:
     """
 
     memories: Mapping[str, Memory]
-    sources: Mapping[str, Searched | str]
+    sources: Mapping[str, OpenedSource | str]
     """Retrievers, and the specs of sources that the first run opens."""
     embeddings: Embeddings | str | None = None
     prefers_memory: bool = False
@@ -109,6 +110,16 @@ class RetrievalTarget:
         }
         return cls(dict(memories), searched, embeddings, prefers_memory)
 
+    def check(self) -> None:
+        """Check the specs of sources without opening what they name.
+
+        Raises:
+            BadInput: One is not understood, or there is no such file or folder.
+        """
+        for source in self.sources.values():
+            if isinstance(source, str):
+                check_source(source)
+
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once in the process.
 
@@ -126,7 +137,7 @@ class RetrievalTarget:
             memory = opened_memory(memory, embeddings=self.embeddings, store=store)
         return memory
 
-    def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[Searched]:
+    def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[OpenedSource]:
         """Return what a run searches, opened once in the process; it may block.
 
         Raises:
@@ -144,7 +155,7 @@ class RetrievalTarget:
             retriever = memory.as_retriever(settings.k, alpha=alpha, where=where)
             if self.prefers_memory and memory.name == BUNDLED:
                 retriever = retriever.model_copy(update={"least_score": LEAST_FIT})
-            searched.insert(0, Searched(memory.name, retriever, memory))
+            searched.insert(0, OpenedSource(memory.name, retriever, memory))
         return searched
 
     def is_open(self, settings: SearchSettings) -> bool:
@@ -156,7 +167,7 @@ class RetrievalTarget:
         )
         return bool(is_whole) and not is_named
 
-    def warnings(self, settings: SearchSettings, searched: Sequence[Searched]) -> list[str]:
+    def warnings(self, settings: SearchSettings, searched: Sequence[OpenedSource]) -> list[str]:
         """Return what a reader of the answer should know of what is searched."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
             return []
@@ -166,21 +177,21 @@ class RetrievalTarget:
             f"and LangSmith; name yours with {how}"
         ]
 
-    def _sources(self, settings: SearchSettings) -> Mapping[str, Searched | str]:
+    def _sources(self, settings: SearchSettings) -> Mapping[str, OpenedSource | str]:
         if not settings.sources:
             if self.sources or self.prefers_memory:
                 return self.sources
             spec = os.environ.get(SOURCE_VARIABLE, "").strip()
             return {spec: spec} if spec else {}
-        names: dict[str, Searched | str] = {**registered(SOURCES), **self.sources}
+        names: dict[str, OpenedSource | str] = {**registered(SOURCES), **self.sources}
         how = f"sources={{name: source}} of the builder, or {SOURCES},"
         return {name: chosen("source", name, names, how) for name in settings.sources}
 
 
-def _open_source(name: str, spec: str) -> Searched:
+def _open_source(name: str, spec: str) -> OpenedSource:
     return _searched(name, opened_source(spec), is_web=spec.partition(":")[0] == "web")
 
 
-def _searched(name: str, source: BaseRetriever | BaseTool, *, is_web: bool = False) -> Searched:
+def _searched(name: str, source: BaseRetriever | BaseTool, *, is_web: bool = False) -> OpenedSource:
     retriever = ToolRetriever.of(source) if isinstance(source, BaseTool) else source
-    return Searched(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)
+    return OpenedSource(without_secrets(name), RetrieverAdapter.of(retriever, name), is_web=is_web)

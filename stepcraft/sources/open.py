@@ -81,7 +81,26 @@ def open_source(
             f"{spec} is a {type(source).__name__}; name a retriever or a search tool of LangChain, "
             "or a function without arguments that makes one"
         )
-    raise BadInput(
+    raise _unknown(spec)
+
+
+def check_source(spec: str) -> None:
+    """Check a spec without opening what it names.
+
+    Raises:
+        BadInput: The spec is not understood, or there is no such file or folder.
+    """
+    kind, colon, rest = spec.strip().partition(":")
+    if kind == "corpus" and colon:
+        from stepcraft.sources.corpus.files import roots_of
+
+        roots_of(corpus_paths(rest)[0])
+    elif kind not in ("web", "memory") and not is_shared(spec) and not is_dotted(spec.strip()):
+        raise _unknown(spec)
+
+
+def _unknown(spec: str) -> BadInput:
+    return BadInput(
         f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "
         "with commas between them), weaviate://host:8080/Collection or postgresql://host/database/"
         "name (a corpus in a server), web, memory or memory:URL (procedures), or "

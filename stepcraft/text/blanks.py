@@ -20,10 +20,10 @@ def kept_blanks(text: str, old: str, new: str) -> str | None:
     Returns:
         The new text; None where a line that is new would have an indentation that nothing tells.
     """
-    kept, copied, written = ([*_WORD.findall(each)] for each in (text, old, new))
-    if len(kept) != len(copied):
+    before, copied, written = ([*_WORD.findall(each)] for each in (text, old, new))
+    if len(before) != len(copied):
         return new
-    indent = _indent(kept, copied)
+    indent = _indent(before, copied)
     same: dict[int, int] = {}
     places: dict[int, int] = {}
     matcher = SequenceMatcher(None, [w for _, w in copied], [w for _, w in written], autojunk=False)
@@ -36,22 +36,22 @@ def kept_blanks(text: str, old: str, new: str) -> str | None:
         place = places.get(number)
         follows = place is not None and number > 0 and places.get(number - 1) == place - 1
         if place is not None and follows and _breaks(copied[place][0]) == _breaks(blank):
-            pieces.append(kept[place][0])
+            pieces.append(before[place][0])
         elif number and "\n" in blank:
             if indent is None:
                 return None
-            lines, _, own = blank.rpartition("\n")
-            pieces.append(f"{lines}\n{indent}{own}")
+            lines, _, rest = blank.rpartition("\n")
+            pieces.append(f"{lines}\n{indent}{rest}")
         elif number:
             pieces.append(blank)
-        pieces.append(kept[same[number]][1] if number in same else word)
+        pieces.append(before[same[number]][1] if number in same else word)
     return "".join(pieces)
 
 
-def _indent(kept: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str | None:
+def _indent(before: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str | None:
     """Return what is in front of each line of a text and not of its copy; None if it varies."""
     indents: set[str | None] = set()
-    for (blank, _), (other, _) in zip(kept, copied, strict=True):
+    for (blank, _), (other, _) in zip(before, copied, strict=True):
         if "\n" in blank and "\n" in other:
             mine, theirs = blank.rpartition("\n")[2], other.rpartition("\n")[2]
             indents.add(mine.removesuffix(theirs) if mine.endswith(theirs) else None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepcraft.building.calls import without_stand_ins
+from stepcraft.building.grounding import without_stand_ins
 
 STEPS = {
     "Call `search(customer=customer_name, limit=5)`.": "Call `search(customer=, limit=5)`.",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stepcraft.building.compare import compare
-from stepcraft.building.drafted import Content
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.memory.procedure import Content
 from stepcraft.records import records
 from stepcraft.text.sections import parse
 
@@ -77,6 +77,7 @@ def test_a_merged_procedure():
         "**DIFFERENCE:** The first loads, the second saves\n**VERDICT:** DIFFERENT.",
         "Sure, here is the comparison:\n\nDIFFERENCE: The first loads, the second saves.\n\nVERDICT: different",
         "```\nDIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT\n```",
+        "DIFFERENCE: The first loads, the second saves.\n1. `upload_csv`\n2. `save`\nVERDICT: DIFFERENT",
         "- DIFFERENCE: The first loads, the second saves.\n- VERDICT: they are DIFFERENT\nI hope this helps!",
     ],
 )
@@ -97,8 +98,9 @@ def test_two_tasks(reply: str):
         (WHOLE.replace("`name`", "`dataset_name`"), "has dataset_name, which stands in neither"),
         (WHOLE.replace("limit=3", "limit=5"), "has 5, which stands in neither"),
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
-        (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "nothing under OUTPUT"),
-        (WHOLE[: WHOLE.index("1. ")], "nothing under STEPS"),
+        (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "output is empty"),
+        (WHOLE.replace("2. Pass `name` as well.", "2. \u200b"), "step 2 is empty"),
+        (WHOLE[: WHOLE.index("1. ")], "at least one step"),
     ],
 )
 def test_replies_that_cannot_be_used(reply: str, problem: str):

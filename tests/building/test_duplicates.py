@@ -12,11 +12,10 @@ from pydantic import PrivateAttr
 
 from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
-from stepcraft.building.drafted import Content
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.provenance import Provenance, Teacher, merged
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Outcomes
+from stepcraft.memory.procedure import Content, Outcomes
 from stepcraft.memory.protocol import ProcedureMemory
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
@@ -198,11 +197,16 @@ async def test_procedures_with_the_same_content_under_other_ids_need_no_call(mem
 class Overtaken(LocalMemory):
     """A memory in which another process rewrites a procedure before the first update."""
 
-    def update(self, id: str, change: Callable[[Procedure], Procedure]) -> Procedure:  # noqa: A002
+    def update(
+        self,
+        id: str,  # noqa: A002
+        change: Callable[[Procedure], Procedure],
+        **options: Any,
+    ) -> Procedure:
         current = self.get(id)
         if current and current.steps == GREEN.steps:
             self.add([replace(current, steps=(*GREEN.steps, "Drink it."))])
-        return super().update(id, change)
+        return super().update(id, change, **options)
 
 
 async def test_a_merge_that_another_process_overtakes_is_made_again_from_what_is_there_now():

@@ -79,11 +79,18 @@ def test_several_blocks_with_code() -> None:
     ]
 
 
-def test_what_is_lacking_is_handed_back_and_the_rest_kept() -> None:
-    reply = (
-        "PROCEDURE\nOutput: do a\nInput: x\n1. A.\n2. B.\n\nPROCEDURE\nOutput: do b\n1. C.\n2. D.\n"
-    )
-    with pytest.raises(UnreadableReply, match="the procedure 'do b' lacks its") as problem:
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        ("Output: do b\n1. C.\n2. D.\n", "input is empty"),
+        ("Output: do b\nInput: y\n", "at least one step"),
+        ("Output: do b\nInput: y\n1. C.\n2. \u200b\n", "step 2 is empty"),
+        (f"Output: do b\nInput: y\n1. C.\n2. {'D' * 100_000}\n", "at most 100,000"),
+    ],
+)
+def test_what_cannot_be_kept_is_handed_back_and_the_rest_kept(block: str, reason: str) -> None:
+    reply = f"PROCEDURE\nOutput: do a\nInput: x\n1. A.\n2. B.\n\nPROCEDURE\n{block}"
+    with pytest.raises(UnreadableReply, match=f"the procedure 'do b' .*{reason}") as problem:
         found(reply)
     assert problem.value.update
     assert [one["output"] for one in problem.value.update["written"][0]["procedures"]] == ["do a"]

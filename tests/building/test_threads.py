@@ -422,6 +422,15 @@ def test_arguments_that_are_no_json_stay_as_a_text(tmp_path: Path) -> None:
     assert 'arguments: "{order: 17"' in document.text
 
 
+@pytest.mark.parametrize(("result", "shown"), [({}, "{}"), (0, "0"), (None, "")])
+def test_a_result_that_is_no_text_stays_as_json(tmp_path: Path, result: object, shown: str) -> None:
+    request, call, _, answer = FORMS["functions of OpenAI"]
+    reply = {"role": "function", "name": "refund", "content": result}
+    record = {"messages": [request, call, reply, answer]}
+    [document] = documents(lines(tmp_path / "threads.jsonl", record))
+    assert f"Result:\n\n```\n{shown}\n```" in document.text
+
+
 @pytest.mark.parametrize(
     ("key", "score", "succeeded"),
     [

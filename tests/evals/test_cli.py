@@ -35,6 +35,7 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
     [
         ("--methods rag", "rag has no language model"),
         ("--methods ragg", "there is no graph 'ragg'"),
+        ("--methods rag --set kk=3", "did you mean 'k'?"),
         ("--methods rag --allow-keyless --data x", "leave it out"),
         ("--methods rag --samples 2 --cache c", "leave one out"),
         ("--methods rag --allow-keyless --into {file}", "cannot be used for an evaluation"),
@@ -50,8 +51,8 @@ def test_how_much_so_many_questions_show_is_said_before(tmp_path: Path) -> None:
     options = f"--methods rag,direct --into {tmp_path / 'run'} --allow-keyless"
     ran = stepcraft(f"run {questions(tmp_path, 30)} {options}")
     assert ran.stderr.startswith(
-        "of evaluations with 30 questions, this share shows a gain in right answers by so many "
-        "points: +10 in 10%, +20 in 40%, +30 in 77%"
+        "with 30 questions, the chance to detect a true gain in right answers is 10% for 10%, "
+        "40% for 20%, 77% for 30%"
     )
 
 

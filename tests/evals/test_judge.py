@@ -205,7 +205,7 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
     assert (summary.methods[1].scores, judge.readings, judge.unread) == ({}, 1, 1)
     text = markdown(summary)
     assert "| 0 | 10 | 0 |" in text
-    assert "**10 of its 10 replies were no vote: take another judge.**" in text
+    assert "**10 of 10 votes of scripted:judge on rat and rag could not be read" in text
     judged(tmp_path, model)
     assert len(model.calls) == 11, "what was said is not asked for again"
 
@@ -222,9 +222,10 @@ def test_calls_that_fail_are_kept_and_made_again(tmp_path: Path) -> None:
     assert len(model.calls) == 20 + 6 + 2 + 1
 
 
-def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path, status: int) -> None:
     with pytest.raises(RunStopped, match="'scripted:judge' refuses every call of the judge"):
-        judged(pair(tmp_path), JudgeModel(lambda *_: Refusal(401, "wrong key")))
+        judged(pair(tmp_path), JudgeModel(lambda *_: Refusal(status, "wrong key")))
     assert read_judgements(tmp_path) == []
 
 
@@ -411,8 +412,10 @@ def test_a_judge_of_the_writers_family_is_warned_of(
     summary = judged(pair(tmp_path, model=writer), saying("T", model=judge), votes=2)
     assert {each.kin for each in summary.judges} == {kin}
     text = markdown(summary)
-    assert (f"**{judge} judges rag, which it wrote" in text) == (kin == "model")
-    assert (f"**{judge} judges rag, whose model is of the same" in text) == (kin == "family")
+    assert (f"**{judge} judges rag and rat, whose answers it wrote" in text) == (kin == "model")
+    assert (f"**{judge} judges rag and rat, whose model is of the same" in text) == (
+        kin == "family"
+    )
 
 
 def test_an_evaluation_is_judged_with_its_questions_and_knows_its_writer(tmp_path: Path) -> None:

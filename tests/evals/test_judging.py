@@ -13,6 +13,7 @@ from stepcraft.evals.progress import Budget
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import every_judgement, read_judgements
+from stepcraft.text.clean import tokens
 from tests.evals.judged import (
     JudgeModel,
     evaluation,
@@ -101,7 +102,8 @@ def test_passages_that_are_cited_are_shown_before_others(
     summary = judged(tmp_path, model, passage_tokens=300)
     [call] = model.calls
     assert [id_ for name, id_ in shown(call.prompt) if name == "passage"] == ["p1", "p2"]
-    assert [*shown_passages({**output, "evidence": evidence}, 100)] == [2], "before any other"
+    room_for_one = tokens(long)
+    assert shown_passages({**output, "evidence": evidence}, room_for_one) == [2]
     assert "scripted:judge was not shown all passages of rag, which were too long" in markdown(
         summary
     )
@@ -183,6 +185,24 @@ def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) ->
     assert stepcraft(f"agreement {run} {file}").stdout.startswith(
         "votes of scripted:judge, 2 labels: agreement 0.500"
     )
+
+
+def test_labels_are_compared_with_one_score_alone_if_it_is_named(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": ["rag"], "rat": ["rat"]}, {"answers": ["x"]})
+    judged(run, JudgeModel(lambda _, text: "T" if ("answer", "A") in shown(text) else "1: RIGHT"))
+    file = labels(tmp_path, "id,method,against,label\n0,rag,,right\n0,rat,rag,tie\n")
+    assert stepcraft(f"agreement {run} {file}").stdout.count("agreement") == 2
+    ran = stepcraft(f"agreement {run} {file} --score 'reference by scripted:judge'")
+    [line] = ran.stdout.strip().splitlines()
+    assert line.startswith("reference by scripted:judge, 1 labels")
+
+
+def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
+    run = pair(tmp_path / "run")
+    judged(run, [saying("T"), saying("who knows", model="scripted:other")])
+    file = labels(tmp_path, "id,method,against,label\n0,rat,rag,tie\n")
+    [line] = stepcraft(f"agreement {run} {file}").stdout.strip().splitlines()
+    assert line.startswith("votes of scripted:judge, 1 labels: agreement 1.000")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from stepcraft.evals.summary import summarise
 from tests.evals.asked import samples
 from tests.evals.runs import questions, run, stepcraft, stopped
 from tests.scripted import ScriptedModel
+from tests.shelf import Shelf
 
 
 class Runs:
@@ -253,6 +254,7 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert searched("aag", memory="mine.db") == ["mine.db"]
     assert searched("rag", sources={"docs": "corpus:docs/"}) == ["docs"]
     assert searched("rag", sources=[chain]) == ["RunnableLambda"]
+    assert searched("rag", sources=[Shelf(), Shelf(name="pages")]) == ["Shelf", "pages"]
     [react] = read_methods("react:max_searches=7", {})
     assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")

@@ -181,6 +181,21 @@ def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:
     assert result["steps"] == STEPS
 
 
+@pytest.mark.parametrize(
+    ("response", "where"),
+    [
+        ("LGTM", "it: "),
+        (decision("edit"), "decisions.0.edit.edited_action: "),
+        (decision("edit", edited_action={"args": {}}), "decisions.0.edit.edited_action.name: "),
+    ],
+)
+def test_who_is_asked_again_is_told_what_is_wrong(response: Any, where: str) -> None:
+    with small_memory() as memory:
+        result, _ = reviewed(*cook(), responses=[response], memory=memory, review=True)
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    assert request["description"].startswith(f"the response cannot be used: {where}")
+
+
 def test_a_run_that_could_not_be_resumed_is_refused_before_any_call() -> None:
     with pytest.raises(BadInput, match="checkpointer"):
         run(review=True)

@@ -64,6 +64,12 @@ def test_an_agent_that_searches_on_makes_no_more_searches_and_still_answers() ->
     assert "tools" not in model.calls[-1].kwargs
 
 
+def test_what_an_agent_says_before_a_search_is_no_answer() -> None:
+    second = searching("mayor").model_copy(update={"content": "I look for the mayor."})
+    result, _, _ = agent(searching("Oster"), second, "Haldruvin.", max_searches=1)
+    assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
+
+
 def test_the_agent_and_the_call_without_tools_write_by_the_same_instructions() -> None:
     _, model, _ = agent(searching("Oster"), "Done.", answer_instructions="Write a sonnet.")
     assert "Write a sonnet." in model.calls[0].prompt

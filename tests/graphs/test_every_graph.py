@@ -96,6 +96,20 @@ def test_objects_of_another_kind_are_refused_when_a_graph_is_built(name: str, op
         get_graph(name, **options)
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_an_option_that_is_none_or_empty_is_as_one_that_is_not_given(name: str) -> None:
+    nothing: Any = {
+        "model": None,
+        "node_models": {},
+        "memory": None,
+        "sources": [],
+        "embeddings": None,
+        "settings": None,
+    }
+    plain, built = (get_graph(name, **each).invoke(QUESTION) for each in ({}, nothing))
+    assert built["answer"] == plain["answer"]
+
+
 def test_a_search_tool_is_a_source_and_another_tool_is_refused() -> None:
     graph = get_graph("rag", model=ScriptedModel(["Steep it."]), sources=own.search)
     passages = graph.invoke(QUESTION, context={"k": 2})["evidence"]
@@ -185,6 +199,13 @@ def test_a_context_chooses_among_registered_sources() -> None:
     graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
     graph.invoke(QUESTION, context={"sources": ["wiki"]})
     assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
+
+
+def test_sources_without_names_are_numbered_from_one() -> None:
+    shelves = [Shelf(), Shelf()]
+    graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
+    graph.invoke(QUESTION, context={"sources": ["Shelf-2"]})
+    assert [bool(each.queries) for each in shelves] == [False, True]
 
 
 @pytest.mark.parametrize("name", REPLIES)

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
 from stepcraft.graphs.rat import RatInput, RatOutput
 from stepcraft.nodes.begin import empty_check
-from stepcraft.retrieval.target import Searched
+from stepcraft.retrieval.target import OpenedSource
 from tests.scripted import ScriptedModel, block
 from tests.shelf import QUESTION, Shelf, ids, shown
 
@@ -63,7 +63,7 @@ def test_a_question_takes_three_calls_for_any_number_of_thoughts() -> None:
 def test_the_model_writes_the_queries_for_web_searches_alone(
     query: Any, is_web: bool, asks: bool
 ) -> None:
-    searched = Searched("pages", Shelf(), is_web=is_web)
+    searched = OpenedSource("pages", Shelf(), is_web=is_web)
     assert empty_check(RatContext(query=query), [searched])["model_queries"] is asks
 
 

@@ -143,6 +143,7 @@ def test_a_heading_belongs_to_the_sentence_below_it(heading: str) -> None:
             [("It is old\u0964 [1]", [1]), (" \u092f\u0939", [])],
         ),
         ("1. [p1] Rye.\n2. [p2] Oats.", [("1. [1] Rye.\n", [1]), ("2. [2] Oats.", [2])]),
+        ("9. [p1] Rye.\n10. [p2] Oats.", [("9. [1] Rye.\n", [1]), ("10. [2] Oats.", [2])]),
         ("It was Acme Inc. [p1] that fell.", [("It was Acme Inc. [1] that fell.", [1])]),
         (
             "Call it:\n\n```\nf()\n``` [p2]\n\nThen wait [p1].",

@@ -47,6 +47,7 @@ PROSE = st.lists(
         ("ድልድዩ በጣም አሮጌ ነው። እንደገና ተገንብቷል ዛሬም አለ።", ["ድልድዩ በጣም አሮጌ ነው።", "እንደገና ተገንብቷል ዛሬም አለ።"]),
         # code
         ("Call `a. B` and `x.y.z` now. Wait for it.", ["Call `a. B` and `x.y.z` now.", "Wait for it."]),
+        ("Press the ` key once.\n\nThen wait for it. It starts again.", ["Press the ` key once.", "Then wait for it.", "It starts again."]),
         ("Run this code:\n```py\nx = 1\n\n\ny = a. b\n```\nThen stop it all.", ["Run this code:", "```py\nx = 1\n\n\ny = a. b\n```", "Then stop it all."]),
         ("```\nnever closed. It ends", ["```\nnever closed. It ends"]),
         # fragments

@@ -1,4 +1,4 @@
-"""The plots on an evaluation's page; the templates draw them as SVG.
+"""The plots of scores against costs on an evaluation's page; the templates draw them as SVG.
 
 A plot is 340 units wide, about the width of a phone, so that its text is as large everywhere.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from stepcraft.evals.stats import Interval
 
 WIDTH = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 38
-_SCATTER, _ROW, _INDENT = 240, 40, 14
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 44
+HEIGHT = 240
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Value:
     """The number of the method on the page, from 1; it decides the colour."""
     label: str
     quality: Interval
-    cost: float = 0.0
+    cost: float
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -62,30 +62,13 @@ class Axis:
         return [(self.at(value), f"{round(value, 9) + 0.0:,.{digits}f}") for value in values]
 
 
-@dataclass(frozen=True)
 class Plot:
-    """A plot of qualities with their intervals: against costs, or a row for each method."""
+    """A score of each method against a cost, which begins at 0."""
 
-    title: str
-    x_name: str
-    values: Sequence[Value]
-    height: int
-    across: Axis
-    up: Axis | None = None
-    """The axis of the qualities, where the costs are across."""
-    has_base: bool = False
-    """Whether a line marks 0, which is no effect."""
-
-
-def scatter(title: str, x_name: str, values: Sequence[Value]) -> Plot:
-    """Plot a quality against a cost, which begins at 0."""
-    across = Axis([0.0, *(value.cost for value in values)], _LEFT, WIDTH - _RIGHT)
-    up = Axis([end for value in values for end in value.ends], _SCATTER - _BOTTOM, _TOP)
-    return Plot(title, x_name, values, _SCATTER, across, up)
-
-
-def rows(title: str, x_name: str, values: Sequence[Value], *, has_base: bool = False) -> Plot:
-    """Plot a quality of each method, a row each."""
-    ends = [end for value in values for end in value.ends]
-    across = Axis([0.0, *ends] if has_base else ends, _INDENT, WIDTH - _RIGHT)
-    return Plot(title, x_name, values, _ROW * len(values) + 42, across, has_base=has_base)
+    def __init__(self, score: str, cost: str, values: Sequence[Value]) -> None:
+        self.title = f"{score} against {cost} a sample"
+        self.x_name = f"{cost} a sample"
+        self.values = values
+        self.across = Axis([0.0, *(value.cost for value in values)], _LEFT, WIDTH - _RIGHT)
+        ends = [end for value in values for end in value.ends]
+        self.up = Axis(ends, HEIGHT - _BOTTOM, _TOP)

@@ -120,7 +120,9 @@
     function right(sample) {
       const contained = (sample.contains ?? []).map((names) => `contains ${names.join(" or ")}`);
       const steps = (sample.steps ?? []).map((step, place) => `${place + 1}. ${step}`);
-      return [...(sample.answers ?? []), ...(sample.long_answers ?? []), ...(sample.facts ?? []), ...(sample.rubric ?? []), ...contained, ...(steps.length ? [steps.join("\n")] : [])];
+      const facts = (sample.facts ?? []).map((fact) => `fact: ${fact}`);
+      const rubric = (sample.rubric ?? []).map((criterion) => `criterion: ${criterion}`);
+      return [...(sample.answers ?? []), ...(sample.long_answers ?? []), ...facts, ...rubric, ...contained, ...(steps.length ? [steps.join("\n")] : [])];
     }
 
     function fill(details, sample) {
@@ -163,7 +165,9 @@
       by("list").append(...matching.slice(shown, shown + BATCH).map(item));
       shown = Math.min(shown + BATCH, matching.length);
       by("more").hidden = shown >= matching.length;
-      by("count").textContent = `${matching.length.toLocaleString("en")} of ${samples.length.toLocaleString("en")} samples; the first ${shown.toLocaleString("en")} are listed.`;
+      const listed = shown < matching.length ? `; the first ${count(shown)} are listed` : "";
+      const scores = score.value ? ` Scores shown: ${score.value} of ${compared().join(" and of ")}.` : "";
+      by("count").textContent = `${count(matching.length)} of ${count(samples.length)} samples${listed}.${scores}`;
     }
 
     function update() {
@@ -195,7 +199,12 @@
     options(show, Object.entries(filters).map(([name, [text]]) => [name, text]));
     if (methods.length > 1) second.value = methods[1];
     const { first: after, second: before } = by("filters").dataset;
-    if (before) [first.value, second.value, show.value] = [after, before, "differs"];
+    if (before) {
+      [first.value, second.value] = [after, before];
+      const values = ({ runs }, name) => compared().map((method) => runs[method]?.scores[name] ?? null);
+      const moved = names.find((name) => samples.some((sample) => filters.differs[1](...values(sample, name))));
+      [score.value, show.value] = moved ? [moved, "differs"] : [names[0] ?? "", "changed"];
+    }
     for (const input of [first, second, score, show]) input.addEventListener("change", update);
     let waiting;
     words.addEventListener("input", () => {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from stepcraft.evals.reports.tables import difference_text, p_text, tables
+from stepcraft.evals.reports.tables import p_text, tables
 from stepcraft.evals.stats import LEVEL
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
 from stepcraft.evals.votes import Preference
@@ -11,11 +11,19 @@ KEYLESS = (
     "The keyless model wrote these answers: the scores try the evaluation and say nothing of a "
     "method."
 )
+_KIN = {
+    "model": "whose answers it wrote: a model may favour its own text; take another judge.",
+    "family": (
+        "whose model is of the same family: it may favour its own style; take a judge of another "
+        "family."
+    ),
+}
+"""What is to be said of a judge of a method's own model, or of its family."""
 
 
 def markdown(summary: Summary, title: str = "Evaluation") -> str:
-    """Return the summary as Markdown: a paragraph with the result, and the tables."""
-    parts = [f"# {title}", *(f"**{text}**" for text in warnings(summary)), verdict(summary)]
+    """Return the summary as Markdown: a paragraph for each pair of methods, and the tables."""
+    parts = [f"# {title}", *(f"**{text}**" for text in warnings(summary)), *verdict(summary)]
     for table in tables(summary):
         lines = [table.columns, ["---"] * len(table.columns), *table.rows]
         rows = ["| " + " | ".join(map(_cell, line)) + " |" for line in lines]
@@ -49,17 +57,12 @@ def notes(summary: Summary) -> list[str]:
 
 def warnings(summary: Summary) -> list[str]:
     """Return what a reader must know before the figures."""
+    kin: dict[tuple[str, str], list[str]] = {}
+    for each in summary.judges:
+        kin.setdefault((each.judge, each.kin), []).append(each.method)
     return [
         *([KEYLESS] if summary.is_keyless else []),
-        *(
-            f"{each.judge} judges {each.method}, which it wrote: a model may favour its own text; "
-            "take another judge."
-            if each.kin == "model"
-            else f"{each.judge} judges {each.method}, whose model is of the same family: it may "
-            "favour its own style; take a judge of another family."
-            for each in summary.judges
-            if each.kin
-        ),
+        *(f"{judge} judges {_listed(of)}, {_KIN[how]}" for (judge, how), of in kin.items() if how),
         *(text for method in summary.methods for text in _failures(method)),
         *(
             f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
@@ -107,44 +110,47 @@ def _failures(method: MethodSummary) -> Iterator[str]:
         )
 
 
-def verdict(summary: Summary) -> str:
-    """Return in one paragraph which methods beat the baseline, by how much, and at what cost."""
-    compared = _compared(summary.comparisons)
-    sentences = [*compared, *map(_preferred, summary.preferences)]
-    if sentences:
-        return " ".join(sentences)
+def verdict(summary: Summary) -> list[str]:
+    """Return, for each pair of methods, which is better, by how much, and at what cost."""
+    paragraphs = [*_compared(summary.comparisons), *map(_preferred, summary.preferences)]
+    if paragraphs:
+        return paragraphs
     if any(method.scores for method in summary.methods):
-        return "There is one method, so nothing is compared."
+        return ["There is one method, so nothing is compared."]
     if all(method.failed == method.samples for method in summary.methods):
-        return "Every sample failed, so there is nothing to compare."
-    return (
+        return ["Every sample failed, so there is nothing to compare."]
+    return [
         "No sample says what is right, so no score could be compared; add 'answer', 'contains' or "
         "'steps', or have the answers judged."
-    )
+    ]
 
 
 def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield of each pair of methods what is shown of the scores, and what the first costs."""
+    """Yield for each pair of methods what is shown of the scores, and what the first costs."""
     for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
         pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
         rest = [each.score for each in pair if not each.is_shown]
+        sentences: list[str] = []
         for word, sign in (("better", 1), ("worse", -1)):
             shown = [
-                f"{each.score} ({difference_text(each.difference)}, p {p_text(each.p)}, "
+                f"{each.score} ({each.difference.mean:+.3f}, p {p_text(each.p)}, "
                 f"{each.samples} samples)"
                 for each in pair
                 if each.is_shown and each.difference.mean * sign > 0
             ]
             if shown:
-                yield f"{name} is {word} than {against} in {_listed(shown)}."
+                sentences.append(f"{name} is {word} than {against} in {_listed(shown)}.")
         if rest:
-            yield f"No difference in {_listed(rest)} could be shown between {name} and {against}."
+            sentences.append(
+                f"No difference in {_listed(rest)} could be shown between {name} and {against}."
+            )
         factors = [
             f"{factor:.1f} times the {'price' if kind == 'USD' else kind}"
             for kind, factor in pair[0].factors.items()
         ]
         if factors:
-            yield f"{name} takes {_listed(factors)} of {against}."
+            sentences.append(f"{name} takes {_listed(factors)} of {against}.")
+        yield " ".join(sentences)
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -168,10 +174,5 @@ def _preferred(each: Preference) -> str:
         text += (
             f" **{max(bias.mean, 1 - bias.mean):.0%} of its votes are for the answer that is shown "
             f"{'first' if bias.mean > 0.5 else 'second'}: do not rely on it.**"
-        )
-    if each.unreadable > each.votes:
-        total = each.unreadable + each.votes
-        text += (
-            f" **{each.unreadable:,} of its {total:,} replies were no vote: take another judge.**"
         )
     return text

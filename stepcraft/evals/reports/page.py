@@ -4,13 +4,14 @@ It fetches nothing; its one script shows the samples, and tables and plots are t
 text of samples and models is escaped by the templates, or set as text by the script.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
-from stepcraft.evals.reports._plots import WIDTH, Plot, Value, rows, scatter
-from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed, samples_of
+from stepcraft.evals.reports._plots import HEIGHT, WIDTH, Plot, Value
+from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed
 from stepcraft.evals.reports.markdown import notes, verdict, warnings
 from stepcraft.evals.reports.tables import differences, score_names, tables
 from stepcraft.evals.summary import Summary
@@ -36,11 +37,7 @@ def page(
         BadInput: A directory is damaged.
     """
     numbers = {method.method: number for number, method in enumerate(summary.methods, 1)}
-    labels = {(each.directory, each.name): each.method for each in summary.methods}
-    samples = samples_of(directories, labels)
-    plots: dict[str, list[Plot]] = {}
-    for section, plot in _plots(summary, numbers):
-        plots.setdefault(section, []).append(plot)
+    samples = samples_of(directories, summary)
     every = tables(summary)
     titles = ["Result", *(table.title for table in every), "Samples"]
     facts = [counted(len(summary.methods), "method"), counted(len(samples), "sample")]
@@ -56,14 +53,14 @@ def page(
         facts=facts + sorted({method.model for method in summary.methods if method.model}),
         sections=[(title.lower().replace(" ", "-"), title) for title in titles],
         warnings=warnings(summary),
-        verdict=verdict(summary).replace("**", ""),
+        verdict=verdict(summary),
         tables=every,
         others=[
             (name, differences([each for each in summary.pairs if each.against == name], ""))
             for name in numbers
-            if len(numbers) > 2
+            if len(numbers) > 2 and name not in summary.baselines
         ],
-        plots=plots,
+        plots=_plots(summary, numbers),
         numbers=numbers,
         colours=_COLOURS,
         notes=notes(summary),
@@ -74,12 +71,14 @@ def page(
             f"{SAMPLES:,}; the whole is in {SAMPLES_FILE} of the directory."
         ),
         width=WIDTH,
+        height=HEIGHT,
     )
 
 
-def _plots(summary: Summary, numbers: Mapping[str, int]) -> Iterator[tuple[str, Plot]]:
-    """Yield the plots, each with the title of its section."""
+def _plots(summary: Summary, numbers: Mapping[str, int]) -> dict[str, list[Plot]]:
+    """Return the plots of the first scores against each cost."""
     is_priced = all("USD" in each.costs for each in summary.methods)
+    plots: dict[str, list[Plot]] = {}
     for score in score_names(summary)[:_PLOTTED_SCORES]:
         for cost in ("USD" if is_priced else "tokens in", "tokens out", "seconds"):
             values = [
@@ -88,13 +87,5 @@ def _plots(summary: Summary, numbers: Mapping[str, int]) -> Iterator[tuple[str, 
                 if score in each.scores and cost in each.costs
             ]
             if values:
-                title = f"{score} against {cost} a sample"
-                yield "Scores and costs", scatter(title, f"{cost} a sample", values)
-    shown: dict[str, list[Value]] = {}
-    for each in summary.comparisons:
-        words = f"{each.method} − {each.against}"
-        value = Value(numbers[each.method], words, each.difference)
-        shown.setdefault(each.score, []).append(value)
-    for score, values in shown.items():
-        title = f"difference in {score}"
-        yield "Differences", rows(f"D{title[1:]}", title, values, has_base=True)
+                plots.setdefault(score, []).append(Plot(score, cost, values))
+    return plots

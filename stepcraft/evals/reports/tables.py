@@ -58,7 +58,7 @@ def tables(summary: Summary) -> list[Table]:
                     *(f"{n:,}" for n in (each.wins, each.losses, each.ties, each.undecided)),
                     p_text(each.p),
                     *(f"{count:,}" for count in (each.votes, each.unreadable, each.failed)),
-                    interval_text(each.position_bias) if each.position_bias else "",
+                    interval_text(each.position_bias),
                 ]
                 for each in summary.preferences
             ],
@@ -89,11 +89,8 @@ def _scores(summary: Summary) -> Table:
         [
             [
                 *(each.method, each.model),
-                *(
-                    interval_text(each.scores[name]) if name in each.scores else ""
-                    for name in scores
-                ),
-                *(_figure(each.costs[kind]) if kind in each.costs else "" for kind in costs),
+                *(interval_text(each.scores.get(name)) for name in scores),
+                *(_figure(each.costs.get(kind)) for kind in costs),
                 *(f"{count:,}" for count in (each.samples, each.unanswered, each.failed)),
             ]
             for each in summary.methods
@@ -113,7 +110,7 @@ def differences(comparisons: Sequence[Comparison], note: str) -> Table:
                 *(each.method, each.against, each.score, difference_text(each.difference)),
                 p_text(each.p),
                 *(f"{count:,}" for count in (each.wins, each.losses, each.samples)),
-                *(_figure(each.factors[kind]) if kind in each.factors else "" for kind in costs),
+                *(_figure(each.factors.get(kind)) for kind in costs),
             ]
             for each in comparisons
         ],
@@ -121,12 +118,18 @@ def differences(comparisons: Sequence[Comparison], note: str) -> Table:
     )
 
 
-def _figure(value: float) -> str:
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    if 0 < value < 0.001:
+        return f"{value:.6f}"
     return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
 
 
-def interval_text(interval: Interval) -> str:
+def interval_text(interval: Interval | None) -> str:
     """Return a mean with its interval, the mean alone where that is unknown."""
+    if interval is None:
+        return ""
     ends = f" ({interval.low:.3f}–{interval.high:.3f})" if math.isfinite(interval.low) else ""
     return f"{interval.mean:.3f}{ends}"
 

@@ -57,8 +57,8 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
         return None
     config = objects.config.get()
     try:
-        made = json.loads(config.description or "")
-        embeddings, holds = str(made["embeddings"]), made.get("holds", _PROCEDURES)
+        description = json.loads(config.description or "")
+        embeddings, holds = str(description["embeddings"]), description.get("holds", _PROCEDURES)
     except (ValueError, TypeError, LookupError) as error:
         raise MemoryFailure(
             f"the collection {objects.name} does not say which embeddings it was made with, so "
@@ -83,12 +83,12 @@ def create_collection(
         raise MemoryFailure(
             f"the installed weaviate-client has no quantization {address.quantization}; update it"
         )
-    made = {"embeddings": embeddings}
+    description = {"embeddings": embeddings}
     if layout.holds != _PROCEDURES:
-        made["holds"] = layout.holds
+        description["holds"] = layout.holds
     client.collections.create(
         objects.name,
-        description=json.dumps(made, ensure_ascii=False),
+        description=json.dumps(description, ensure_ascii=False),
         properties=[layout.property(name) for name in (*layout.content, *WORDS)],
         vector_config=Configure.Vectors.self_provided(
             # Procedures of one domain lie close together, where Weaviate's own settings miss many

@@ -6,33 +6,35 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from stepcraft.text.clean import stems, terms
+from stepcraft.text.names import has_word
 
 _WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve"),
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)
+_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _VALUE = re.compile(
-    r"(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
+    rf"(?P<date>\b\d{{1,2}}(?:st|nd|rd|th)?[ ](?:{_MONTH})(?:,?[ ]\d{{4}})?\b"
+    rf"|\b(?:{_MONTH})[ ]\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?[ ]\d{{4}}\b)?|\b\d{{4}}-\d\d-\d\d\b)"
+    r"|(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
     r"|(?P<percentage>\d+(?:[.,]\d+)*[ ]?(?:%|percent\b))"
     r"|(?P<amount>[$€£][ ]?\d+(?:[.,]\d+)*)"
     r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?!\.\d))"
     rf"|(?P<number>\b\d+(?:[.,]\d+)*(?!\w)|\b(?:{'|'.join(_WORDS)})\b)"
     rf"|(?P<ordinal>\b(?:{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th))\b)"
-    rf"|(?P<month>\b(?:{'|'.join(_MONTHS)})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
+    rf"|(?P<month>\b(?:{_MONTH})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
     r"|(?P<name>(?<=[^.!?:\s\d][ ])\b[A-Z][\w-]*(?:[ ][A-Z][\w-]*)*)",
 )
 _KINDS = stems(" ".join(_VALUE.groupindex))
-_UNIQUE = {"percentage", "amount", "year", "month", "day"}
+_UNIQUE = {"percentage", "amount", "date", "year", "month", "day"}
 """Kinds of which a sentence with one value needs no word beside it in common."""
 _NEGATION = re.compile(r"\b(?:not?|never|none|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
 _LEAST_SHARE = 0.75
 """The least share of a statement's words that the evidence has beside the value."""
+_SUPPORT = 0.9
+"""The least share of a statement's words that a sentence has to have to support it."""
 _LENGTH = 1_000
 """The most characters of a statement, or of a sentence, that is compared."""
 
@@ -84,6 +86,22 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
     return Sentence(text, title, place, tuple(values), tuple(pairwise(kinds)), negative)
 
 
+def supports(other: Sentence, statement: Sentence) -> bool:
+    """Tell whether a sentence of the evidence says the same as a statement, by the words of both.
+
+    It has nearly all of its words, and every number, time, date and name.
+    """
+    words, whole = stems(statement.text), f"{other.title}\n{other.text}"
+    meanings = {value.meaning for value in other.values}
+    return (
+        len(words & stems(whole)) >= max(1, _SUPPORT * len(words))
+        and other.is_negative == statement.is_negative
+        and all(
+            value.meaning in meanings or has_word(whole, value.text) for value in statement.values
+        )
+    )
+
+
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
     """Return a statement with one value as a sentence of the evidence has it, and its passage.
 
@@ -93,25 +111,27 @@ def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, s
     is_row = statement.text.lstrip().startswith("|")
     if is_row or not statement.values or len(statement.text) == _LENGTH:
         return None
-    found = [
+    corrections = [
         (len(stems(text) & stems(other.text)), text, other.place)
         for other in evidence
         if other.values and (text := _as_in(statement, other))
     ]
-    most = max((fit for fit, _, _ in found), default=0)
-    best = {text: place for fit, text, place in reversed(found) if fit == most}
+    most = max((fit for fit, _, _ in corrections), default=0)
+    best = {text: place for fit, text, place in reversed(corrections) if fit == most}
     return best.popitem() if len(best) == 1 else None
 
 
 def _as_in(statement: Sentence, other: Sentence) -> str:
     """Return a statement with the one value that a sentence has otherwise, "" if there is none."""
-    known = {value.meaning for value in other.values}
-    wrong = [value for value in statement.values if value.meaning not in known]
+    meanings = {value.meaning for value in other.values}
+    wrong = [value for value in statement.values if value.meaning not in meanings]
     if len(wrong) != 1 or statement.is_negative != other.is_negative:
         return ""
     [value] = wrong
-    said = {each.meaning for each in statement.values}
-    others = [each for each in other.values if each.kind == value.kind and each.meaning not in said]
+    stated = {each.meaning for each in statement.values}
+    others = [
+        each for each in other.values if each.kind == value.kind and each.meaning not in stated
+    ]
     alike = [each for each in others if _stand_alike(value, each)]
     alike = alike or (others if value.kind in _UNIQUE else [])
     if len({each.meaning for each in alike}) != 1:
@@ -136,6 +156,8 @@ def _stand_alike(value: Value, other: Value) -> bool:
 
 def _differ(statement: Sentence, other: Sentence) -> bool:
     """Tell whether a word has another one before it, as "green tea" and "black tea" have."""
-    said, known = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
-    qualified = {word for before, word in other.pairs if not stems(before) <= said}
-    return any(word in qualified and not stems(before) <= known for before, word in statement.pairs)
+    ours, theirs = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
+    qualified = {word for before, word in other.pairs if not stems(before) <= ours}
+    return any(
+        word in qualified and not stems(before) <= theirs for before, word in statement.pairs
+    )

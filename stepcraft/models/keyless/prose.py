@@ -3,13 +3,12 @@
 import re
 
 from stepcraft.contexts.base import UNCHANGED
-from stepcraft.models.keyless.correction import corrected, sentence
+from stepcraft.models.keyless.correction import corrected, sentence, supports
 from stepcraft.models.keyless.material import Material, best, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import stems, terms
-from stepcraft.text.names import has_word
 from stepcraft.text.sentences import sentences
 
 _NOTHING = "No evidence was found for this."
@@ -32,9 +31,6 @@ _REFERS = re.compile(
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_SHARED = 0.7
-"""The least share of the words of a statement that a passage has to have to support it."""
 _MAX_STATEMENTS, _MAX_SENTENCES = 200, 1_000
 """The most that are compared with each other."""
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
@@ -123,27 +119,24 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
     evidence = [
         sentence(each, text.partition("\n")[0][:200], id_)
         for id_, text in passages.items()
-        for each in statements(text)
+        for whole in statements(text)
+        for each in dict.fromkeys([whole, *whole.split("; ")])
     ][:_MAX_SENTENCES]
     verdicts: list[str] = []
     changes: list[str] = []
     for part in material.named("part"):
         for name, text in _NUMBERED.findall(part.text) or [(part.id, part.text)]:
-            statement, words = text.strip(), stems(without_marks(text))
-            alike = [
-                id_
-                for id_, passage in passages.items()
-                if len(words & stems(passage)) >= _SHARED * len(words)
-                and all(has_word(passage, number) for number in _FIGURE.findall(text))
-            ]
-            can_correct = len(verdicts) < _MAX_STATEMENTS
+            statement = text.strip()
+            read = sentence(without_marks(statement))
+            alike = [*dict.fromkeys(each.place for each in evidence if supports(each, read))]
+            can_correct = not alike and len(verdicts) < _MAX_STATEMENTS
             if can_correct and (change := corrected(sentence(statement), evidence)):
                 verdicts.append(f"{name} contradicted {change[1]}")
                 block = f"{statement}\n=======\n{change[0]}"
                 changes.append(f"<<<<<<< PART {part.id}\n{block}\n>>>>>>> END")
             else:
-                found = f"supported {' '.join(alike[:2])}" if alike else "not found"
-                verdicts.append(f"{name} {found}")
+                verdict = f"supported {' '.join(alike[:2])}" if alike else "not found"
+                verdicts.append(f"{name} {verdict}")
     return verdicts, changes
 
 

@@ -139,8 +139,8 @@ class WeaviatePassages(SharedPassages):
 
         All objects are looked at only where their number is not that of the records.
         """
-        known = self._records.values()
-        if self._objects.count() == len(known) + sum(each.passages for each in known):
+        records = self._records.values()
+        if self._objects.count() == len(records) + sum(each.passages for each in records):
             return False
         self.marks()
         versions = {each.version: each for each in self._records.values()}
@@ -192,7 +192,7 @@ class WeaviatePassages(SharedPassages):
 
 def _published(objects: Objects, hits: Hits, k: int) -> Hits:
     """Return the first k hits that belong to the version of their page that its record names."""
-    found: list[tuple[Any, float]] = []
+    published: list[tuple[Any, float]] = []
     for first in range(0, len(hits), 2 * k):
         some = [(item.properties, item, score) for item, score in hits[first : first + 2 * k]]
         records = {_record_id(values["path"], values["tags"] or ()) for values, *_ in some}
@@ -202,10 +202,12 @@ def _published(objects: Objects, hits: Hits, k: int) -> Hits:
             return_properties=["version"],
         )
         versions = {item.properties["version"] for item in reply.objects}
-        found += [(item, score) for values, item, score in some if values["version"] in versions]
-        if len(found) >= k:
+        published += [
+            (item, score) for values, item, score in some if values["version"] in versions
+        ]
+        if len(published) >= k:
             break
-    return found
+    return published
 
 
 def _id(entry: str) -> str:

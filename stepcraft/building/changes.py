@@ -1,0 +1,119 @@
+"""What has changed since the last build: files moved or gone, and what is no longer taught."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import filterfalse
+from pathlib import Path
+
+from stepcraft.building.documents import Listing, key_of
+from stepcraft.building.drafted import Drafted
+from stepcraft.building.duplicates import changed_in, nearest_alike
+from stepcraft.building.ledger import Ledger, Record
+from stepcraft.building.provenance import Provenance, Teacher, with_moved, without_document
+from stepcraft.memory.history import content_of
+from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
+
+
+def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
+    """Bring ledger and memory in line with what was listed; return how many become stale."""
+    placed = [each for record in ledger.latest(20) for each in record.placed]
+    ids = [each.id for each in placed if each.how != "removed"]
+    # A memory that has nothing of what was added last is another one by the same name, or was
+    # emptied. What somebody removed from it stays out.
+    if ids and not any(map(memory.get, ids)):
+        ledger.place_again()
+    _follow_moves(listing, ledger, memory)
+    return _mark_gone(listing, ledger, memory)
+
+
+def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
+    """Have the records of files that were moved, or are named otherwise, follow them.
+
+    A file that has the path of another one below its folder gets its whole path for a key.
+    """
+
+    def follow(key: str, record: Record, source: str, root: str) -> None:
+        change = partial(with_moved, before=record.source, now=source)
+        for name in {*record.taught_so_far()} if record.source != source else ():
+            changed_in(memory, name, change)
+        ledger.put(key, record.moved(source, root))
+
+    moved: dict[str, str] = {}
+    keys = ledger.keys()
+    for place, listed in enumerate(listing.documents):
+        if not listed.root:
+            continue
+        path = Path(listed.root, listed.key)
+        key = str(path) if str(path) in keys else listed.key
+        record = ledger.get(key)
+        before = Path(record.root, key) if record else path
+        if before != path and before.exists():
+            key, record = str(path), None
+        listing.documents[place] = replace(listed, key=key)
+        if record and (before, record.source) != (path, listed.source):
+            moved[record.root] = listed.root
+            follow(key, record, listed.source, listed.root)
+    for key in keys - {each.key for each in listing.documents} if moved else ():
+        record = ledger.get(key)
+        if record and record.root != (root := moved.get(record.root, record.root)):
+            follow(key, record, str(Path(root, key)), root)
+
+
+def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
+    """Mark what files taught that are gone; return how many it makes stale.
+
+    Of what else does not come nothing is known. Where such a file is back, what it teaches is
+    placed again.
+    """
+    stale, listed = 0, {each.key for each in listing.documents}
+    unread = tuple(key_of(failed.where) for failed in listing.failed)
+    for key in ledger.keys() - listed:
+        record = ledger.get(key)
+        if not (record and record.root):
+            continue
+        path = Path(record.root, key)
+        is_below = any(map(path.is_relative_to, listing.roots))
+        is_gone = is_below and not (str(path).startswith(unread) or path.exists())
+        if is_gone and (record.done or record.taught):
+            record.taught = record.taught_so_far()
+            stale += mark_stale(record, set(), memory)
+            record.done, record.taught = False, []
+            ledger.put(key, record)
+    return stale
+
+
+def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
+    """Mark what a document taught before and does not teach now; return how many it makes."""
+    stale = 0
+    absent = {*filterfalse(memory.get, ids)}  # they may be merged into what it taught
+    change = partial(without_document, document=record.source)
+    for name in {*record.taught} - ids:
+        before = memory.get(name)
+        if not before or Provenance.of(before).stale:
+            continue
+        if absent.isdisjoint(Provenance.of(before).also):
+            now = changed_in(memory, name, change)
+            stale += bool(now and Provenance.of(now).stale)
+    return stale
+
+
+def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]:
+    """Return the procedures of a record that somebody has removed from the memory."""
+    removed: dict[str, str] = {}
+    for draft, placed in zip(record.procedures, record.placed, strict=False):
+        if record.done and placed.how != "removed" and not memory.get(placed.id):
+            rivals = nearest_alike(memory, procedure_of(record, draft))
+            if not any(placed.id in Provenance.of(each).also for each in rivals):
+                removed[placed.id] = draft["source"]
+    return removed
+
+
+def procedure_of(record: Record, draft: Drafted) -> Procedure:
+    """Return the procedure that a document teaches."""
+    provenance = Provenance(
+        teachers=(Teacher(record.source, draft["source"]),),
+        model=record.model,
+        flagged=tuple(name for flagged in draft["flagged"] for name in flagged["names"]),
+    )
+    return provenance.on(Procedure.from_dict(content_of(draft)))
