@@ -250,6 +250,8 @@ def test_nothing_to_search_is_refused(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\0")
     with pytest.raises(BadInput, match=r"a\.bin: it is binary"):
         open_corpus([tmp_path / "a.bin"], index=":memory:")
+    with pytest.raises(BadInput, match=r"a\.bin was left out: its name"):
+        open_corpus([tmp_path], index=":memory:")
 
 
 def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: Path):

@@ -534,8 +534,12 @@ def test_a_message_within_a_message_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("a.doc", b"\xd0\xcf\x11\xe0\0", "it is of an old Office, or protected by a password"),
-        ("a.xlsx", b"\xd0\xcf\x11\xe0\0", "it is of an old Office, or protected by a password"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\0", "of an old Office or Outlook, or protected by a password"),
+        (
+            "a.xlsx",
+            b"\xd0\xcf\x11\xe0\0",
+            "of an old Office or Outlook, or protected by a password",
+        ),
         ("a.txt", b"{\\rtf1 Tea}", "it is RTF"),
         ("a.mht", b"Subject: x\n\ny", "it holds no page"),
     ],

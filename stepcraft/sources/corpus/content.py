@@ -226,7 +226,9 @@ def _bytes(path: Path, limit: int) -> bytes:
     if len(data) > limit:
         raise Unreadable(f"it is larger than {limit // 1_000_000} MB")
     if data.startswith(_OLD_OFFICE):
-        raise Unreadable("it is of an old Office, or protected by a password; save it anew")
+        raise Unreadable(
+            "it is of an old Office or Outlook, or protected by a password; save it anew"
+        )
     return data
 
 
