@@ -146,6 +146,10 @@ def test_office_files_are_read_by_markitdown(opened, folder: Path, monkeypatch: 
         (first,) = corpus.invoke("harvest")
         assert (first.page_content, first.metadata["title"]) == ("Harvest in June.", "Plan")
         assert corpus.notes == []
+    (folder / "talk.pptx").write_bytes(b"Plough in March.")
+    with closing(opened()) as corpus:
+        (first,) = corpus.invoke("plough")
+        assert first.metadata["source"].endswith("talk.pptx slide 2")
 
 
 MARKITDOWN = """
@@ -156,11 +160,18 @@ sys.modules["markitdown.converters"] = sys.modules[__name__]
 
 class StreamInfo:
     def __init__(self, extension):
-        assert extension == ".docx"
+        self.extension = extension
 
 class DocxConverter:
     def convert(self, stream, info):
+        assert info.extension == ".docx"
         return SimpleNamespace(title=None, markdown=f"# Plan\\n\\n{stream.read().decode()}")
+
+class PptxConverter:
+    def convert(self, stream, info):
+        assert info.extension == ".pptx"
+        slides = f"<!-- Slide number: 1 -->\\n# Plan\\n<!-- Slide number: 2 -->\\n{stream.read().decode()}"
+        return SimpleNamespace(title=None, markdown=slides)
 """
 
 
@@ -239,6 +250,8 @@ def test_nothing_to_search_is_refused(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\0")
     with pytest.raises(BadInput, match=r"a\.bin: it is binary"):
         open_corpus([tmp_path / "a.bin"], index=":memory:")
+    with pytest.raises(BadInput, match=r"a\.bin was left out: its name"):
+        open_corpus([tmp_path], index=":memory:")
 
 
 def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: Path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, passages
+from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
@@ -56,6 +56,22 @@ def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path
     assert read(tmp_path, "c.md", "Only text.") == [Passage("c.md", "Only text.", ":1")]
 
 
+def test_what_a_site_generator_reads_is_no_text(tmp_path: Path):
+    text = (
+        "import Tabs from '@theme/Tabs';\nimport {\n  Pot,\n} from \"pots\"\n\n# Tea\n"
+        '<Tabs values={[{label: 1}]}>\n  <TabItem value="g" label="Green tea">\n\nTwo minutes of '
+        "`<Tabs>`.\n\n  </TabItem></Tabs>\n:::tip Hot water\n\n95 degrees.\n\n:::\n"
+        '{{< new-in 0.161.0 />}} {{% pot text="A pot" id="p" %}}{{< note >}}\n\n'
+        "```\nimport a from 'b'\n{{< note >}}\n```\n"
+    )
+    (passage,) = read(tmp_path, "tea.mdx", text)
+    assert (passage.title, passage.place) == ("Tea", ":8")
+    assert " ".join(passage.text.split()) == (
+        "Green tea Two minutes of `<Tabs>`. tip Hot water 95 degrees. new-in 0.161.0 A pot"
+        " ``` import a from 'b' {{< note >}} ```"
+    )
+
+
 def test_a_fence_is_kept_whole(tmp_path: Path):
     code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
     prose = "A sentence of some words. " * 60
@@ -75,6 +91,113 @@ def test_rst(tmp_path: Path):
         Passage("Tea", "About tea.", ":5"),
         Passage("Tea › Green", "Two minutes.", ":10"),
     ]
+
+
+def test_labels_of_rst_are_no_text(tmp_path: Path):
+    text = ".. _tea:\n\nTea\n===\n\n.. _target: https://x.example\n\nHot.\n"
+    (passage,) = read(tmp_path, "tea.rst", text)
+    assert (passage.title, passage.place) == ("Tea", ":6")
+
+
+def test_a_manual_page_has_no_commands(tmp_path: Path):
+    text = (
+        '.\\" Copyright\n.TH TEA 1\n.de X\n.B y\n..\n.SH NAME\ntea \\- steep\n.SH OPTIONS\n.TP\n'
+        '.BR \\-\\-hot ", " \\-h\n\\fIVery\\fR hot\\(em\\[u2014]\\&.\n.IP "cold" 4\n.B Ice tea\n'
+    )
+    found = read(tmp_path, "tea.1", text)
+    assert [(item.title, item.place) for item in found] == [
+        ("tea.1 › NAME", ":7"),
+        ("tea.1 › OPTIONS", ":10"),
+    ]
+    assert [item.text for item in found] == [
+        "tea - steep",
+        "--hot, -h\nVery hot\u2014.\ncold\nIce tea",
+    ]
+
+
+def test_subtitles_have_no_times_but_speakers(tmp_path: Path):
+    cue = "1\n00:01.000 --> 00:04.000 align:start\n<v.loud Ana>It is <i>hot</i>.</v>\n"
+    (passage,) = read(tmp_path, "tea.vtt", f"WEBVTT\n\n{cue}")
+    assert passage.text == "Ana: It is hot."
+
+
+INTERFACE = """\
+openapi: 3.1.0
+info: {title: Tea, description: All of tea.}
+servers: [{url: https://tea.example}]
+paths:
+  /pots/{id}:
+    parameters:
+      - $ref: '#/components/parameters/id'
+    put:
+      summary: Fill a pot
+      operationId: fill
+      parameters:
+        - {name: hot, in: query, schema: {type: boolean}}
+      requestBody:
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [tea]
+              properties: {tea: {type: string, enum: [green, black], description: The kind.}}
+      responses:
+        200: {description: Filled, content: {application/json: {schema: {$ref: '#/x/Pot'}}}}
+        '404': {description: No such pot}
+      security: [{key: [pots]}]
+components:
+  parameters:
+    id: {name: id, in: path, required: true, description: The number., schema: {type: integer}}
+  schemas:
+    Pot:
+      description: A pot of tea.
+      properties: {teas: {type: array, items: {$ref: '#/x/Tea'}}}
+"""
+
+
+def test_an_interface_is_read_by_operations(tmp_path: Path):
+    found = read(tmp_path, "tea.yaml", INTERFACE)
+    assert [(item.title, item.text.split("\n\n")) for item in found] == [
+        ("Tea", ["All of tea.", "https://tea.example"]),
+        (
+            "Tea › PUT /pots/{id}",
+            [
+                "Fill a pot",
+                "Parameters:\n- id (path, integer, required): The number.\n- hot (query, boolean)",
+                "Request body: (application/json object)\n- tea (string of green, black, required): The kind.",
+                "Responses:\n- 200: Filled (application/json Pot)\n- 404: No such pot",
+                "Security: key pots",
+                "Operation: fill",
+            ],
+        ),
+        ("Tea › Schema Pot", ["A pot of tea.", "- teas (array of Tea)"]),
+    ]
+    text = json.dumps({"swagger": "2.0", "paths": {"/pots": {"get": {"responses": {}}}}})
+    assert [item.title for item in read(tmp_path, "a.json", text)] == ["a.json › GET /pots"]
+    (other,) = read(tmp_path, "values.yaml", "pots: 2  # at least\n")
+    assert other.text == "pots: 2  # at least"
+
+
+def test_json_is_read_without_its_escapes(tmp_path: Path):
+    issue = {"title": "Too hot", "body": "# Grün\n```\n<!-- x", "by": {"name": "Ana"}}
+    text = json.dumps({"issues": [issue, {**issue, "title": "Cold"}], "open": True})
+    found = read(tmp_path, "tea.json", text)
+    assert [item.title for item in found[1:]] == ["tea.json › Too hot", "tea.json › Cold"]
+    assert found[1].text.split("\n")[1:] == [
+        "body: # Grün",
+        "    ```",
+        "    <! -- x",
+        "by:",
+        "  name: Ana",
+    ]
+    chat = [{"user": "ana", "text": "Hot?", "reactions": [{"name": "+1"}]}, {"text": "Yes."}]
+    (passage,) = read(tmp_path, "chat.json", json.dumps(chat))
+    assert "user: ana" in passage.text
+    assert "text: Yes." in passage.text
+    (passage,) = read(tmp_path, "tsconfig.json", '{\n  // strict\n  "a": 1\n}')
+    assert "// strict" in passage.text
+    records = list(passages(tmp_path / "tea.json", fields_of("", "body")))
+    assert records[0].title == "tea.json"
 
 
 def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
@@ -99,6 +222,11 @@ def test_of_html_the_main_element_is_read(tmp_path: Path):
         "<footer>Built yesterday</footer>"
     )
     assert read(tmp_path, "tea.html", page) == [Passage("Tea", "Steep it.", "")]
+    menus = "<ul class='nav'><li><a>Home</a></li></ul><ul><li><a hreflang=de>Tee</a></li></ul>"
+    (shown,) = read(tmp_path, "menus.html", f"{menus}<h1>Tea</h1><p>Steep it.")
+    assert (shown.title, shown.text) == ("Tea", "Steep it.")
+    tabs = "<h1>Tea</h1><div role=tabpanel hidden>Black: four minutes</div>"
+    assert read(tmp_path, "tabs.html", tabs)[0].text == "Black: four minutes"
     small = "<main><p>Menu</p></main><h1>Tea</h1><p>" + "Steep it for long. " * 9
     assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
 
@@ -134,7 +262,7 @@ def test_a_notebook_gives_cells(tmp_path: Path):
             "cell_type": "code",
             "source": "# boil\nboil()",
             "outputs": [
-                {"output_type": "stream", "text": ["100 degrees\n"]},
+                {"output_type": "stream", "text": ["\x1b[1;31m100\x1b[0m degrees\n"]},
                 {
                     "output_type": "execute_result",
                     "data": {"text/plain": ["'done'"], "image/png": "iVBO"},
@@ -284,6 +412,7 @@ CASES = {
         ["tea.1 › NAME", "tea.1 › OPTIONS › Cold"],
     ),
     "upper.md": ("---\nTitle: Tea\nlang: en\n---\n\nHot.\n", ["Tea"]),
+    "SKILL.md": ("---\nname: tea\n---\n\nHot.\n", ["tea"]),
     "toml.md": ('+++\ntitle = "Tea"\n+++\n\nHot.\n', ["Tea"]),
     "comment.md": ("---\n# generated\ntitle: >-\n  Tea\n---\n\nHot.\n", ["Tea"]),
     "a.srt": ("1\n00:00:01,000 --> 00:00:02,000\nClose the valve.\n", ["a.srt"]),
@@ -303,6 +432,28 @@ def test_titles_of_other_markup(tmp_path: Path, name: str) -> None:
     assert [title for title in titles if title not in shown] == []
     assert not any("no heading" in each for each in shown)
     assert all("-->" not in each.text for each in found)
+
+
+def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> None:
+    feed = (
+        '<?xml version="1.0"?><rss><channel><title>Tea</title><link>https://x.example</link><item>'
+        "<title>Green</title><author>Ana</author><description><![CDATA[<p># of <b>two</b> "
+        "minutes</p>]]></description><guid isPermaLink='no'/></item></channel></rss>"
+    )
+    first, second = read(tmp_path, "tea.rss", feed)
+    assert (first.title, first.text) == ("Tea", "link: https://x.example")
+    assert second.title == "Tea › Green"
+    assert second.text.split("\n")[0] == "author: Ana"
+    assert second.text.endswith("guid ispermalink=no")
+    article = "<article><sec><title>Tea</title><p>Steep <i>it</i> for <b>two</b> minutes.</p></sec>"
+    (passage,) = read(tmp_path, "a.nxml", f"<!DOCTYPE article>{article}</article>")
+    assert (passage.title, passage.text) == ("Tea", "Steep it for two minutes.")
+
+
+def test_xml_of_data_keeps_its_attributes(tmp_path: Path) -> None:
+    text = '<?xml version="1.0"?><pots><pot id="a"><size unit="l">2</size><hot/></pot></pots>'
+    (passage,) = read(tmp_path, "pots.xsd", text)
+    assert passage.text.split("\n") == ["pot id=a", "", "size unit=l: 2"]
 
 
 def test_pages_of_a_memo_have_no_feet(tmp_path: Path) -> None:
@@ -352,14 +503,46 @@ def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
     assert "plan.pdf" in note
     two = f"From a Mon Jan  1 00:00:00 2024\n{text}\n" * 2
     found, _ = all_of(tmp_path, "b.mbox", two.encode())
-    assert [each.place for each in found] == [" message 1", " message 2"]
+    assert [(each.title, each.place) for each in found] == [
+        ("b.mbox › Die Tür", " message 1"),
+        ("b.mbox › Die Tür", " message 2"),
+    ]
+    open_comment = two.replace("Content-Transfer-Encoding: base64\n\nU", "\n<!-- U", 1)
+    found, _ = all_of(tmp_path, "c.mbox", open_comment.encode())
+    assert found[-1].text.endswith("Schließen.")
     (*_, shown), _ = all_of(tmp_path, "c.mhtml", PAGE.encode())
     assert (shown.title, shown.text) == ("Tea › Green", "Two.")
 
 
+def test_a_message_within_a_message_is_read(tmp_path: Path) -> None:
+    text = (
+        "Subject: Fwd\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nSee below.\n--x\n"
+        "Content-Type: message/rfc822\n\nSubject: Tea\n\nBring the pot.\n--x\n\nA foot.\n--x\n"
+        "Content-Type: application/pgp-encrypted\n\nVersion: 1\n--x--\n"
+    )
+    (passage,), note = all_of(tmp_path, "a.eml", text.encode())
+    assert passage.text.split("\n\n") == [
+        "Subject: Fwd",
+        "See below.",
+        "Subject: Tea",
+        "Bring the pot.",
+        "A foot.",
+    ]
+    assert "application/pgp-encrypted" in note
+
+
 @pytest.mark.parametrize(
     ("name", "data", "why"),
-    [("a.txt", b"{\\rtf1 Tea}", "it is RTF"), ("a.mht", b"Subject: x\n\ny", "it holds no page")],
+    [
+        ("a.doc", b"\xd0\xcf\x11\xe0\0", "of an old Office or Outlook, or protected by a password"),
+        (
+            "a.xlsx",
+            b"\xd0\xcf\x11\xe0\0",
+            "of an old Office or Outlook, or protected by a password",
+        ),
+        ("a.txt", b"{\\rtf1 Tea}", "it is RTF"),
+        ("a.mht", b"Subject: x\n\ny", "it holds no page"),
+    ],
 )
 def test_what_is_no_text_is_refused_by_name(
     tmp_path: Path, name: str, data: bytes, why: str
@@ -370,8 +553,9 @@ def test_what_is_no_text_is_refused_by_name(
 def test_pictures_within_a_text_are_no_passages(tmp_path: Path) -> None:
     picture = "data:image/png;base64," + "iVBORw0KGgo" * 3_000
     found = read(tmp_path, "a.md", f"# Tea\n\nHot.\n\n![pot][1]\n\n[1]: <{picture}>\n")
-    assert len(found) <= 2
-    assert not any("iVBOR" in each.text for each in found)
+    assert [each.text for each in found] == ["Hot.\n\n![pot][1]"]
+    found = read(tmp_path, "b.json", json.dumps({"pot": picture, "hot": "yes, it is"}))
+    assert [each.text for each in found] == ["pot:", "hot: yes, it is"]
 
 
 def test_records_are_passages(tmp_path: Path):
@@ -455,7 +639,7 @@ def zipped(files: dict[str, str]) -> bytes:
 
 def test_an_epub_gives_chapters_in_their_order(tmp_path: Path):
     chapters = {
-        f"OEBPS/text/{name}.xhtml": f"<html><body><h1>{title}</h1><p>{text}</p></body></html>"
+        f"OEBPS/text/{name}.xhtml": f"<?xml version='1.0'?><html><body><h1>{title}</h1><p>{text}</p></body></html>"
         for name, title, text in (
             ("b two", "Black", "Four minutes."),
             ("a", "Green", "Two minutes."),
@@ -471,9 +655,9 @@ def test_an_epub_gives_chapters_in_their_order(tmp_path: Path):
     )
     book = zipped({"META-INF/container.xml": container, "OEBPS/all.opf": package, **chapters})
     found = read(tmp_path, "tea.epub", book)
-    assert [(item.text, item.place) for item in found] == [
-        ("Two minutes.", " chapter 1"),
-        ("Four minutes.", " chapter 2"),
+    assert found == [
+        Passage("All of tea › Green", "Two minutes.", " chapter 1"),
+        Passage("All of tea › Black", "Four minutes.", " chapter 2"),
     ]
 
 

@@ -20,6 +20,8 @@ from stepcraft.sources.corpus.markup import (
     Heading,
     headings_of,
     title_of,
+    without_commands,
+    without_components,
     without_furniture,
 )
 from stepcraft.sources.isolated import Unreadable, isolated
@@ -38,23 +40,28 @@ MAX_BLOCKS = 50_000
 SECONDS = 15.0
 """The processor time for a file that is parsed."""
 
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _STRETCH = 100_000
 _MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
 """Suffixes of what is read as Markdown."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
     **{suffix: (f"office:{suffix[1:]}", "") for suffix in OFFICE},
+    ".pptx": ("office:pptx", " slide {}"),
     ".pdf": ("pdf:pdf", " p. {}"),
     ".ipynb": ("notebook:notebook", " cell {}"),
     ".eml": ("mail:mail", ""),
     ".mbox": ("mail:mbox", " message {}"),
     **dict.fromkeys((".mhtml", ".mht"), ("mail:mhtml", "")),
     ".xml": ("xml:xml", ""),
+    ".json": ("data:json", ""),
     ".epub": ("book:epub", " chapter {}"),
     ".odt": ("book:odt", ""),
     ".rtf": ("book:rtf", ""),
 }
 """By suffix, the parser and what cites a part."""
+_OF_SEVERAL = {"book:epub", "mail:mbox"}
+"""Those whose first heading is not the title of the whole."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
 _BLOCKS = {"heading_open", "fence", "table_open"}
 _FRONT_MATTER = re.compile(
@@ -62,10 +69,18 @@ _FRONT_MATTER = re.compile(
     r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
+_TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _MOST_FIELDS = 20_000
 """Characters of front matter in which a title is sought."""
-_DATA_URI = re.compile(r"data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=\s]{100,}+")
+_MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
+_OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
+_DATA_URI = re.compile(
+    r"(?:^\[[^\]\n]{1,80}\]:[ \t]*<)?data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=]{60,}+"
+    r"(?:\s+[A-Za-z0-9+/=]{60,}+)*+(?:\s+[A-Za-z0-9+/]+={0,2}(?=[)>\"']))?>?",
+    re.MULTILINE,
+)
+"""A picture within the text, also as the target of a reference."""
 
 
 class Content(NamedTuple):
@@ -90,13 +105,20 @@ def content_of(path: Path) -> Content:
         Unreadable: It is too large, binary, damaged, or not permitted to be read.
     """
     suffix, title = path.suffix.lower(), file_title(path)
-    if suffix in _PARSERS:
-        return _parsed(_bytes(path, MAX_BYTES), title, *_PARSERS[suffix])
-    text, note = _decoded(_bytes(path, MAX_TEXT_BYTES))
+    parser = _PARSERS.get(suffix)
+    data = _bytes(path, MAX_BYTES if parser else MAX_TEXT_BYTES)
+    if begins := _MARKED_UP.match(data):
+        parser = parser or _PARSERS[".html" if begins["html"] else ".xml"]
+    elif suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS]):
+        parser = "data:openapi", ""
+    if parser:
+        return _parsed(data, title, *parser)
+    text, note = _decoded(data)
     if suffix in _MARKDOWN:
-        return markdown_content(text, title)._replace(cut=note)
+        return markdown_content(without_components(text), title)._replace(cut=note)
+    text = without_commands(text, suffix)
     headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
-    shown = without_furniture(text, suffix)
+    shown = without_furniture(text) if suffix == ".txt" else text
     return Content(title_of(text, suffix) or title, shown, headings, cut=note)
 
 
@@ -133,9 +155,9 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
         short = fields[:_MOST_FIELDS]
         loader = yaml.BaseLoader  # which makes nothing but texts, lists and mappings
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
-        for name, value in values.items() if isinstance(values, dict) else ():
-            if name.lower() == "title" and isinstance(value, str):
-                return value
+        if isinstance(values, dict):
+            found = {name.lower(): value for name, value in values.items()}
+            return next((found[it] for it in _TITLES if isinstance(found.get(it), str)), "")
     return ""
 
 
@@ -184,9 +206,13 @@ def _short(title: str) -> str:
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    text, title = "\n\n".join(parts), _short(clean(name)) or title
+    # A comment that is not closed hides no other part.
+    text, title = "\n\n".join(map(as_shown, parts)), _short(clean(name)) or title
     starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
+    if parser in _OF_SEVERAL:
+        lower = [each._replace(level=each.level and each.level + 1) for each in content.blocks]
+        content = content._replace(blocks=lower)
     return content._replace(place=place, starts=starts, cut=cut)
 
 
@@ -199,6 +225,10 @@ def _bytes(path: Path, limit: int) -> bytes:
         raise Unreadable(f"it cannot be read: {error.strerror}") from error
     if len(data) > limit:
         raise Unreadable(f"it is larger than {limit // 1_000_000} MB")
+    if data.startswith(_OLD_OFFICE):
+        raise Unreadable(
+            "it is of an old Office or Outlook, or protected by a password; save it anew"
+        )
     return data
 
 

@@ -1,8 +1,10 @@
-"""Headings of markup other than Markdown, and the furniture of pages, by the forms of lines."""
+"""Headings of markup other than Markdown, and what readers do not see, by the forms of lines."""
 
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+from stepcraft.text.markdown import replaced
 
 MAX_HEADING = 200
 """The most characters of a heading; a longer one is taken for text."""
@@ -24,6 +26,7 @@ _RST = re.compile(
     r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>[^\s][^\n]*)\n(?P<below>([^\w\s])\5+)[ \t]*$",
     re.MULTILINE,
 )
+_RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:\w+:)[ \t]*$", re.MULTILINE)
 _ASCIIDOC = re.compile(r"^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$", re.MULTILINE)
 _ASCIIDOC_BLOCK = re.compile(
     r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?(?:^\1$|\Z)", re.DOTALL | re.MULTILINE
@@ -56,8 +59,65 @@ _NAMED[".asciidoc"] = _NAMED[".adoc"]
 """Where a file says its title."""
 _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
 """The foot of a page and the head of the next one, as in the RFCs."""
-_TIMES = re.compile(r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$", re.MULTILINE)
-"""The numbers and times of subtitles."""
+_TIMES = re.compile(
+    r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$"
+    r"|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
+    re.MULTILINE,
+)
+"""The numbers and times of subtitles, and their tags, of which one may name a speaker."""
+_ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
+_ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
+_ROFF_ESCAPE = re.compile(
+    r"""\\(?: (?P<comment>["#][^\n]*) | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
+    | (?P<name>\*?(?:\([^\n]{2}|\[[^]\n\\]*\])) | (?P<sign>[^\n]) )""",
+    re.VERBOSE,
+)
+_ROFF_SIGNS = {
+    "-": "-",
+    "e": "\\",
+    " ": " ",
+    "~": " ",
+    "(aq": "'",
+    "(lq": '"',
+    "(rq": '"',
+    "(dq": '"',
+    "(em": "\u2014",
+}
+_ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
+_ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
+"""Macros that write their arguments in two fonts, one after the other."""
+_COMPONENTS = re.compile(
+    r"""
+    ^import[ \t]++ [^"'\n;{}]{0,200} (?:\{[^"';{}]{1,1000}\}[^"'\n;{}]{0,20})?
+        (["'])[^"'\n]+\1 ;? [ \t]*$
+    | ^[ \t]*+ <[A-Z][\w.]*+ (?:[^<>{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+ > | </[A-Z][\w.]*+>
+    | ^[ \t]*+ :{3,}+
+    | \{\{ (?: <[^{}]*?> | %[^{}]*?% ) \}\}
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+"""Imports and components of MDX, the marks of admonitions, and shortcodes of Hugo."""
+_IN_COMPONENT = re.compile(
+    r"""
+    \b(?:alt|caption|description|heading|label|summary|text|title)=(["'])(?P<value>[^"'\n]*)\1
+    | (?<=\{\{[<%]) [ ]? (?P<call>[\w.-]+ (?:[ ][^\s={}<>%]+)+?) [ ]*/? (?=[>%]\}\})
+    """,
+    re.VERBOSE,
+)
+"""What readers see of them: texts, and arguments without a name."""
+
+
+def without_components(text: str) -> str:
+    """Return Markdown with blanks in place of what a site generator reads."""
+    return replaced(text, _COMPONENTS, _texts_in)
+
+
+def _texts_in(match: re.Match[str]) -> str:
+    shown = [*_blanks(match)]
+    for each in _IN_COMPONENT.finditer(match[0]):
+        start, stop = each.span(each.lastgroup or 0)
+        shown[start:stop] = match[0][start:stop]
+    return "".join(shown)
 
 
 def title_of(text: str, suffix: str) -> str:
@@ -72,11 +132,41 @@ def headings_of(text: str, suffix: str) -> list[Heading]:
     return [each for each in reader(text) if len(each.text) <= MAX_HEADING] if reader else []
 
 
-def without_furniture(text: str, suffix: str) -> str:
-    """Return a text with blanks in place of what stands on every page, or times of subtitles."""
+def without_furniture(text: str) -> str:
+    """Return a plain text with blanks in place of what stands on every page."""
+    return _FURNITURE.sub(_blanks, text)
+
+
+def without_commands(text: str, suffix: str) -> str:
+    """Return subtitles without times, manual pages without commands, and rst without labels.
+
+    All lines stay.
+    """
+    if suffix == ".rst":
+        return _RST_LABEL.sub("", text)
     if suffix in {".srt", ".vtt"}:
-        return _TIMES.sub(_blanks, text)
-    return _FURNITURE.sub(_blanks, text) if suffix == ".txt" else text
+        return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
+    if _READERS.get(suffix) is not _man:
+        return text
+    text = _ROFF_MACRO.sub(_blanks, text)
+    return _ROFF_ESCAPE.sub(_roff_sign, _ROFF_LINE.sub(_roff_words, text))
+
+
+def _roff_words(line: re.Match[str]) -> str:
+    """Return the words of a line with a macro: all, unless it only sets the page."""
+    name, rest = line["name"], line["rest"]
+    if name.upper() in {"SH", "SS"}:
+        return line[0]
+    if not name or name.islower() or name in {"TH", "RS", "RE", "TP"}:
+        return ""
+    words = [quoted or word for quoted, word in _ROFF_ARGUMENT.findall(rest)]
+    if name == "IP":
+        return words[0] if words else ""
+    return ("" if name in _ROFF_FONTS else " ").join(words)
+
+
+def _roff_sign(escape: re.Match[str]) -> str:
+    return _ROFF_SIGNS.get(escape["sign"] or escape["name"] or "", "")
 
 
 def _blanks(match: re.Match[str]) -> str:
@@ -121,15 +211,15 @@ def _memo(text: str) -> Iterator[Heading]:
     return _numbered(text) if _FURNITURE.search(text) else iter(())
 
 
+_man = _by(_MAN, lambda sign: "HS".index(sign.upper()) + 2)  # below the name of the page
+
+
 _READERS: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".rst": _rst,
     ".adoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
     ".asciidoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
     ".org": _by(_ORG, len, _ORG_BLOCK),
     ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
-    **dict.fromkeys(
-        [f".{number}" for number in range(1, 9)],
-        _by(_MAN, lambda sign: "HS".index(sign.upper()) + 1),
-    ),
+    **dict.fromkeys([f".{number}" for number in range(1, 9)], _man),
     ".txt": _memo,
 }

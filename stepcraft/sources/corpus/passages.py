@@ -15,7 +15,7 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 8
+VERSION = 9
 """The version of how files are read and split; a change of it has every file indexed again."""
 
 CHARACTERS = 1000
@@ -40,6 +40,7 @@ _PART = re.compile(
 
 _MAX_REPEATED = 500
 """The most characters of a table's header, or an opening fence, that are repeated."""
+_RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
@@ -69,6 +70,8 @@ def fields_of(title: str, text: str) -> Fields:
 def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
     """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
 
+    A JSON file has records where its fields are named.
+
     Args:
         path: The file.
         fields: What holds the title and the text of a record, in capitals or not.
@@ -77,7 +80,8 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
     """
     try:
-        if path.suffix.lower() in {".jsonl", ".ndjson", ".csv", ".tsv"}:
+        suffix = path.suffix.lower()
+        if suffix in _RECORDS or (suffix == ".json" and fields != FIELDS):
             yield from _of_records(path, fields)
         else:
             yield from passages_of(content_of(path))

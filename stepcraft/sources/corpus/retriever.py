@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,12 @@ class CorpusRetriever(Source):
                     self._update()
             if not self.index.count():
                 names = ", ".join(self.roots.values())
-                raise BadInput("; ".join([f"{names} holds no text to search", *self.notes]))
+                left_out = [
+                    f"{shown(path, self.roots)} was left out: {why}"
+                    for path, why in islice(self.left_out.items(), 5)
+                ]
+                parts = [f"{names} holds no text to search", *self.notes, *left_out]
+                raise BadInput("; ".join(parts))
             self._looked = time.monotonic()
 
     def close(self) -> None:
@@ -138,10 +144,10 @@ def open_corpus(
     """Open files and folders as a retriever.
 
     Read are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual pages, HTML, XML,
-    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, JSONL, CSV, source code, and with MarkItDown
-    (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The
-    passages are kept in an index, for which only new and changed files are read. Several processes
-    may open the same corpus at once; one that is killed while it reads is continued by the next.
+    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, OpenAPI, JSON, CSV, source code, and with
+    MarkItDown (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The passages
+    are kept in an index, for which only new and changed files are read. Several processes may
+    open the same corpus at once; one that is killed while it reads is continued by the next.
 
     A file that cannot be read, or takes too much time or memory to parse, is passed over and named
     in a note, as is what lies beyond a limit of pages or tags. So is a link out of the paths:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bs4 import BeautifulSoup
+from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.text.clean import clean
@@ -11,11 +12,12 @@ MAX_TAGS = 100_000
 """The most tags that are read, opening and closing ones; so many take about five seconds."""
 
 _NOT_READ = (
-    "head, script, style, template, noscript, nav, [role=navigation], [role=search], [hidden]"
-    ", [aria-hidden=true], [style*='display:none'], [style*='display: none']"
-    ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
+    ", :is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
+    ":not([role=tabpanel]), .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
-"""What a browser does not show, what leads to other pages, and headings' links to themselves."""
+"""What a browser never shows, what leads to other pages, and headings' links to themselves."""
 _LEAST_SHARE = 0.2
 """The share of the text that a main element has, unless something else is the page."""
 
@@ -34,6 +36,8 @@ def html(data: bytes) -> tuple[str, list[str], str]:
     title = soup.title.get_text(" ") if soup.title else ""
     for tag in soup.select(_NOT_READ):
         tag.decompose()
+    for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
+        declaration.extract()
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup

@@ -1,6 +1,7 @@
 """The text of e-mails, of folders of them, and of web pages that were saved in their form."""
 
 import re
+from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import cast
@@ -11,6 +12,7 @@ from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
 _SHOWN = ("from", "to", "date", "subject")
+_NOT_ATTACHED = ("text", "multipart", "message")
 _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 """The line in front of each message of a folder."""
 
@@ -46,24 +48,42 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
 
 def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
     """Return the subject, the text under its head, and the names of what is attached."""
+    subject = " ".join(clean(str(message["subject"] or "")).split())
+    body = message.get_body(("plain", "html"))
+    attached = [
+        clean(part.get_filename() or part.get_content_type())
+        for part in message.walk()
+        if part is not body
+        and (part.get_filename() or part.get_content_maintype() not in _NOT_ATTACHED)
+        and not part.is_multipart()
+    ]
+    return subject, "\n\n".join(_texts(message)), attached
+
+
+def _texts(message: EmailMessage) -> Iterator[str]:
+    """Yield the text of a message under its head, and those within it, such as forwarded ones."""
     head = [
         f"{name.title()}: {' '.join(clean(str(message[name])).split())}"
         for name in _SHOWN
         if message[name]
     ]
-    body = message.get_body(("plain", "html"))
-    text = ""
-    if body is not None:
-        data = _payload(body)
-        is_html = body.get_content_subtype() == "html"
-        text = html(data)[1][0] if is_html else _text(data, body.get_content_charset() or "")
-    attached = [
-        clean(part.get_filename() or part.get_content_type())
-        for part in message.walk()
-        if not part.is_multipart() and part is not body and part.get_filename()
-    ]
-    subject = " ".join(clean(str(message["subject"] or "")).split())
-    return subject, "\n".join(head) + f"\n\n{text.strip()}\n", attached
+    yield "\n".join(head)
+    if (body := message.get_body(("plain", "html"))) is not None:
+        yield _shown(cast("EmailMessage", body))
+    for part in message.iter_attachments() if message.is_multipart() else ():
+        if part.is_multipart():
+            is_message = part.get_content_maintype() == "message"
+            inner = part.get_payload(0) if is_message else part
+            yield from _texts(cast("EmailMessage", inner))
+        elif part.get_content_type() == "text/plain" and not part.get_filename():
+            yield _shown(part)
+
+
+def _shown(part: EmailMessage) -> str:
+    data = _payload(part)
+    if part.get_content_subtype() == "html":
+        return html(data)[1][0].strip()
+    return _text(data, part.get_content_charset() or "").strip()
 
 
 def _payload(part: object) -> bytes:

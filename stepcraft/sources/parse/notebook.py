@@ -1,6 +1,7 @@
 """The cells of a notebook as Markdown, with the texts among their outputs."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,6 +9,9 @@ from stepcraft.text.clean import clean
 
 MAX_OUTPUT = 2_000
 """The most characters of an output that are read."""
+
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+"""What sets the colours of a terminal."""
 
 
 def notebook(data: bytes) -> tuple[str, list[str], str]:
@@ -37,4 +41,4 @@ def _outputs(outputs: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _joined(text: str | list[str]) -> str:
-    return clean("".join(text)).rstrip("\n")
+    return clean(_COLOURS.sub("", "".join(text))).rstrip("\n")

@@ -9,6 +9,7 @@ from typing import Any
 from stepcraft.text.clean import clean
 
 _EMPTY_CELL = re.compile(r"(?<=\|)[ \t]*(?:NaN|Unnamed: \d+(?:_level_\d+)?)[ \t]*(?=\|)")
+_SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
 def docx(data: bytes) -> tuple[str, list[str], str]:
@@ -17,8 +18,9 @@ def docx(data: bytes) -> tuple[str, list[str], str]:
 
 
 def pptx(data: bytes) -> tuple[str, list[str], str]:
-    """Return the slides, each with its number."""
-    return _converted(data, "pptx")
+    """Return the slides."""
+    title, [text], cut = _converted(data, "pptx")
+    return title, [slide.strip() for slide in _SLIDE.split(text)[1:]] or [text], cut
 
 
 def xlsx(data: bytes) -> tuple[str, list[str], str]:

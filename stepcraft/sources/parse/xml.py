@@ -1,8 +1,10 @@
-"""The text of XML documents, such as articles (JATS) and RFCs, with their titles as headings."""
+"""The text of XML documents, such as articles (JATS), RFCs and feeds, with titles as headings."""
 
 import re
+from collections.abc import Iterator
 
 from bs4 import BeautifulSoup, Tag
+from bs4.element import CData, NavigableString
 
 from stepcraft.text.clean import clean
 
@@ -10,7 +12,17 @@ MAX_TAGS = 100_000
 """The most tags that are read, opening and closing ones; so many take about five seconds."""
 
 _TITLES = ("title", "article-title", "name", "head")
-_SECTIONS = ("sec", "section", "chapter", "appendix", "abstract", "front", "article", "div")
+_SECTIONS = (
+    *("sec", "section", "chapter", "appendix", "abstract", "front", "article", "div"),
+    *("channel", "item", "entry"),
+)
+_PROSE = (
+    *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
+    "xref",
+)
+"""Elements whose names say nothing of what is in them."""
+_SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
+"""What would make a heading of a line."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -20,7 +32,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
     if len(tags) > MAX_TAGS + 1:
         data = data[: -len(tags.pop()) - 1]
         cut = f"only its first {MAX_TAGS:,} tags were read"
-    soup = BeautifulSoup(data, "html.parser")
+    soup = BeautifulSoup(data, "html.parser", empty_element_tags=set())
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
@@ -31,6 +43,39 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
             continue
         first = first or words
         level = sum(each.name in _SECTIONS for each in parents)
-        tag.replace_with(f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n")
-    text = "\n".join(line.strip() for line in soup.get_text("\n").splitlines())
+        tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
+    text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
     return first, [clean(_BLANK_LINES.sub("\n\n", text))], cut
+
+
+def _pieces(soup: BeautifulSoup) -> Iterator[str]:
+    """Yield the texts; an element without text beside it begins a line, with what it is called."""
+    mixed: dict[int, bool] = {}
+    is_data = soup.find(["p", "para", "t", "title"]) is None
+    for node in soup.descendants:
+        if isinstance(node, Tag):
+            parent = node.parent or soup
+            if id(parent) not in mixed:
+                mixed[id(parent)] = any(
+                    isinstance(each, NavigableString) and each.strip() for each in parent.children
+                )
+            if not mixed[id(parent)]:
+                yield _beginning(node, is_data=is_data)
+        elif type(node) in (NavigableString, CData):
+            text = str(node)
+            if "</" in text:  # a page, such as an article in a feed
+                text = BeautifulSoup(text, "html.parser").get_text("\n")
+            is_title = node.parent and node.parent.name == "title"
+            yield text if is_title else _SIGN.sub(r"\1\\#", text)
+
+
+def _beginning(tag: Tag, *, is_data: bool) -> str:
+    is_leaf = not any(isinstance(each, Tag) for each in tag.children)
+    is_empty = is_leaf and not tag.get_text().strip()
+    values = [f"{key}={value}" for key, value in tag.attrs.items() if is_data or is_empty]
+    called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
+    if is_empty:
+        return f"\n{called}" if values else ""
+    if is_leaf:
+        return f"\n{called}: " if called else "\n"
+    return f"\n\n{called}\n" if values else "\n\n"

@@ -1,0 +1,150 @@
+"""The text of JSON, and of the descriptions of web interfaces in OpenAPI by their operations."""
+
+import json as json_
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from stepcraft.encoding import Binary, decoded
+from stepcraft.sources.isolated import Unreadable
+from stepcraft.text.clean import clean
+
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_Data = Mapping[str, Any]
+
+
+def json(data: bytes) -> tuple[str, list[str], str]:
+    """Return JSON as lines of names and values, its texts without escapes; others as they are."""
+    try:
+        text, note = decoded(data)
+    except Binary as error:
+        raise Unreadable(str(error)) from error
+    try:
+        value = json_.loads(text)
+    except ValueError:  # such as JSON with comments
+        return "", [clean(text)], note
+    if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
+        return _operations(value)
+    return "", [clean("\n".join(_lines(value)))], note
+
+
+def openapi(data: bytes) -> tuple[str, list[str], str]:
+    """Return a description in YAML by operations."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    value = yaml.load(decoded(data)[0], loader)  # noqa: S506 - a safe one
+    return _operations(value)
+
+
+def _lines(value: Any, indent: str = "", *, outer: bool = True) -> Iterator[str]:  # noqa: ANN401
+    """Yield the lines of a value; an item of an outer list that has a title is a section."""
+    is_named = isinstance(value, dict)
+    for name, each in value.items() if is_named else [("", it) for it in _list(value)]:
+        mark = f"{indent}{name}:" if is_named else f"{indent}-"
+        if not each or not isinstance(each, dict | list):
+            # What is deeper than three blanks is neither a heading nor a fence.
+            yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
+        elif not is_named and outer and (title := _title(each)):
+            yield f"\n## {title}\n"
+            yield from _lines(each, outer=False)
+        else:
+            yield mark if is_named else f"\n{mark}"  # a passage rather ends before an item
+            yield from _lines(each, f"{indent}  ", outer=outer and is_named and not indent)
+
+
+def _title(item: Any) -> str:  # noqa: ANN401 - any JSON
+    names = ("title", "name", "subject", "question", "headline")
+    found = next(filter(None, map(item.get, names)), "") if isinstance(item, dict) else ""
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON
+    return value if isinstance(value, list) else [value]
+
+
+def _scalar(value: Any) -> str:  # noqa: ANN401 - any JSON
+    return value.replace("<!--", "<! --") if isinstance(value, str) else json_.dumps(value)
+
+
+def _operations(spec: _Data) -> tuple[str, list[str], str]:
+    info = spec.get("info") or {}
+    servers = [each["url"] for each in spec.get("servers") or ()]
+    title = str(info.get("title") or "")
+    parts = [title and f"# {title}", info.get("description"), *servers]
+    parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
+    for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
+        for method in filter(item.__contains__, _METHODS):
+            parts.append(f"## {method.upper()} {path}")
+            parts += _operation(spec, {**item, **item[method]}, item.get("parameters") or [])
+    schemas = (spec.get("components") or {}).get("schemas") or spec.get("definitions") or {}
+    for name, schema in schemas.items():
+        shown = _fields(schema) or _type(schema)
+        parts += [f"## Schema {name}", schema.get("description"), shown]
+    return title, [clean("\n\n".join(filter(None, parts)))], ""
+
+
+def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
+    """Yield the paragraphs of an operation, which has the parameters of its path too."""
+    yield operation.get("summary") or ""
+    yield operation.get("description") or ""
+    own = operation.get("parameters") or []
+    given = [_resolved(spec, each) for each in (common if own == common else common + own)]
+    yield "\n".join(["Parameters:", *map(_parameter, given)]) if given else ""
+    if body := _resolved(spec, operation.get("requestBody") or {}):
+        yield _body("Request body:", body)
+    answers = [
+        _body(f"- {status}:", _resolved(spec, each))
+        for status, each in (operation.get("responses") or {}).items()
+    ]
+    yield "\n".join(["Responses:", *answers]) if answers else ""
+    schemes = [
+        " ".join([name, *scopes])
+        for each in operation.get("security") or spec.get("security") or ()
+        for name, scopes in each.items()
+    ]
+    yield f"Security: {', '.join(schemes)}" if schemes else ""
+    yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
+
+
+def _resolved(spec: _Data, value: _Data) -> _Data:
+    """Return what a reference within a description stands for."""
+    for name in str(value.get("$ref") or "").split("/")[1:]:
+        spec = spec.get(name) or {}
+    return spec if "$ref" in value else value
+
+
+def _parameter(value: _Data) -> str:
+    facts = [value.get("in"), _type(value.get("schema") or value)]
+    facts.append("required" if value.get("required") else "")
+    shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})"
+    return f"{shown}: {' '.join(str(value.get('description') or '').split())}".rstrip(": ")
+
+
+def _body(name: str, value: _Data) -> str:
+    """Return what is sent: what it is for, its media types, and its fields."""
+    media = {kind: each.get("schema") or {} for kind, each in (value.get("content") or {}).items()}
+    media.update({"": value["schema"]} if "schema" in value else {})
+    kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
+    words = [name, value.get("description"), kinds and f"({kinds})"]
+    fields = next(map(_fields, media.values()), "")
+    return "\n".join(filter(None, [" ".join(filter(None, words)), fields]))
+
+
+def _type(schema: _Data) -> str:
+    if "$ref" in schema:
+        return str(schema["$ref"]).rsplit("/", 1)[-1]
+    for name, word in (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")):
+        if schema.get(name):
+            return word.join(map(_type, schema[name]))
+    kind = " or ".join(map(str, _list(schema.get("type") or "")))
+    if kind == "array":
+        return f"array of {_type(schema.get('items') or {}) or 'values'}"
+    return f"{kind} of {', '.join(map(str, schema['enum']))}" if schema.get("enum") else kind
+
+
+def _fields(schema: _Data) -> str:
+    required = schema.get("required") or ()
+    return "\n".join(
+        _parameter({**value, "name": name, "required": name in required})
+        for name, value in (schema.get("properties") or {}).items()
+    )
