@@ -52,6 +52,15 @@ def test_no_more_is_looked_up_than_the_settings_allow() -> None:
     assert result["queries"][1:] == ["feed a sourdough starter"]
 
 
+def test_a_draft_without_a_list_of_steps_is_handed_back() -> None:
+    model = ScriptedModel([LOOK_UP, GAPS, "It cannot be listed.", DRAFT, "NO CHANGE"])
+    with small_memory() as memory:
+        result = build_aag(model=model, memory=memory).invoke(GOAL)
+    assert model.nodes[2:] == ["draft", "draft", "critic"]
+    assert "no numbered list of steps" in model.calls[3].prompt
+    assert result["answer"] == DRAFT
+
+
 def test_the_critic_adds_and_removes_steps() -> None:
     change = (
         f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"

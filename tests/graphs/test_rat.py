@@ -114,6 +114,32 @@ def test_the_model_writes_the_queries_where_asked_to() -> None:
     assert result["answer"] == DRAFT
 
 
+def test_parts_are_looked_up_by_their_own_words_where_the_model_writes_no_query() -> None:
+    shelf = Shelf()
+    result, model = run(ANSWER, "?", "?", "NO CHANGE", shelf=shelf, query="model")
+    assert model.nodes == ["draft", "to_query", "to_query", "revise"]
+    assert (shelf.queries[1:], result["answer"]) == (ANSWER.split("\n\n"), ANSWER)
+
+
+def test_a_run_says_how_many_passages_each_search_adds() -> None:
+    graph = build_rat(model=ScriptedModel([DRAFT, CHANGES]), sources=Shelf())
+    events = graph.stream(QUESTION, stream_mode="custom")
+    texts = [each["text"] for each in events if each.get("node") == "retrieve"]
+    assert texts == [
+        f"Searching for \u201c{QUESTION['question']}\u201d.",
+        "Found 2 new passages.",
+        "Searching for 2 queries.",
+        "Found 1 new passage.",
+    ]
+
+
+def test_the_check_begins_with_the_passages_that_the_writer_saw() -> None:
+    _, model = run(DRAFT, "NO CHANGE")
+    writer, check = (call.prompt for call in model.calls)
+    behind = writer.rindex("</passage>")
+    assert check[:behind] == writer[:behind]
+
+
 def test_parts_that_do_not_fit_one_prompt_are_checked_one_after_the_other() -> None:
     draft = "\n\n".join(f"Oster has {number} arches. " * 60 for number in range(3))
     change = block(2, "Oster has 1 arches. " * 59 + "Oster", "Oster")
@@ -147,6 +173,18 @@ def test_a_check_leaves_2000_tokens_for_its_instructions_and_its_reply(
         rounds=1,
     )
     assert len(model.calls) == calls
+
+
+@pytest.mark.parametrize(("size", "calls"), [(2_500, 1), (2_501, 2)])
+def test_what_the_writer_saw_takes_its_part_of_a_check(size: int, calls: int) -> None:
+    _, model = run(
+        f"{'a' * 5_998}\n\n{'b' * 4 * (size - 1_500)}",
+        *["NO CHANGE"] * calls,
+        shelf=Shelf(passages={"Oster": "o" * 4 * 500}),
+        max_input_tokens=5_000,
+        rounds=1,
+    )
+    assert model.nodes == ["draft", *["revise"] * calls]
 
 
 def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:

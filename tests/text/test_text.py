@@ -70,6 +70,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
             "```markdown\n1. Run\n```bash\npip\n```\n2. Go\n```\n",
             "1. Run\n```bash\npip\n```\n2. Go",
         ),
+        ("```\nRun:\n```bash\npip\n```\nGo\n```", "Run:\n```bash\npip\n```\nGo"),
         ("Sure, here is the answer:\n\nParis.", "Paris."),
         ("Here\u2019s the query:\n```\nparis capital\n```", "paris capital"),
         ("```text\nHere is the answer:\nParis.\n```", "Paris."),
