@@ -197,6 +197,15 @@ def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     assert "in 1999" in str(result["warnings"])
 
 
+def test_what_the_model_wrote_is_judged_part_by_part() -> None:
+    draft = "Haldruvin built it in 1873. It is old.\n\nThe mayor was Ilse Quandt."
+    result, _ = run(draft, "1 supported p1")
+    assert [each["text"] for each in result["checks"]] == draft.split("\n\n")[:1]
+    assert result["warnings"] == ["revise: the check gave no verdict on 1 part"]
+    result, _ = run(draft, "NO CHANGE")
+    assert result["warnings"] == ["revise: the check gave no verdict on 2 parts"]
+
+
 def test_nothing_is_asked_where_nothing_was_found() -> None:
     result, model = run(DRAFT, shelf=Shelf(passages={}))
     assert model.nodes == ["draft"]
