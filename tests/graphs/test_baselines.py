@@ -118,6 +118,12 @@ def test_a_search_of_the_agents_that_fails_is_reported() -> None:
     assert "the wire is cut" in str(result["warnings"])
 
 
+def test_an_agent_that_calls_a_tool_that_there_is_not_goes_on() -> None:
+    unknown = AIMessage("", tool_calls=[{"name": "lookup", "args": {}, "id": "1"}])
+    result, _, shelf = agent(unknown, searching("Oster"), "Haldruvin.")
+    assert (result["answer"], shelf.queries, ids(result)) == ("Haldruvin.", ["Oster"], ["Oster"])
+
+
 def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:
     result, _, _ = agent(RuntimeError("out of order"), "Haldruvin.")
     assert result["answer"] == "Haldruvin."
