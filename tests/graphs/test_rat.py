@@ -206,6 +206,12 @@ def test_what_the_model_wrote_is_judged_part_by_part() -> None:
     assert result["warnings"] == ["revise: the check gave no verdict on 2 parts"]
 
 
+def test_no_query_is_longer_than_1500_characters() -> None:
+    long, shelf = "Oster " + "has an arch and " * 200 + "falls.", Shelf()
+    run("NO CHANGE", given={**QUESTION, "draft": long}, shelf=shelf)
+    assert shelf.queries == [long[:1_500], f"{QUESTION['question']} {long}"[:1_500]]
+
+
 def test_nothing_is_asked_where_nothing_was_found() -> None:
     result, model = run(DRAFT, shelf=Shelf(passages={}))
     assert model.nodes == ["draft"]
