@@ -357,6 +357,21 @@ def test_a_wrong_answer_is_corrected_before_the_user_sees_it() -> None:
     assert (messages[-1].text, len(model.calls)) == (RIGHT, 2)
 
 
+class TooLong(Exception):
+    """What a server raises for a prompt that is too long."""
+
+    status_code = 400
+
+
+def test_a_check_costs_at_most_two_calls() -> None:
+    model = ScriptedModel([TooLong("context_length_exceeded")] * 3)
+    agent = create_agent(
+        ToolModel([WRONG]), middleware=[CheckAnswerMiddleware(Shelf(), model=model)]
+    )
+    agent.invoke({"messages": [("human", "Who built the Oster bridge, who was mayor then?")]})
+    assert len(model.calls) == 2
+
+
 THINKING = {"type": "thinking", "thinking": "1884?", "signature": "sig"}
 PICTURE = {"type": "image_generation_call", "id": "ig_1", "result": "iVBOR"}
 

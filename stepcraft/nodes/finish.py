@@ -24,7 +24,7 @@ def ask_for_form(state: Any, settings: RatContext) -> list[BaseMessage]:
 
 def read_answer(reply: str, _state: Any, settings: RatContext) -> dict[str, Any]:
     """Return the answer; a program keeps its fence."""
-    return {"answer": reply.strip() if settings.finish == "code" else answer_text(reply)}
+    return {"answer": reply if settings.finish == "code" else answer_text(reply)}
 
 
 def checked_text_as_it_is(state: Any, _reason: str = "") -> dict[str, Any]:

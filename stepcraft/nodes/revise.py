@@ -150,7 +150,7 @@ def _evidence(state: Any, part: Part) -> list[int]:
 
     Those before the parts are not among them.
     """
-    numbers = [*sorted(marks(part["text"])), *passages_of(state, part["queries"])]
+    numbers = [*marks(part["text"]), *passages_of(state, part["queries"])]
     shared, last = _shared(state), len(state["evidence"])
     return [each for each in dict.fromkeys(numbers) if shared < each <= last]
 

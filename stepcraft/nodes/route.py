@@ -32,7 +32,8 @@ Two lines and nothing else: "KIND: " with one word, GOAL, REASON, QUESTION or TA
 " with the message as it stands on its own."""
 _KIND = re.compile(r"kind\W+(goal|reason|question|talk)\b", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"^[\s*_>#-]*question[*_]*[:\uff1a][*_\s]*(.+?)(?=\n[\s*_>#-]*kind\W|\Z)",
+    r"^[\s*_>#-]*question[*_]*[:\uff1a][*_\s]*+(?!kind[*_]*[:\uff1a])(.+?)"
+    r"(?=\n[\s*_>#-]*kind\W|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 
@@ -68,14 +69,14 @@ def last_said(messages: Sequence[BaseMessage]) -> str | None:
     return clean(message_text(human)).strip() if human else None
 
 
-def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:
+def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
     """Return the graph and the question that stands on its own."""
     reply = unfenced(reply)
     kind, question = _KIND.search(reply), _QUESTION.search(reply)
     if not (kind and question):
         raise UnreadableReply("there were no lines KIND: and QUESTION: in it.")
     method = METHODS[kind[1].upper()] if settings.method == "auto" else settings.method
-    return {"method": method, "asked": question[1].strip() or state["task"]}
+    return {"method": method, "asked": question[1].strip()}
 
 
 def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:

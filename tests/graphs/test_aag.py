@@ -47,9 +47,27 @@ def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None
     assert shown(model.calls[3].prompt, "part")[1] == "Let it rise."
 
 
+@pytest.mark.parametrize("resources", ["rye flour", ["rye flour"], "", []])
+def test_resources_are_shown_where_there_are_any(resources: Any) -> None:
+    model = ScriptedModel(cook())
+    with small_memory() as memory:
+        build_aag(model=model, memory=memory).invoke({**GOAL, "resources": resources})
+    given = ["rye flour"] if resources else []
+    assert [shown(call.prompt, "resources")[:1] for call in model.calls] == [given] * 4
+
+
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
     result, _ = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", max_queries=1)
     assert result["queries"][1:] == ["feed a sourdough starter"]
+
+
+def test_a_draft_without_a_list_of_steps_is_handed_back() -> None:
+    model = ScriptedModel([LOOK_UP, GAPS, "It cannot be listed.", DRAFT, "NO CHANGE"])
+    with small_memory() as memory:
+        result = build_aag(model=model, memory=memory).invoke(GOAL)
+    assert model.nodes[2:] == ["draft", "draft", "critic"]
+    assert "no numbered list of steps" in model.calls[3].prompt
+    assert result["answer"] == DRAFT
 
 
 def test_the_critic_adds_and_removes_steps() -> None:

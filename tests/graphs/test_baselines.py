@@ -29,6 +29,16 @@ def test_rag_finds_as_many_passages_as_k_says() -> None:
     assert len(graph.invoke(QUESTION, context=RagContext(k=1))["evidence"]) == 1
 
 
+def test_a_passage_is_shown_with_its_title_unless_the_title_is_among_its_words() -> None:
+    shelf = Shelf(passages={"Oster": "It has four arches.", "mayor": "The mayor was Ilse Quandt."})
+    model = ScriptedModel(["Haldruvin."])
+    get_graph("rag", model=model, sources=shelf).invoke(QUESTION)
+    assert shown(model.calls[0].prompt, "passage") == [
+        "Oster\nIt has four arches.",
+        "The mayor was Ilse Quandt.",
+    ]
+
+
 def agent(*replies: Any, **context: Any) -> tuple[Any, ToolModel, Shelf]:
     model, shelf = ToolModel(replies), Shelf()
     graph = get_graph("react", model=model, sources=shelf)
@@ -40,6 +50,12 @@ def test_the_agent_searches_and_answers() -> None:
     assert shelf.queries == ["Oster", "mayor"]
     assert (result["answer"], result["usage"]["calls"]) == ("Haldruvin, under Quandt.", 3)
     assert ids(result) == ["Oster", "mayor"]
+
+
+def test_the_answer_of_the_agent_is_streamed_as_the_answer() -> None:
+    graph = get_graph("react", model=ToolModel(["Haldruvin."]), sources=Shelf())
+    events = graph.stream(QUESTION, stream_mode="custom")
+    assert [each["type"] for each in events if each["type"] != "progress"] == ["answer"]
 
 
 def test_at_the_limit_of_searches_the_agent_is_told_to_answer() -> None:
@@ -89,6 +105,23 @@ def test_searches_at_once_lose_nothing_and_repeat_nothing(way: str) -> None:
     assert all(word in text for word, text in zip(words, results, strict=True))
     assert sum(len(shown(text, "passage")) for text in results) == 3
     assert sum("shown with another search" in text for text in results) >= 1
+
+
+def test_a_search_of_the_agents_that_fails_is_reported() -> None:
+    def fail(query: str) -> None:
+        if query == "mayor":
+            raise ConnectionError("the wire is cut")
+
+    model = ToolModel([searching("Oster"), searching("mayor"), "Haldruvin."])
+    result = get_graph("react", model=model, sources=Shelf(fail=fail)).invoke(QUESTION)
+    assert (result["answer"], ids(result)) == ("Haldruvin.", ["Oster"])
+    assert "the wire is cut" in str(result["warnings"])
+
+
+def test_an_agent_that_calls_a_tool_that_there_is_not_goes_on() -> None:
+    unknown = AIMessage("", tool_calls=[{"name": "lookup", "args": {}, "id": "1"}])
+    result, _, shelf = agent(unknown, searching("Oster"), "Haldruvin.")
+    assert (result["answer"], shelf.queries, ids(result)) == ("Haldruvin.", ["Oster"], ["Oster"])
 
 
 def test_a_failing_agent_leaves_the_answer_to_one_call() -> None:

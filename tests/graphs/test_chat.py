@@ -78,6 +78,12 @@ def test_a_source_that_dies_in_the_middle_of_a_chat_costs_its_passages() -> None
     ]
 
 
+def test_a_choice_without_a_question_is_handed_back() -> None:
+    model = ScriptedModel(["QUESTION:\nKIND: TALK", "KIND: TALK\nQUESTION: Who built it?", "Hi."])
+    result = build_chat(model=model, sources=Shelf()).invoke({"question": "And who?"})
+    assert (result["asked"], result["method"]) == ("Who built it?", "direct")
+
+
 def test_a_graph_that_is_named_needs_no_call_for_a_single_message() -> None:
     model = ScriptedModel(["It has arches."])
     context = ChatContext(method="rag", method_settings={"k": 1})

@@ -201,6 +201,15 @@ def test_a_context_chooses_among_registered_sources() -> None:
     assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
 
 
+def test_the_environment_names_a_source_for_graphs_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_SOURCE", "tests.sources.own:search")
+    graph = get_graph("rag", model=ScriptedModel(["Steep it."]))
+    passages = graph.invoke(QUESTION)["evidence"]
+    assert passages[0]["text"].startswith("Tea of kind 0.")
+
+
 def test_sources_without_names_are_numbered_from_one() -> None:
     shelves = [Shelf(), Shelf()]
     graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)

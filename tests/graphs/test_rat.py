@@ -114,6 +114,32 @@ def test_the_model_writes_the_queries_where_asked_to() -> None:
     assert result["answer"] == DRAFT
 
 
+def test_parts_are_looked_up_by_their_own_words_where_the_model_writes_no_query() -> None:
+    shelf = Shelf()
+    result, model = run(ANSWER, "?", "?", "NO CHANGE", shelf=shelf, query="model")
+    assert model.nodes == ["draft", "to_query", "to_query", "revise"]
+    assert (shelf.queries[1:], result["answer"]) == (ANSWER.split("\n\n"), ANSWER)
+
+
+def test_a_run_says_how_many_passages_each_search_adds() -> None:
+    graph = build_rat(model=ScriptedModel([DRAFT, CHANGES]), sources=Shelf())
+    events = graph.stream(QUESTION, stream_mode="custom")
+    texts = [each["text"] for each in events if each.get("node") == "retrieve"]
+    assert texts == [
+        f"Searching for \u201c{QUESTION['question']}\u201d.",
+        "Found 2 new passages.",
+        "Searching for 2 queries.",
+        "Found 1 new passage.",
+    ]
+
+
+def test_the_check_begins_with_the_passages_that_the_writer_saw() -> None:
+    _, model = run(DRAFT, "NO CHANGE")
+    writer, check = (call.prompt for call in model.calls)
+    behind = writer.rindex("</passage>")
+    assert check[:behind] == writer[:behind]
+
+
 def test_parts_that_do_not_fit_one_prompt_are_checked_one_after_the_other() -> None:
     draft = "\n\n".join(f"Oster has {number} arches. " * 60 for number in range(3))
     change = block(2, "Oster has 1 arches. " * 59 + "Oster", "Oster")
@@ -149,6 +175,18 @@ def test_a_check_leaves_2000_tokens_for_its_instructions_and_its_reply(
     assert len(model.calls) == calls
 
 
+@pytest.mark.parametrize(("size", "calls"), [(2_500, 1), (2_501, 2)])
+def test_what_the_writer_saw_takes_its_part_of_a_check(size: int, calls: int) -> None:
+    _, model = run(
+        f"{'a' * 5_998}\n\n{'b' * 4 * (size - 1_500)}",
+        *["NO CHANGE"] * calls,
+        shelf=Shelf(passages={"Oster": "o" * 4 * 500}),
+        max_input_tokens=5_000,
+        rounds=1,
+    )
+    assert model.nodes == ["draft", *["revise"] * calls]
+
+
 def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     wrong = CHANGES.replace("in 1837", "in 1999")
     result, model = run(DRAFT, wrong, CHANGES, "NO CHANGE")
@@ -157,6 +195,21 @@ def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     result, _ = run(DRAFT, wrong, wrong, "NO CHANGE")
     assert result["answer"] == ANSWER.replace("1873", "1837", 1)
     assert "in 1999" in str(result["warnings"])
+
+
+def test_what_the_model_wrote_is_judged_part_by_part() -> None:
+    draft = "Haldruvin built it in 1873. It is old.\n\nThe mayor was Ilse Quandt."
+    result, _ = run(draft, "1 supported p1")
+    assert [each["text"] for each in result["checks"]] == draft.split("\n\n")[:1]
+    assert result["warnings"] == ["revise: the check gave no verdict on 1 part"]
+    result, _ = run(draft, "NO CHANGE")
+    assert result["warnings"] == ["revise: the check gave no verdict on 2 parts"]
+
+
+def test_no_query_is_longer_than_1500_characters() -> None:
+    long, shelf = "Oster " + "has an arch and " * 200 + "falls.", Shelf()
+    run("NO CHANGE", given={**QUESTION, "draft": long}, shelf=shelf)
+    assert shelf.queries == [long[:1_500], f"{QUESTION['question']} {long}"[:1_500]]
 
 
 def test_nothing_is_asked_where_nothing_was_found() -> None:

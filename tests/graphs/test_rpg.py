@@ -104,8 +104,8 @@ def test_the_forms_of_a_short_answer(text: str, answer: str) -> None:
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
-    result, _, _ = run(PLAN, GAPS, LONG, "NO CHANGE", max_queries=1)
-    assert result["queries"] == [QUESTION["question"], "works of Haldruvin"]
+    result, _, _ = run(PLAN, "- arches\n- bridges", LONG, "NO CHANGE", max_queries=1)
+    assert result["queries"] == [QUESTION["question"], "works of Haldruvin", "arches"]
 
 
 def test_what_is_missing_is_looked_up_before_the_answer_is_written() -> None:

@@ -16,7 +16,16 @@ from langgraph.types import Command
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from stepcraft import AagContext, BadInput, RatContext, as_tool, build_aag, build_rat, memory_tools
+from stepcraft import (
+    AagContext,
+    BadInput,
+    RatContext,
+    as_tool,
+    build_aag,
+    build_rat,
+    get_graph,
+    memory_tools,
+)
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel, block
@@ -68,6 +77,15 @@ def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
     (reply,) = replies([tool], call("rat", question=QUESTION["question"]), is_async=is_async)
     assert reply.status == status
     assert [word for word in words if word not in reply.text] == []
+
+
+def test_an_agent_reads_at_most_twenty_sources() -> None:
+    shelf = Shelf(passages={f"arch{number}": "An arch." for number in range(22)})
+    graph = get_graph("rag", model=ScriptedModel(["It has arches."]), sources=shelf)
+    tool = as_tool(graph, context={"k": 22})
+    (reply,) = replies([tool], call("rag", question=" ".join(shelf.passages)))
+    *_, last, more = reply.text.split("\n")
+    assert (last, more) == ("[20] arch19 (arch19.md)", "and 2 more")
 
 
 class Checked(TypedDict, total=False):

@@ -73,6 +73,8 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("A.\n\nB.", "B.", "", "A."),
         ("- a\n- b\n", "b", "", "- a\n"),
         ("## Title\n\nx", "Title", "", "x"),
+        (TABLE, "| 1 | 2 |", "| 1 | 3", TABLE.replace("2 |", "3")),
+        (TABLE, "| 1 | 2 |", "1 | 3", TABLE.replace("| 1 | 2 |", "1 | 3")),
         (TABLE, "| 1 | 2 |", "", "| a | b |\n|---|---|\n\n"),
         # Additions go on in a paragraph, or begin below.
         ("A.\n\n", "", "B.", "A. B.\n\n"),

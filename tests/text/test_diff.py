@@ -112,7 +112,8 @@ def test_long_texts_are_compared_as_far_as_time_allows(old: str, new: str) -> No
             "word0 word1 word2 …",
         ),
         ("桥" * 500, "…" + "桥" * 20, " … ", "桥" * 20 + "…"),
-        ("short", "short", " short ", "short"),
+        ("桥" * 41, "…" + "桥" * 20, f" {'桥' * 41} ", "桥" * 20 + "…"),
+        ("桥" * 40, "桥" * 40, f" {'桥' * 40} ", "桥" * 40),
     ],
 )
 def test_long_stretches_are_shortened_beside_the_changes_only(

@@ -49,6 +49,7 @@ PROSE = st.lists(
         ("Call `a. B` and `x.y.z` now. Wait for it.", ["Call `a. B` and `x.y.z` now.", "Wait for it."]),
         ("Press the ` key once.\n\nThen wait for it. It starts again.", ["Press the ` key once.", "Then wait for it.", "It starts again."]),
         ("Run this code:\n```py\nx = 1\n\n\ny = a. b\n```\nThen stop it all.", ["Run this code:", "```py\nx = 1\n\n\ny = a. b\n```", "Then stop it all."]),
+        ("Run:\n```py\nx = 1\n```\nThen stop it all.", ["Run:\n```py\nx = 1\n```", "Then stop it all."]),
         ("```\nnever closed. It ends", ["```\nnever closed. It ends"]),
         # fragments
         ("It works well. Really? Yes. So it does.", ["It works well. Really? Yes.", "So it does."]),

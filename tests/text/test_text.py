@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepcraft.text.clean import clean, normalised, terms, unfenced
+from stepcraft.text.clean import clean, normalised, stems, terms, unfenced
 from stepcraft.text.sentences import sentences
 
 ANY = st.text(st.characters())  # lone surrogates included
@@ -46,6 +46,10 @@ def test_terms_are_the_words_that_matter() -> None:
     assert terms("安装Python 3包") == ["安", "装", "python", "3", "包"]
 
 
+def test_stems_are_terms_without_their_endings_but_short_ones_stay() -> None:
+    assert stems("bridges mending arcs glass") == {"bridg", "mend", "arcs", "glass"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -70,6 +74,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
             "```markdown\n1. Run\n```bash\npip\n```\n2. Go\n```\n",
             "1. Run\n```bash\npip\n```\n2. Go",
         ),
+        ("```\nRun:\n```bash\npip\n```\nGo\n```", "Run:\n```bash\npip\n```\nGo"),
         ("Sure, here is the answer:\n\nParis.", "Paris."),
         ("Here\u2019s the query:\n```\nparis capital\n```", "paris capital"),
         ("```text\nHere is the answer:\nParis.\n```", "Paris."),
@@ -77,6 +82,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("Here is a house.\n\nIt is red.", "Here is a house.\n\nIt is red."),
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
         ("```py\nx\n```\nand\n```py\ny\n```", "```py\nx\n```\nand\n```py\ny\n```"),
+        ("```\nx\n``` \nand\n```\ny\n```", "```\nx\n``` \nand\n```\ny\n```"),
         (" kept as it is ", " kept as it is "),
     ],
 )
