@@ -29,8 +29,7 @@ MAX_CHARACTERS = 50_000
 """Length limit of a question, of a list of resources, and of a draft that is checked."""
 
 KEYLESS = (
-    "no language model wrote this: "
-    "the keyless extractive model recombines sentences of the evidence; "
+    "no language model was used: the keyless model only compares and copies words; "
     'name a model with model="openai:gpt-5-mini", --model or STEPCRAFT_MODEL'
 )
 

@@ -30,7 +30,7 @@ def docs(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_build_says_what_it_does_and_what_came_of_it() -> None:
     first = run("memory build corpus:docs/ -m m.db")
     assert "2 of 2 done, 0 failed" in first.stderr
-    assert "warning: no language model wrote this" in first.stderr
+    assert "warning: no language model was used" in first.stderr
     assert "2 procedures" in first.stdout
     assert first.stdout.endswith("the page is m.db.build.html\n")
     assert Path("m.db.build.html").exists()

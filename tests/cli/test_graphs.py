@@ -32,7 +32,7 @@ def test_the_answer_on_stdout_the_rest_on_stderr() -> None:
         procedure.output for procedure in PROCEDURES
     }
     assert "Checking the steps against what was found." in result.stderr.splitlines()
-    assert result.stderr.splitlines()[-1].startswith("warning: no language model wrote this")
+    assert result.stderr.splitlines()[-1].startswith("warning: no language model was used")
     assert run(f"{AAG} --quiet").stderr == ""
 
 
