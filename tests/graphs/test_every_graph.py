@@ -26,7 +26,7 @@ from stepcraft import (
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
-from tests.scripted import ScriptedModel, block
+from tests.scripted import ScriptedModel, ToolModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
@@ -76,6 +76,13 @@ def test_a_question_that_cannot_be_used_is_refused(name: str, given: Any) -> Non
 def test_settings_that_cannot_be_used_are_refused(name: str, field: str, value: Any) -> None:
     with pytest.raises(ValidationError, match=field):
         get_graph(name).invoke(QUESTION, context={field: value})
+
+
+@pytest.mark.parametrize("length", [0, 50_001])
+def test_instructions_are_a_text_that_is_not_too_long(length: int) -> None:
+    assert RatContext(draft_instructions="x" * 50_000).draft_instructions
+    with pytest.raises(ValidationError, match="draft_instructions"):
+        RatContext(draft_instructions="x" * length)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -262,6 +269,31 @@ def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
     assert asking == [node for node in model.nodes for _ in range(2)], "before and after a call"
     others = [event["type"] for event in events if event["type"] != "progress"]
     assert others == ["draft", "answer"]
+
+
+LONG_REASON = ConnectionError("the wire is cut " * 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "replies", "words"),
+    [
+        ("rag", ["Haldruvin."], "a search failed"),
+        ("react", [LONG_REASON, "Haldruvin."], "the agent failed"),
+        ("rat", ["Haldruvin.", LONG_REASON], "could not be asked"),
+    ],
+)
+def test_a_warning_is_short_however_long_its_reason(
+    name: str, replies: list[Any], words: str
+) -> None:
+    def fail(_query: str) -> None:
+        if name == "rag":
+            raise LONG_REASON
+
+    graph = get_graph(name, model=ToolModel(replies), sources=Shelf(fail=fail))
+    warnings = graph.invoke(QUESTION)["warnings"]
+    (warning,) = [each for each in warnings if words in each]
+    assert 300 < len(warning) < 450
+    assert "the wire is cut" in warning
 
 
 def decided(kind: str) -> Any:

@@ -192,6 +192,8 @@ def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     result, model = run(DRAFT, wrong, CHANGES, "NO CHANGE")
     assert result["answer"] == ANSWER
     assert "in 1999" in model.calls[2].messages[-1].text
+    result, _ = run(DRAFT, wrong, block(1, "in 1837", "in 1873"), "NO CHANGE")
+    assert result["answer"] == ANSWER, "the change of the other part is kept"
     result, _ = run(DRAFT, wrong, wrong, "NO CHANGE")
     assert result["answer"] == ANSWER.replace("1873", "1837", 1)
     assert "in 1999" in str(result["warnings"])
