@@ -173,6 +173,30 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert [each["name"] for each in result["names"]] == [name]
 
 
+def test_steps_that_cannot_be_remembered_cost_the_remembering() -> None:
+    graph = build_aag(model=ScriptedModel(cook()), checkpointer=InMemorySaver())
+    graph.invoke(GOAL, THREAD, context=AagContext(remember=True))
+    result = graph.invoke(Command(resume=decision("approve")), THREAD)
+    assert (result["steps"], result["remembered"]) == (STEPS, "")
+    assert "the steps were not remembered: " in str(result["warnings"])
+
+
+def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
+    rejected = [decision("reject", message="the starter is missing")]
+    with small_memory() as memory:
+        result, _ = reviewed(
+            *[LOOK_UP, GAPS, DRAFT, "NO CHANGE", "NO CHANGE"],
+            responses=rejected,
+            memory=memory,
+            review=True,
+        )
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    assert request["description"].endswith(
+        "The critic has changed nothing since the rejection. "
+        "These names stand in no procedure: oven.heat."
+    )
+
+
 @pytest.mark.parametrize("kind", ["reject", "respond"])
 def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
     with small_memory() as memory:

@@ -88,6 +88,14 @@ def test_a_source_that_dies_in_the_middle_of_a_chat_costs_its_passages() -> None
     ]
 
 
+async def test_a_message_whose_graph_is_not_chosen_is_answered_by_rpg_as_it_stands() -> None:
+    model = ScriptedModel(["What?", "What?", *SCRIPTS["QUESTION"][1]])
+    graph = build_chat(model=model, sources=Shelf())
+    result = await graph.ainvoke({"question": "What of Oster?"})
+    assert (result["asked"], result["method"]) == ("What of Oster?", "rpg")
+    assert result["answer"] == "It has arches [1]."
+
+
 def test_a_choice_without_a_question_is_handed_back() -> None:
     model = ScriptedModel(["QUESTION:\nKIND: TALK", "KIND: TALK\nQUESTION: Who built it?", "Hi."])
     result = build_chat(model=model, sources=Shelf()).invoke({"question": "And who?"})

@@ -206,6 +206,11 @@ def test_what_the_model_wrote_is_judged_part_by_part() -> None:
     assert result["warnings"] == ["revise: the check gave no verdict on 1 part"]
     result, _ = run(draft, "NO CHANGE")
     assert result["warnings"] == ["revise: the check gave no verdict on 2 parts"]
+    result, _ = run(draft, '1 not found "is old"\n2 supported p2')
+    assert [(each["text"], each["words"]) for each in result["checks"]] == [
+        ("It is old.", "is old"),
+        ("The mayor was Ilse Quandt.", ""),
+    ]
 
 
 def test_no_query_is_longer_than_1500_characters() -> None:
@@ -293,8 +298,9 @@ class Conversation(RatInput, RatOutput):
     """The state of a parent graph."""
 
 
-def test_a_score_that_is_no_number_is_zero() -> None:
-    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf(score=float("nan")))
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), "high", None])
+def test_a_score_that_is_no_number_is_zero(score: Any) -> None:
+    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf.model_construct(score=score, queries=[]))
     assert {each["score"] for each in result["evidence"]} == {0.0}
 
 

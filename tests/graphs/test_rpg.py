@@ -205,6 +205,12 @@ def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
+def test_a_plan_without_a_query_is_handed_back() -> None:
+    result, model, _ = run("KIND: long", PLAN, GAPS, LONG, "NO CHANGE")
+    assert model.nodes[:3] == ["plan", "plan", "look_again"]
+    assert result["queries"][1:] == ["works of Haldruvin", "mayor in 1873"]
+
+
 def test_a_plan_that_fails_leaves_the_question() -> None:
     result, model, shelf = run(RuntimeError("no plan"), GAPS, LONG, "NO CHANGE")
     assert shelf.queries[0] == QUESTION["question"]

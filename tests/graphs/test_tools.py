@@ -156,6 +156,8 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
     assert set(tool.args) == {"question", "resources"}
     (reply,) = replies([tool], call("steps"))
     assert "cannot be used" in reply.text
+    with pytest.raises(BadInput, match="no graph of this package"):
+        as_tool(42)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="AagContext"):
         as_tool(graph, context=RatContext())
     with pytest.raises(BadInput, match="function"):
