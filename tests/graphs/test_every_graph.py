@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command, RetryPolicy, interrupt
 from pydantic import ValidationError
 
 from stepcraft import (
@@ -48,8 +48,8 @@ def scripted(
 ) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies or REPLIES[name])
     options |= {"settings": context_of(name)(rounds=2)} if name in REPLIES else {}
-    sources = {"sources": Shelf(), "memory": small_memory()}
-    return get_graph(name, model=model, **sources, **options), model
+    options = {"sources": Shelf(), "memory": small_memory(), **options}
+    return get_graph(name, model=model, **options), model
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -269,6 +269,13 @@ def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
     assert asking == [node for node in model.nodes for _ in range(2)], "before and after a call"
     others = [event["type"] for event in events if event["type"] != "progress"]
     assert others == ["draft", "answer"]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_an_interrupt_within_a_source_pauses_the_run(name: str) -> None:
+    graph, _ = scripted(name, checkpointer=InMemorySaver(), sources=Shelf(fail=interrupt))
+    paused = graph.invoke(QUESTION, THREAD)
+    assert paused["__interrupt__"][0].value == QUESTION["question"]
 
 
 LONG_REASON = ConnectionError("the wire is cut " * 100)
