@@ -163,6 +163,17 @@ def test_an_image_that_is_not_read_is_a_warning() -> None:
     )
 
 
+def test_each_kind_of_part_that_is_not_read_is_a_warning_once() -> None:
+    kinds = ["image", "image_url", "input_audio", "text-plain", "file", "input_file"]
+    content: Any = ["What is it?", {"type": "input_text", "text": "Say."}]
+    content += [{"type": kind} for kind in kinds]
+    graph = build_chat(model=ScriptedModel(["A bridge."]), sources=Shelf())
+    context = ChatContext(method="direct")
+    result = graph.invoke({"messages": [HumanMessage(content)]}, context=context)
+    assert result["asked"] == "What is it?\nSay."
+    assert [each.split()[1] for each in result["warnings"]] == ["image", "audio", "file"]
+
+
 def test_a_question_on_a_thread_is_a_message_of_it() -> None:
     def reply(node: str, _prompt: str) -> str:
         return "KIND: TALK\nQUESTION: When?" if node == "route" else "Haldruvin built it."

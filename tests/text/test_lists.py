@@ -61,10 +61,9 @@ def test_every_bullet_is_read(style: str, steps: list[str], between: str) -> Non
 def test_the_step_that_an_item_is_about_stays() -> None:
     for item in ("Step 3: Add salt.", "**Step 3:** Add salt."):
         assert read_bullets(f"- {item}\n- {item}") == [item, item]
-    assert read_bullets("Step 3: Add salt.\nStep 5: Stir.") == [
-        "Step 3: Add salt.",
-        "Step 5: Stir.",
-    ]
+    for margin in ("", "  "):
+        text = f"{margin}Step 3: Add salt.\n{margin}Step 5: Stir."
+        assert read_bullets(text) == ["Step 3: Add salt.", "Step 5: Stir."]
 
 
 REPLIES = {
