@@ -328,6 +328,16 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
 
 
+@pytest.mark.parametrize(
+    ("head", "new"),
+    [("AFTER 1", ""), *(("PART 1", new) for new in ("", " \n", "B.", "A.\nB.", "C is so."))],
+)
+def test_nothing_is_added_that_is_empty_or_there_already(head: str, new: str) -> None:
+    parts = ["A.\nB.\n\nC is so.\n\n", "D."]
+    edited, _ = changed(parts, f"<<<<<<< {head}\n=======\n{new}\n>>>>>>> END")
+    assert (edited.parts, edited.applied, edited.refused) == (parts, [], [])
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(["<<<<<<< PART 1", "=======", ">>>>>>> END", "A.", "> ", "```"])).map("\n".join))  # fmt: skip
 def test_no_reply_raises(reply: str) -> None:
