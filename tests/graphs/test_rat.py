@@ -175,6 +175,18 @@ def test_a_check_leaves_2000_tokens_for_its_instructions_and_its_reply(
     assert len(model.calls) == calls
 
 
+def test_the_passages_of_a_part_take_their_room_in_its_check() -> None:
+    tokens = {"first": 2_000, "second": 700, "third": 700}
+    _, model = run(
+        *["NO CHANGE"] * 2,
+        given={**QUESTION, "draft": "\n\n".join(f"{word} {'x' * 2_000}" for word in tokens)},
+        shelf=Shelf(passages={word: "y" * 4 * size for word, size in tokens.items()}),
+        max_input_tokens=5_000,
+        rounds=1,
+    )
+    assert [len(shown(call.prompt, "part")) for call in model.calls] == [1, 2]
+
+
 @pytest.mark.parametrize(("size", "calls"), [(2_500, 1), (2_501, 2)])
 def test_what_the_writer_saw_takes_its_part_of_a_check(size: int, calls: int) -> None:
     _, model = run(

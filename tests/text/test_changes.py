@@ -330,10 +330,10 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
 
 @pytest.mark.parametrize(
     ("head", "new"),
-    [("AFTER 1", ""), *(("PART 1", new) for new in ("", " \n", "B.", "A.\nB.", "C is so."))],
+    [("AFTER 1", ""), *(("PART 1", new) for new in ("", " \n", "B.", "A.\nB.", "C is so"))],
 )
 def test_nothing_is_added_that_is_empty_or_there_already(head: str, new: str) -> None:
-    parts = ["A.\nB.\n\nC is so.\n\n", "D."]
+    parts = ["A.\nB.\n\nC is so\n\nD.\n\n", "E."]
     edited, _ = changed(parts, f"<<<<<<< {head}\n=======\n{new}\n>>>>>>> END")
     assert (edited.parts, edited.applied, edited.refused) == (parts, [], [])
 

@@ -83,6 +83,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
         ("```py\nx\n```\nand\n```py\ny\n```", "```py\nx\n```\nand\n```py\ny\n```"),
         ("```\nx\n``` \nand\n```\ny\n```", "```\nx\n``` \nand\n```\ny\n```"),
+        ("```markdown\nA\n```\nand\n```py\nx\n```", "```markdown\nA\n```\nand\n```py\nx\n```"),
         (" kept as it is ", " kept as it is "),
     ],
 )
