@@ -10,7 +10,18 @@ from langgraph.types import Command
 
 from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import CHANGE, DRAFT, GAPS, GOAL, LOOK_UP, STEPS, cook, dish, small_memory
+from tests.kitchen import (
+    CHANGE,
+    DRAFT,
+    GAPS,
+    GOAL,
+    LOOK_UP,
+    STEPS,
+    FullMemory,
+    cook,
+    dish,
+    small_memory,
+)
 from tests.scripted import ScriptedModel, block
 from tests.shelf import THREAD, Shelf, ids, shown
 
@@ -173,12 +184,14 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert [each["name"] for each in result["names"]] == [name]
 
 
-def test_steps_that_cannot_be_remembered_cost_the_remembering() -> None:
-    graph = build_aag(model=ScriptedModel(cook()), checkpointer=InMemorySaver())
-    graph.invoke(GOAL, THREAD, context=AagContext(remember=True))
-    result = graph.invoke(Command(resume=decision("approve")), THREAD)
+@pytest.mark.parametrize(("is_full", "why"), [(False, "bundled"), (True, "the disk is full")])
+def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why: str) -> None:
+    with FullMemory(":memory:", embeddings="none", create=True) as full:
+        memory: Any = full if is_full else ""
+        result, _ = reviewed(*cook(), responses=[decision("approve")], memory=memory, remember=True)
     assert (result["steps"], result["remembered"]) == (STEPS, "")
-    assert "the steps were not remembered: " in str(result["warnings"])
+    (warning,) = [each for each in result["warnings"] if "the steps were not remembered: " in each]
+    assert why in warning
 
 
 def test_a_person_reads_that_a_rejection_changed_nothing() -> None:

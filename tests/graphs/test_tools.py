@@ -27,7 +27,7 @@ from stepcraft import (
     memory_tools,
 )
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import cook, small_memory
+from tests.kitchen import FullMemory, cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 
@@ -235,6 +235,12 @@ def test_an_edit_that_cannot_be_saved_is_asked_for_again(memory: LocalMemory) ->
     asked = agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
     (request,) = asked["__interrupt__"][0].value["action_requests"]
     assert "steps cannot be used" in request["description"]
+
+
+def test_an_agent_reads_why_a_procedure_was_not_saved() -> None:
+    with FullMemory(":memory:", embeddings="none", create=True) as full:
+        (reply,) = replies(memory_tools(full, approve=False), SAVE)
+    assert (reply.status, reply.text) == ("error", "it was not saved: the disk is full")
 
 
 def test_a_procedure_is_saved_once(memory: LocalMemory) -> None:

@@ -66,6 +66,10 @@ def test_the_step_that_an_item_is_about_stays() -> None:
         assert read_bullets(text) == ["Step 3: Add salt.", "Step 5: Stir."]
 
 
+def test_labels_may_count_in_words_and_in_digits() -> None:
+    assert read_steps("Step one: Mix it.\nStep 2: Bake it.") == ["Mix it.", "Bake it."]
+
+
 REPLIES = {
     "a loose list with bold titles": (
         "Here's how to set it up:\n\n**1. Install**\n\nRun `pip install x`.\n\n**2. Configure**\n\nEdit `a.toml`.\n\n"
