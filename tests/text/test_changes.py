@@ -35,6 +35,9 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
     ("text", "old", "new", "after"),
     [
         ("It has 18 arches and 8 towers.", "8", "9", "It has 18 arches and 9 towers."),
+        ("It is 8.5 m wide; arches: 8", "8", "9", "It is 8.5 m wide; arches: 9"),
+        ("It is 1.8 m wide; arches: 8", "8", "9", "It is 1.8 m wide; arches: 9"),
+        ("A  b c.\n\n  D e f.", "A b c.\n\nD e f.", "A b c.\nD e g.", "A  b c.\n  D e g."),
         ("Version 11.0, then version 1.0.", "1.0", "2.0", "Version 11.0, then version 2.0."),
         ("\u5b83\u57281837\u5e74\u5efa\u6210\u3002", "1837", "1873", "\u5b83\u57281873\u5e74\u5efa\u6210\u3002"),
         ("Say \u201ca \u2013 b\u201d now", '"a - b"', '"c"', 'Say "c" now'),

@@ -70,6 +70,12 @@ def test_labels_may_count_in_words_and_in_digits() -> None:
     assert read_steps("Step one: Mix it.\nStep 2: Bake it.") == ["Mix it.", "Bake it."]
 
 
+def test_a_heading_is_no_step_and_one_within_the_last_step_stays() -> None:
+    assert read_steps("# Bread\nMix it.\nBake it.") == ["Mix it.", "Bake it."]
+    text = "### Step 1: Mix\nIt.\n\n### Step 2: Bake\n\n#### Heat\nHot."
+    assert read_steps(text) == ["Mix\nIt.", "Bake\n#### Heat\nHot."]
+
+
 REPLIES = {
     "a loose list with bold titles": (
         "Here's how to set it up:\n\n**1. Install**\n\nRun `pip install x`.\n\n**2. Configure**\n\nEdit `a.toml`.\n\n"
