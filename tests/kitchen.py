@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stepcraft import Procedure
+from stepcraft.errors import AddReport, Failed
 from stepcraft.memory.local import LocalMemory
 from tests.scripted import block
 
@@ -53,6 +54,13 @@ def small_memory() -> LocalMemory:
     memory = LocalMemory(":memory:", embeddings="none", name="kitchen")
     memory.add(PROCEDURES)
     return memory
+
+
+class FullMemory(LocalMemory):
+    """Takes no procedure, and says why."""
+
+    def add(self, *_: Any, **__: Any) -> AddReport:
+        return AddReport(failed=[Failed("1", "the disk is full")])
 
 
 def cook(rounds: int = 1) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -68,6 +68,27 @@ def test_the_model_sees_the_procedures_that_fit_below_its_prompt(memory: LocalMe
     agent.invoke({"messages": [("human", "zzz qqq xyzzy")]}, THREAD)
     assert model.calls[-1].messages[0].text == "Be kind."
     assert set(result) == {"messages", "shown_procedures"}
+
+
+def test_procedures_are_added_to_prompts_and_results_that_are_blocks(memory: LocalMemory) -> None:
+    @tool
+    def oven(task: str) -> list[dict[str, str]]:
+        """Use the oven."""
+        return [{"type": "text", "text": f"{task} failed: make yoghurt of milk and a starter"}]
+
+    call = {"name": "oven", "args": {"task": "baking"}, "id": "c"}
+    model = ToolModel([AIMessage("", tool_calls=[call]), "Done."])
+    system = SystemMessage([{"type": "text", "text": "Be kind."}])
+    middleware = [ProceduralMemoryMiddleware(memory, k=1, k_results=1, least_score=0)]
+    agent = create_agent(model, [oven], system_prompt=system, middleware=middleware)
+    agent.invoke(TASK)
+    first, *_, last = model.calls[-1].messages
+    for message, own, procedure in (
+        (first, "Be kind.", "bake a white bread"),
+        (last, "baking failed", "make yoghurt"),
+    ):
+        texts = [block["text"] for block in message.content]
+        assert (len(texts), texts[0][: len(own)], procedure in texts[1]) == (2, own, True)
 
 
 def test_a_procedure_is_shown_from_the_least_score_on(memory: LocalMemory) -> None:

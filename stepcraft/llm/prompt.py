@@ -45,10 +45,10 @@ def prompt(
         again = written([each for each in sections if each and each.name in _QUESTION])
         return [
             SystemMessage(f"{MATERIAL} The task stands behind the material."),
-            HumanMessage(f"{material}\n\n{instructions.strip()}\n\n{form}\n\n{again}"),
+            HumanMessage(f"{material}\n\n{instructions}\n\n{form}\n\n{again}"),
         ]
     return [
-        SystemMessage(f"{instructions.strip()}\n\n{MATERIAL}\n\n{form}"),
+        SystemMessage(f"{instructions}\n\n{MATERIAL}\n\n{form}"),
         HumanMessage(material),
     ]
 

@@ -34,7 +34,7 @@ def kept_blanks(text: str, old: str, new: str) -> str | None:
     pieces: list[str] = []
     for number, (blank, word) in enumerate(written):
         place = places.get(number)
-        follows = place is not None and number > 0 and places.get(number - 1) == place - 1
+        follows = place is not None and places.get(number - 1) == place - 1
         if place is not None and follows and _breaks(copied[place][0]) == _breaks(blank):
             pieces.append(before[place][0])
         elif number and "\n" in blank:

@@ -10,7 +10,18 @@ from langgraph.types import Command
 
 from stepcraft import AagContext, BadInput, build_aag
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import CHANGE, DRAFT, GAPS, GOAL, LOOK_UP, STEPS, cook, small_memory
+from tests.kitchen import (
+    CHANGE,
+    DRAFT,
+    GAPS,
+    GOAL,
+    LOOK_UP,
+    STEPS,
+    FullMemory,
+    cook,
+    dish,
+    small_memory,
+)
 from tests.scripted import ScriptedModel, block
 from tests.shelf import THREAD, Shelf, ids, shown
 
@@ -59,6 +70,18 @@ def test_resources_are_shown_where_there_are_any(resources: Any) -> None:
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
     result, _ = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", max_queries=1)
     assert result["queries"][1:] == ["feed a sourdough starter"]
+
+
+def test_the_first_five_places_of_a_name_are_listed() -> None:
+    named = [dish(number, steps=["Call `oven.heat()`.", "Bake."]) for number in range(7)]
+    replies = [LOOK_UP, GAPS, "1. Bake it with `oven.heat()`.\n2. Eat.", "NO CHANGE"]
+    for question in ("Use `oven.heat` for a dish", "a dish"):
+        with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
+            memory.add(named)
+            graph = build_aag(model=ScriptedModel(replies), memory=memory)
+            (name,) = graph.invoke({"question": question}, context=AagContext(k=7))["names"]
+        assert (name["verified"], len(name["found_in"])) == (True, 5)
+        assert (name["found_in"][0] == "goal") == ("oven" in question)
 
 
 def test_a_draft_without_a_list_of_steps_is_handed_back() -> None:
@@ -159,6 +182,32 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert (stored.output, list(stored.steps)) == (GOAL["question"], steps)
     assert result["steps"] == result["reviews"][0]["steps"] == steps
     assert [each["name"] for each in result["names"]] == [name]
+
+
+@pytest.mark.parametrize(("is_full", "why"), [(False, "bundled"), (True, "the disk is full")])
+def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why: str) -> None:
+    with FullMemory(":memory:", embeddings="none", create=True) as full:
+        memory: Any = full if is_full else ""
+        result, _ = reviewed(*cook(), responses=[decision("approve")], memory=memory, remember=True)
+    assert (result["steps"], result["remembered"]) == (STEPS, "")
+    (warning,) = [each for each in result["warnings"] if "the steps were not remembered: " in each]
+    assert why in warning
+
+
+def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
+    rejected = [decision("reject", message="the starter is missing")]
+    with small_memory() as memory:
+        result, _ = reviewed(
+            *[LOOK_UP, GAPS, DRAFT, "NO CHANGE", "NO CHANGE"],
+            responses=rejected,
+            memory=memory,
+            review=True,
+        )
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    assert request["description"].endswith(
+        "The critic has changed nothing since the rejection. "
+        "These names stand in no procedure: oven.heat."
+    )
 
 
 @pytest.mark.parametrize("kind", ["reject", "respond"])

@@ -58,6 +58,14 @@ def test_the_answer_of_the_agent_is_streamed_as_the_answer() -> None:
     assert [each["type"] for each in events if each["type"] != "progress"] == ["answer"]
 
 
+def test_a_search_names_the_passages_that_another_one_has_shown() -> None:
+    _, model, _ = agent(searching("Oster"), searching("Oster and mayor"), "Haldruvin.")
+    first, second = (each.text for each in model.calls[-1].messages if each.type == "tool")
+    assert (len(shown(first, "passage")), "another search" in first) == (1, False)
+    assert len(shown(second, "passage")) == 1
+    assert second.endswith("\n\nAlso p1, shown with another search.")
+
+
 def test_at_the_limit_of_searches_the_agent_is_told_to_answer() -> None:
     calls = [searching("Oster"), searching("mayor"), "Haldruvin."]
     result, model, shelf = agent(*calls, max_searches=2)

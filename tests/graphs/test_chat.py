@@ -46,6 +46,16 @@ def test_a_conversation_goes_on_with_its_thread() -> None:
     assert result["usage"]["calls"] == 2
 
 
+def test_twelve_messages_are_shown_each_from_its_beginning() -> None:
+    said = [("human" if place % 2 else "ai", f"{place}" + "x" * 1_300) for place in range(1, 14)]
+    model = ScriptedModel(["KIND: TALK\nQUESTION: Hi", "Hello."])
+    graph = build_chat(model=model, sources=Shelf())
+    graph.invoke({"messages": [*said, ("human", "And now?")]})
+    (shown_turns,) = shown(model.calls[0].prompt, "conversation")
+    assert [len(turn.partition(": ")[2]) for turn in shown_turns.split("\n\n")] == [1_200] * 12
+    assert shown_turns.startswith("Assistant: 2x")
+
+
 def test_a_source_that_dies_in_the_middle_of_a_chat_costs_its_passages() -> None:
     faults: list[Exception] = []
 
@@ -76,6 +86,14 @@ def test_a_source_that_dies_in_the_middle_of_a_chat_costs_its_passages() -> None
         False,
         True,
     ]
+
+
+async def test_a_message_whose_graph_is_not_chosen_is_answered_by_rpg_as_it_stands() -> None:
+    model = ScriptedModel(["What?", "What?", *SCRIPTS["QUESTION"][1]])
+    graph = build_chat(model=model, sources=Shelf())
+    result = await graph.ainvoke({"question": "What of Oster?"})
+    assert (result["asked"], result["method"]) == ("What of Oster?", "rpg")
+    assert result["answer"] == "It has arches [1]."
 
 
 def test_a_choice_without_a_question_is_handed_back() -> None:
@@ -114,13 +132,14 @@ def test_the_answer_is_streamed_and_the_choice_of_its_graph_is_not(subgraphs: bo
 
 def test_every_source_that_is_cited_is_listed() -> None:
     passages = {f"arch{number}": f"Arch {number} of Oster." for number in range(1, 16)}
+    passages["x" * 200] = "A long title."
     question = " ".join(passages)
     model = ScriptedModel(["It has arches [2][14]."])
-    context = ChatContext(method="rag", method_settings={"k": 15})
+    context = ChatContext(method="rag", method_settings={"k": 16})
     graph = build_chat(model=model, sources=Shelf(passages=passages))
     text = graph.invoke({"question": question}, context=context)["messages"][-1].text
     listed = [line.split("]")[0] for line in text.partition("Sources:\n")[2].splitlines()]
-    assert listed == [*(f"[{number}" for number in [*range(1, 11), 14]), "and 4 more"]
+    assert listed == [*(f"[{number}" for number in [*range(1, 11), 14]), "and 5 more"]
 
 
 def test_what_was_not_found_is_below_the_sources() -> None:
@@ -142,6 +161,17 @@ def test_an_image_that_is_not_read_is_a_warning() -> None:
     assert result["messages"][-1].text == (
         "A bridge.\n\nWarnings:\n- the image in the question was not read"
     )
+
+
+def test_each_kind_of_part_that_is_not_read_is_a_warning_once() -> None:
+    kinds = ["image", "image_url", "input_audio", "text-plain", "file", "input_file"]
+    content: Any = ["What is it?", {"type": "input_text", "text": "Say."}]
+    content += [{"type": kind} for kind in kinds]
+    graph = build_chat(model=ScriptedModel(["A bridge."]), sources=Shelf())
+    context = ChatContext(method="direct")
+    result = graph.invoke({"messages": [HumanMessage(content)]}, context=context)
+    assert result["asked"] == "What is it?\nSay."
+    assert [each.split()[1] for each in result["warnings"]] == ["image", "audio", "file"]
 
 
 def test_a_question_on_a_thread_is_a_message_of_it() -> None:

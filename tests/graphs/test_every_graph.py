@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command, RetryPolicy, interrupt
 from pydantic import ValidationError
 
 from stepcraft import (
@@ -26,7 +26,7 @@ from stepcraft import (
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
-from tests.scripted import ScriptedModel, block
+from tests.scripted import ScriptedModel, ToolModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
@@ -48,8 +48,8 @@ def scripted(
 ) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies or REPLIES[name])
     options |= {"settings": context_of(name)(rounds=2)} if name in REPLIES else {}
-    sources = {"sources": Shelf(), "memory": small_memory()}
-    return get_graph(name, model=model, **sources, **options), model
+    options = {"sources": Shelf(), "memory": small_memory(), **options}
+    return get_graph(name, model=model, **options), model
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -76,6 +76,13 @@ def test_a_question_that_cannot_be_used_is_refused(name: str, given: Any) -> Non
 def test_settings_that_cannot_be_used_are_refused(name: str, field: str, value: Any) -> None:
     with pytest.raises(ValidationError, match=field):
         get_graph(name).invoke(QUESTION, context={field: value})
+
+
+@pytest.mark.parametrize("length", [0, 50_001])
+def test_instructions_are_a_text_that_is_not_too_long(length: int) -> None:
+    assert RatContext(draft_instructions="x" * 50_000).draft_instructions
+    with pytest.raises(ValidationError, match="draft_instructions"):
+        RatContext(draft_instructions="x" * length)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -180,7 +187,16 @@ def test_a_context_names_only_what_is_registered(
         get_graph(name).invoke(QUESTION, context=context)
 
 
-OWN = ScriptedModel(["Haldruvin."])
+def test_the_environment_names_the_model_of_graphs_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_MODEL", "nobody:small")
+    with pytest.raises(BadInput, match="nobody"):
+        get_graph("rag").invoke(QUESTION)
+    assert get_graph("rag", model=OWN, sources=Shelf()).invoke(QUESTION)["answer"]
+
+
+OWN = ScriptedModel(lambda _node, _prompt: "Haldruvin.")
 WRONG = 42
 
 
@@ -262,6 +278,39 @@ def test_a_run_says_what_it_does_and_streams_its_answer(name: str) -> None:
     assert asking == [node for node in model.nodes for _ in range(2)], "before and after a call"
     others = [event["type"] for event in events if event["type"] != "progress"]
     assert others == ["draft", "answer"]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_an_interrupt_within_a_source_pauses_the_run(name: str) -> None:
+    graph, _ = scripted(name, checkpointer=InMemorySaver(), sources=Shelf(fail=interrupt))
+    paused = graph.invoke(QUESTION, THREAD)
+    assert paused["__interrupt__"][0].value == QUESTION["question"]
+
+
+LONG_REASON = ConnectionError("the wire is cut " * 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "replies", "words", "before"),
+    [
+        ("rag", ["Haldruvin."], "a search failed", ""),
+        ("react", [LONG_REASON, "Haldruvin."], "the agent failed", "ConnectionError: "),
+        ("rat", ["Haldruvin.", LONG_REASON], "could not be asked", "ConnectionError: "),
+    ],
+)
+def test_a_warning_has_300_characters_of_its_reason(
+    name: str, replies: list[Any], words: str, before: str
+) -> None:
+    def fail(_query: str) -> None:
+        if name == "rag":
+            raise LONG_REASON
+
+    graph = get_graph(name, model=ToolModel(replies), sources=Shelf(fail=fail))
+    warnings = graph.invoke(QUESTION)["warnings"]
+    (warning,) = [each for each in warnings if words in each]
+    reason = f"{before}{LONG_REASON}"
+    assert reason[:300] in warning
+    assert reason[:301] not in warning
 
 
 def decided(kind: str) -> Any:

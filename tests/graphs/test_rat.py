@@ -175,6 +175,18 @@ def test_a_check_leaves_2000_tokens_for_its_instructions_and_its_reply(
     assert len(model.calls) == calls
 
 
+def test_the_passages_of_a_part_take_their_room_in_its_check() -> None:
+    tokens = {"first": 2_000, "second": 700, "third": 700}
+    _, model = run(
+        *["NO CHANGE"] * 2,
+        given={**QUESTION, "draft": "\n\n".join(f"{word} {'x' * 2_000}" for word in tokens)},
+        shelf=Shelf(passages={word: "y" * 4 * size for word, size in tokens.items()}),
+        max_input_tokens=5_000,
+        rounds=1,
+    )
+    assert [len(shown(call.prompt, "part")) for call in model.calls] == [1, 2]
+
+
 @pytest.mark.parametrize(("size", "calls"), [(2_500, 1), (2_501, 2)])
 def test_what_the_writer_saw_takes_its_part_of_a_check(size: int, calls: int) -> None:
     _, model = run(
@@ -192,6 +204,8 @@ def test_old_words_that_stand_nowhere_are_handed_back_once() -> None:
     result, model = run(DRAFT, wrong, CHANGES, "NO CHANGE")
     assert result["answer"] == ANSWER
     assert "in 1999" in model.calls[2].messages[-1].text
+    result, _ = run(DRAFT, wrong, block(1, "in 1837", "in 1873"), "NO CHANGE")
+    assert result["answer"] == ANSWER, "the change of the other part is kept"
     result, _ = run(DRAFT, wrong, wrong, "NO CHANGE")
     assert result["answer"] == ANSWER.replace("1873", "1837", 1)
     assert "in 1999" in str(result["warnings"])
@@ -204,6 +218,11 @@ def test_what_the_model_wrote_is_judged_part_by_part() -> None:
     assert result["warnings"] == ["revise: the check gave no verdict on 1 part"]
     result, _ = run(draft, "NO CHANGE")
     assert result["warnings"] == ["revise: the check gave no verdict on 2 parts"]
+    result, _ = run(draft, '1 not found "is old"\n2 supported p2')
+    assert [(each["text"], each["words"]) for each in result["checks"]] == [
+        ("It is old.", "is old"),
+        ("The mayor was Ilse Quandt.", ""),
+    ]
 
 
 def test_no_query_is_longer_than_1500_characters() -> None:
@@ -291,8 +310,9 @@ class Conversation(RatInput, RatOutput):
     """The state of a parent graph."""
 
 
-def test_a_score_that_is_no_number_is_zero() -> None:
-    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf(score=float("nan")))
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), "high", None])
+def test_a_score_that_is_no_number_is_zero(score: Any) -> None:
+    result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf.model_construct(score=score, queries=[]))
     assert {each["score"] for each in result["evidence"]} == {0.0}
 
 

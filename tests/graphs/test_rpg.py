@@ -205,6 +205,12 @@ def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
+def test_a_plan_without_a_query_is_handed_back() -> None:
+    result, model, _ = run("KIND: long", PLAN, GAPS, LONG, "NO CHANGE")
+    assert model.nodes[:3] == ["plan", "plan", "look_again"]
+    assert result["queries"][1:] == ["works of Haldruvin", "mayor in 1873"]
+
+
 def test_a_plan_that_fails_leaves_the_question() -> None:
     result, model, shelf = run(RuntimeError("no plan"), GAPS, LONG, "NO CHANGE")
     assert shelf.queries[0] == QUESTION["question"]
@@ -236,7 +242,8 @@ def test_a_statement_that_cites_is_not_looked_up_again_and_another_once() -> Non
 def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None:
     passages = {word: f"{word}: {'and so on, ' * 150}" for word in ("Oster", "mayor")}
     model = ScriptedModel([PLAN, GAPS, "It is so [p1]. Of the mayor.", "NO CHANGE"])
-    graph = build_rpg(model=model, sources=Shelf(passages=passages))
+    shelf = Shelf(passages=passages)
+    graph = build_rpg(model=model, sources=shelf)
     settings = RpgContext(max_input_tokens=1_600, long_instructions="Answer at length. " * 200)
     result = graph.invoke({"question": "Oster, and its mayor?"}, context=settings)
     shown_to = [
@@ -245,6 +252,7 @@ def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None
     assert shown_to[2] == ["p2"]
     assert shown_to[3] == ["p1", "p2"]
     assert "generate: 1 of 2 passages" in str(result["warnings"])
+    assert "Oster, and its mayor? It is so." in shelf.queries
 
 
 def test_a_plain_mark_in_a_change_cites_the_passage_of_that_number() -> None:

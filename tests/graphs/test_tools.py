@@ -27,7 +27,7 @@ from stepcraft import (
     memory_tools,
 )
 from stepcraft.memory.local import LocalMemory
-from tests.kitchen import cook, small_memory
+from tests.kitchen import FullMemory, cook, small_memory
 from tests.scripted import ScriptedModel, ToolModel, block
 from tests.shelf import QUESTION, THREAD, Shelf
 
@@ -156,6 +156,8 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
     assert set(tool.args) == {"question", "resources"}
     (reply,) = replies([tool], call("steps"))
     assert "cannot be used" in reply.text
+    with pytest.raises(BadInput, match="no graph of this package"):
+        as_tool(42)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="AagContext"):
         as_tool(graph, context=RatContext())
     with pytest.raises(BadInput, match="function"):
@@ -196,26 +198,55 @@ SAVE = call("save_procedure", goal="bake a cake", needs="flour", steps=["Mix.", 
 EDITED = {"name": "save_procedure", "args": {"steps": ["Mix well."]}}
 
 
+REJECTED = "It was not saved, because a person rejected it"
+
+
 @pytest.mark.parametrize(
-    ("decision", "steps"),
+    ("decision", "steps", "read"),
     [
-        ({"type": "approve"}, [["Mix.", "Bake."]]),
-        ({"type": "edit", "edited_action": EDITED}, [["Mix well."]]),
-        ({"type": "reject", "message": "too short"}, []),
-        ({"type": "reject"}, []),
-        ({"type": "respond", "message": "Write more."}, []),
+        ({"type": "approve"}, [["Mix.", "Bake."]], "The procedure is saved with the id "),
+        ({"type": "edit", "edited_action": EDITED}, [["Mix well."]], "The procedure is saved "),
+        ({"type": "reject", "message": "too short"}, [], f"{REJECTED}: too short"),
+        ({"type": "reject"}, [], REJECTED),
+        ({"type": "respond", "message": "Write more."}, [], f"{REJECTED}: Write more."),
     ],
 )
 def test_a_person_decides_on_what_is_saved(
-    memory: LocalMemory, decision: Any, steps: list[list[str]]
+    memory: LocalMemory, decision: Any, steps: list[list[str]], read: str
 ) -> None:
     agent = create_agent(
         ToolModel([SAVE, "Done."]), memory_tools(memory), checkpointer=InMemorySaver()
     )
     stopped = agent.invoke(GO, THREAD)
     assert stopped["__interrupt__"][0].value["action_requests"][0]["args"]["goal"] == "bake a cake"
-    agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
+    ended = agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
     assert [list(each.steps) for each in memory if each.output == "bake a cake"] == steps
+    reply = ended["messages"][-2].text
+    assert reply.startswith(read) if steps else reply == read
+
+
+def test_an_edit_that_cannot_be_saved_is_asked_for_again(memory: LocalMemory) -> None:
+    agent = create_agent(
+        ToolModel([SAVE, "Done."]), memory_tools(memory), checkpointer=InMemorySaver()
+    )
+    agent.invoke(GO, THREAD)
+    edited = {"name": "save_procedure", "args": {"steps": []}}
+    decision = {"type": "edit", "edited_action": edited}
+    asked = agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
+    (request,) = asked["__interrupt__"][0].value["action_requests"]
+    assert "steps cannot be used" in request["description"]
+
+
+def test_an_agent_reads_why_a_procedure_was_not_saved() -> None:
+    with FullMemory(":memory:", embeddings="none", create=True) as full:
+        (reply,) = replies(memory_tools(full, approve=False), SAVE)
+    assert (reply.status, reply.text) == ("error", "it was not saved: the disk is full")
+
+
+def test_a_procedure_is_saved_once(memory: LocalMemory) -> None:
+    first, second = replies(memory_tools(memory, approve=False), SAVE, SAVE)
+    assert ("is saved" in first.text, "is there already" in second.text) == (True, True)
+    assert [each.output for each in memory].count("bake a cake") == 1
 
 
 def test_each_user_has_a_memory_of_their_own() -> None:

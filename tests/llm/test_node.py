@@ -255,6 +255,13 @@ def test_a_prompt_that_the_model_refuses_as_too_long_has_fewer_passages(
     assert f"{4 - longest} of 4 passages" in str(result["warnings"])
 
 
+def test_a_passage_that_utf8_cannot_encode_is_measured_too() -> None:
+    model = ScriptedModel(["Haldruvin."])
+    graph = build_rag(model=model, sources=Shelf(passages={"Oster": "\ud800" * 10}))
+    result = graph.invoke(QUESTION, context=RagContext(max_input_tokens=2_000))
+    assert (result["answer"], len(shown(model.calls[0].prompt, "passage"))) == ("Haldruvin.", 1)
+
+
 def test_a_prompt_that_stays_too_long_costs_the_step() -> None:
     model = ScriptedModel([TOO_LONG] * 9)
     with pytest.raises(NoAnswer, match="context_length_exceeded"):

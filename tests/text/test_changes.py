@@ -35,6 +35,9 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
     ("text", "old", "new", "after"),
     [
         ("It has 18 arches and 8 towers.", "8", "9", "It has 18 arches and 9 towers."),
+        ("It is 8.5 m wide; arches: 8", "8", "9", "It is 8.5 m wide; arches: 9"),
+        ("It is 1.8 m wide; arches: 8", "8", "9", "It is 1.8 m wide; arches: 9"),
+        ("A  b c.\n\n  D e f.", "A b c.\n\nD e f.", "A b c.\nD e g.", "A  b c.\n  D e g."),
         ("Version 11.0, then version 1.0.", "1.0", "2.0", "Version 11.0, then version 2.0."),
         ("\u5b83\u57281837\u5e74\u5efa\u6210\u3002", "1837", "1873", "\u5b83\u57281873\u5e74\u5efa\u6210\u3002"),
         ("Say \u201ca \u2013 b\u201d now", '"a - b"', '"c"', 'Say "c" now'),
@@ -326,6 +329,16 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
     if edited.applied and old:
         expected = parts[number - 1].replace(old, f"n{new}n".replace("\n", ""))
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
+
+
+@pytest.mark.parametrize(
+    ("head", "new"),
+    [("AFTER 1", ""), *(("PART 1", new) for new in ("", " \n", "B.", "A.\nB.", "C is so"))],
+)
+def test_nothing_is_added_that_is_empty_or_there_already(head: str, new: str) -> None:
+    parts = ["A.\nB.\n\nC is so\n\nD.\n\n", "E."]
+    edited, _ = changed(parts, f"<<<<<<< {head}\n=======\n{new}\n>>>>>>> END")
+    assert (edited.parts, edited.applied, edited.refused) == (parts, [], [])
 
 
 @settings(max_examples=200, deadline=None)

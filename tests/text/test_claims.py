@@ -22,6 +22,7 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         ("A.\n```py\nx = 1. y\n```\nB.", ["A.", "```py\nx = 1. y\n```", "B."]),
         ("- a:\n\n  ```\n  x\n  ```\n", ["a:", "  ```\n  x\n  ```"]),
         ("So $x = 1.5$ holds.\n\n$$\nx. y\n$$\n", ["So $x = 1.5$ holds.", "$$\nx. y\n$$"]),
+        ("```\nx\n```\nA.\n\n$$\ny\n$$\n", ["```\nx\n```", "A.", "$$\ny\n$$"]),
         ("\u5b83\u5f88\u65e7\u3002\u5b83\u5f88\u9ad8\u3002", ["\u5b83\u5f88\u65e7\u3002", "\u5b83\u5f88\u9ad8\u3002"]),
         ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645.", ["\u0647\u0644 \u0647\u0630\u0627\u061f", "\u0646\u0639\u0645."]),
         ("\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32", ["\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32"]),

@@ -61,10 +61,19 @@ def test_every_bullet_is_read(style: str, steps: list[str], between: str) -> Non
 def test_the_step_that_an_item_is_about_stays() -> None:
     for item in ("Step 3: Add salt.", "**Step 3:** Add salt."):
         assert read_bullets(f"- {item}\n- {item}") == [item, item]
-    assert read_bullets("Step 3: Add salt.\nStep 5: Stir.") == [
-        "Step 3: Add salt.",
-        "Step 5: Stir.",
-    ]
+    for margin in ("", "  "):
+        text = f"{margin}Step 3: Add salt.\n{margin}Step 5: Stir."
+        assert read_bullets(text) == ["Step 3: Add salt.", "Step 5: Stir."]
+
+
+def test_labels_may_count_in_words_and_in_digits() -> None:
+    assert read_steps("Step one: Mix it.\nStep 2: Bake it.") == ["Mix it.", "Bake it."]
+
+
+def test_a_heading_is_no_step_and_one_within_the_last_step_stays() -> None:
+    assert read_steps("# Bread\nMix it.\nBake it.") == ["Mix it.", "Bake it."]
+    text = "### Step 1: Mix\nIt.\n\n### Step 2: Bake\n\n#### Heat\nHot."
+    assert read_steps(text) == ["Mix\nIt.", "Bake\n#### Heat\nHot."]
 
 
 REPLIES = {

@@ -11,6 +11,7 @@ from stepcraft.text.names import mentions, names_in
         ("Call `add_node` on the graph.", ["add_node"]),
         ("Call `invoke()`.", ["invoke"]),
         ("Install `langgraph`.", ["langgraph"]),
+        ("Run `ls`, then `git`.", ["git"]),
         ("Run `pip install langgraph-cli --upgrade`.", ["--upgrade"]),
         ("Set `OPENAI_API_KEY` in `config.yaml`.", ["OPENAI_API_KEY", "config.yaml"]),
         ("Look in `ferry key --help` for it.", []),

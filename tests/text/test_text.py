@@ -47,7 +47,7 @@ def test_terms_are_the_words_that_matter() -> None:
 
 
 def test_stems_are_terms_without_their_endings_but_short_ones_stay() -> None:
-    assert stems("bridges mending arcs glass") == {"bridg", "mend", "arcs", "glass"}
+    assert stems("bridges mending walks arcs glass") == {"bridg", "mend", "walk", "arcs", "glass"}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
         ("```py\nx\n```\nand\n```py\ny\n```", "```py\nx\n```\nand\n```py\ny\n```"),
         ("```\nx\n``` \nand\n```\ny\n```", "```\nx\n``` \nand\n```\ny\n```"),
+        ("```markdown\nA\n```\nand\n```py\nx\n```", "```markdown\nA\n```\nand\n```py\nx\n```"),
         (" kept as it is ", " kept as it is "),
     ],
 )
