@@ -41,10 +41,9 @@ def tables(summary: Summary) -> list[Table]:
         differences(
             summary.comparisons,
             f"Against {' and '.join(summary.baselines)} (`--baseline` names another), on the "
-            "samples that both have. p is of the paired t-test, where scores are 0 or 1 of the "
-            "exact sign test (McNemar's), adjusted for all pairs of methods and all scores (Holm). "
-            "p alone says whether a difference is beyond chance: a 95 % interval is of one "
-            "comparison, and not adjusted. Costs are those of the method over those of the other.",
+            "samples that both have. p: paired t-test, or exact sign test (McNemar's) for scores "
+            "of 0 and 1, adjusted for all pairs and scores (Holm); the intervals are not "
+            "adjusted. Costs are ratios.",
         ),
         Table(
             "Votes of judges",
@@ -73,9 +72,8 @@ def _scores(summary: Summary) -> Table:
     scores = score_names(summary)
     costs = [kind for kind in _COSTS if any(each.costs.get(kind) for each in summary.methods)]
     note = (
-        "Means with their 95 % intervals; a run without an answer counts as wrong, a failed one "
-        "has no score. Costs are those of a sample, failed ones among them; an empty cell is "
-        "unknown."
+        "Means with 95 % intervals. A run without an answer counts as wrong, a failed one has no "
+        "score. Costs are of a sample; an empty cell is unknown."
     )
     if any(name.startswith("support by") for name in scores):
         note += (
