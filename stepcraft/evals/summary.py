@@ -310,9 +310,9 @@ def _family(score: str) -> tuple[str, str]:
 def task_scores(
     outcomes: Iterable[Outcome], task_of: Callable[[Sample], object] = _task
 ) -> dict[str, dict[object, float]]:
-    """Return the scores by name and task; of a task with several answers the mean.
+    """Return scores by name and task, averaging tasks that have several answers.
 
-    Beside a score that begins with `pass@1` stands pass@k, estimated without bias.
+    A score that begins with `pass@1` is accompanied by pass@k, estimated without bias.
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
@@ -363,7 +363,7 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    # Of few answers that are right or wrong, the t-test finds differences too easily.
+    # With few answers that are right or wrong, the t-test finds differences too easily.
     is_binary = {value for pair in scores for value in pair} <= {0, 1}
     costs, their_costs = map(_costs, _shared(ours.outcomes, theirs.outcomes))
     return Comparison(
@@ -385,10 +385,10 @@ def _comparison(
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what a sample cost, as far as it is known of all."""
+    """Return the mean costs per sample, for those costs that are known for all samples."""
     usages = [outcome["usage"] for outcome in outcomes]
     costs: dict[str, list[float | None]] = {}
-    # What asks no model that LangChain sees may well ask others, and some report no tokens.
+    # A method without calls visible to LangChain may still make some, and some report no tokens.
     if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
         costs["calls"] = [usage.get("calls", 0) for usage in usages]
     if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
@@ -405,7 +405,7 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return of each side the outcomes of the questions that both have answered."""
+    """Return, for each side, the outcomes of the questions that both have answered."""
     by_question = [
         {asked(each["sample"]): each for each in side if answered(each)} for side in sides
     ]

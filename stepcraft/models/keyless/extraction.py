@@ -1,4 +1,4 @@
-"""Replies of the keyless model on documents and stored procedures, for building a memory."""
+"""The keyless model's replies on documents and stored procedures, for building a memory."""
 
 import re
 
@@ -10,14 +10,14 @@ from stepcraft.text.names import names_in
 
 _MAX_STEPS = 20
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?!(?:Goal|At hand|Answer|Call \d+: .*)$)(.*)")
-"""A heading that is not one of a transcript, which is a section as a whole."""
+"""A heading that does not belong to a transcript, which is a single section."""
 _CALL = re.compile(r"(?ms)^# Call \d+: `([^\n]+)`\n\n(?>(`{3,})\n(.*?)\n\2)(?!\n\nIt failed:)")
 _ARGUMENT = re.compile(r"(?m)^(\w+): ")
 _NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do you|do i)\s+)?")
 
 
 def find_procedures(material: Material) -> str:
-    """Make procedures of a transcript's calls, or of sections with a list."""
+    """Turn a transcript's calls, or sections with a list, into procedures."""
     title, text = material.text("titles").partition("\n")[0], material.text("text")
     blocks = (_block(heading or title, body) for heading, body in _sections(text))
     return "\n\n".join(filter(None, blocks)) or (
