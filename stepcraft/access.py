@@ -1,4 +1,4 @@
-"""Who started the run in progress, and which part of the store is theirs."""
+"""Identify who started the current run, and which part of the store is theirs."""
 
 import hashlib
 import os
@@ -11,23 +11,24 @@ from langchain_core.runnables.config import ensure_config
 from stepcraft.errors import BadInput
 
 _USER = "langgraph_auth_user"
-"""The server sets this key of the configurable in every run, and removes it from requests. Its
-value is an object, which no JSON of a client becomes, or None where nobody is authenticated."""
+"""The server sets this key in the configurable of every run, and removes it from requests. Its
+value is an object, which JSON from a client can never become, or None if nobody is authenticated.
+"""
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def caller() -> str | None:
-    """Return the authenticated identity of the run in progress, or None outside a server."""
+    """Return the authenticated identity of the current run, or None outside a server."""
     return _identity(_configurable(ensure_config()))
 
 
 def encode_identity(identity: str) -> str:
-    """Return at most 64 letters, digits, `-` and `_` that differ for each identity.
+    """Encode an identity uniquely as at most 64 letters, digits, `-` and `_`.
 
     Every other character becomes `_` and its bytes in hexadecimal. A longer result is replaced by
-    `_h` and a hash; no escape begins with `_h`. The store refuses dots in namespaces, and Weaviate
-    takes tenants of this form alone.
+    `_h` and a hash; no escape begins with `_h`. The store rejects dots in namespaces, and Weaviate
+    only accepts tenants in this form.
     """
     encoded = re.sub(
         r"[^A-Za-z0-9-]",
@@ -42,17 +43,17 @@ def encode_identity(identity: str) -> str:
 def fill_namespace(
     template: tuple[str, ...], config: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Replace `{user}` and other `{field}` parts of a namespace of the store.
+    """Replace `{user}` and other `{field}` parts in a store namespace.
 
-    On a server only `{user}` can be filled, with the authenticated identity. In process the values
-    come from `config["configurable"]`, or from the config of the run in progress.
+    On a server only `{user}` can be filled in, with the authenticated identity. In process the
+    values come from `config["configurable"]`, or from the config of the current run.
 
     Raises:
         BadInput: A part cannot be filled; the message says how to set its field.
     """
     running = _configurable(ensure_config())
     fields = {**running, **_configurable(config)}
-    if _USER in running:  # a config passed inside a server's run does not change who started it
+    if _USER in running:  # a config passed in a server's run does not change who started it
         fields[_USER] = running[_USER]
     return tuple(_filled(part, fields) for part in template)
 
@@ -87,10 +88,10 @@ def _identity(configurable: Mapping[str, Any]) -> str | None:
 
 
 def check_may_remember() -> None:
-    """Refuse a run of a server that writes into a memory, unless the deployment allows it.
+    """Refuse a server run that writes to a memory, unless the deployment allows it.
 
     Raises:
-        BadInput: The run is a server's, and STEPCRAFT_REMEMBER is not set.
+        BadInput: The run is on a server, and STEPCRAFT_REMEMBER is not set.
     """
     if _USER in _configurable(ensure_config()) and not os.environ.get("STEPCRAFT_REMEMBER"):
         raise BadInput(

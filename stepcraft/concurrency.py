@@ -1,8 +1,8 @@
-"""Daemon threads for blocking calls, values made once per key, and coroutines side by side.
+"""Daemon threads for blocking calls, values created once per key, and concurrent coroutines.
 
 `concurrent.futures.ThreadPoolExecutor` is not used: its threads are joined when the process ends,
-so that one hung host would keep a command from returning, and a bounded pool lets a few hung calls
-hold up all others.
+so that one hanging host would keep a command from returning, and in a bounded pool a few hanging
+calls would delay all others.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ V = TypeVar("V")
 def in_thread(call: Callable[[], T]) -> Future[T]:
     """Start a call in a daemon thread of its own, with a copy of the current context variables."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # a waiter that gives up cancels it for nobody else
+    future.set_running_or_notify_cancel()  # a waiter that gives up cancels it only for itself
     context = contextvars.copy_context()
     Thread(target=context.run, args=(_settle, future, call), name="stepcraft", daemon=True).start()
     return future
@@ -40,9 +40,9 @@ def _settle(future: Future[T], call: Callable[[], T]) -> None:
 
 
 def within(seconds: float | None, call: Callable[[], T]) -> T:
-    """Return the result of a call that may take this many seconds; None means without a limit.
+    """Return the result of a call, waiting at most this many seconds; None means no limit.
 
-    A call that takes longer goes on in its thread, and its result is dropped.
+    A call that takes longer continues in its thread, and its result is dropped.
 
     Raises:
         TimeoutError: The call took longer.
@@ -58,10 +58,10 @@ def outcomes(
     """Return the result of each call, the exception that it raised, or a TimeoutError.
 
     Args:
-        calls: They run in daemon threads. Those that take too long go on, and nothing waits for
-            them; those that have not begun by then never do.
-        seconds: What all of them together may take; None means without a limit.
-        most: How many run at the same time.
+        calls: The calls, which run in daemon threads. Those that take too long continue without
+            being waited for; those that have not started by then never do.
+        seconds: The time limit for all of them together; None means no limit.
+        most: The maximum number that run at the same time.
     """
     results: list[T | Exception] = [TimeoutError() for _ in calls]
     jobs: SimpleQueue[tuple[int, Callable[[], T]]] = SimpleQueue()
@@ -84,7 +84,7 @@ def outcomes(
 
 
 async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
-    """Do the jobs, so many at a time.
+    """Run the jobs, at most `concurrency` at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.
@@ -103,7 +103,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
 
 def shared_lock(key: Hashable) -> Lock:
-    """Return the lock that all who name this key share, for as long as one of them holds it."""
+    """Return the lock shared by all callers with this key, as long as one of them holds it."""
     with _naming:
         return _locks.setdefault(key, Lock())
 
@@ -113,13 +113,13 @@ _naming = Lock()
 
 
 class OncePerKey(Generic[K, V]):
-    """Values that are made on demand, each once, in a thread of its own. Thread-safe.
+    """Values created on demand, each once and in its own thread. Thread-safe.
 
-    The lock guards the table alone, never a `make`: making one value delays no other key.
+    The lock only guards the table, never a `make`: creating one value delays no other key.
 
     Args:
-        most: How many values are kept; the least recently used one is dropped first. A dropped
-            value lives on for as long as somebody uses it.
+        most: The number of values kept; the least recently used one is dropped first. A dropped
+            value lives on as long as somebody uses it.
     """
 
     def __init__(self, most: int = 32) -> None:
@@ -128,22 +128,22 @@ class OncePerKey(Generic[K, V]):
         self._futures: dict[K, Future[V]] = {}
 
     def get(self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None) -> V:
-        """Return the value of a key; make it, or wait for the thread that is making it.
+        """Return the value for a key, creating it or waiting for the thread that does.
 
         Args:
-            key: What the value is kept under.
-            make: Makes the value. What it raises is raised to all who wait for the value, and
-                nothing is kept.
-            fresh: Whether a kept value may still be used; it must be quick.
+            key: The key of the value.
+            make: Creates the value. If it raises, everyone waiting for the value gets the
+                exception, and nothing is kept.
+            fresh: Returns whether a kept value may still be used; it must be quick.
         """
         return self.start(key, make, fresh).result()
 
     def start(
         self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None
     ) -> Future[V]:
-        """As `get`, without blocking: return the future of the value.
+        """Do the same as `get` without blocking, returning a future for the value.
 
-        However many callers give up waiting, at most one thread per key is left.
+        However many callers stop waiting, at most one thread per key remains.
         """
         with self._lock:
             future = self._futures.pop(key, None)

@@ -1,4 +1,4 @@
-"""The encoding of texts that others wrote: by their byte-order mark, UTF-8, or the likeliest."""
+"""Detect the encoding of texts: by byte-order mark, as UTF-8, or as the most likely one."""
 
 import codecs
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from charset_normalizer import from_bytes
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # it begins like the one of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",  # it begins like that of UTF-16
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -16,34 +16,34 @@ _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256"),
     *("cp932", "euc_jp", "gb18030", "big5", "euc_kr"),
 ]
-"""What texts are in that are not in Unicode, the commonest first."""
+"""Encodings of non-Unicode texts, most common first."""
 _SAMPLE = 100_000
-"""Bytes by which the encoding is told."""
+"""The number of bytes examined to detect the encoding."""
 _SHORTEST = 8
-"""Bytes that may be UTF-16 without saying so."""
+"""The minimum number of bytes that may be UTF-16 without a byte-order mark."""
 
 
 class Binary(ValueError):
-    """The bytes are no text."""
+    """The bytes are not text."""
 
 
 class Encoding(NamedTuple):
-    """How bytes are read as text."""
+    """How to decode bytes as text."""
 
     name: str
     note: str = ""
-    """What a reader should know of it, a clause; "" where it is certain."""
+    """A clause for readers about the encoding, or "" if it is certain."""
 
 
 def encoding_of(data: bytes, declared: str = "") -> Encoding:
-    """Return the encoding of a text, or of its first lines.
+    """Return the encoding of a text, given the text or its first lines.
 
     Args:
         data: The bytes.
-        declared: The encoding that the text names itself, if it does.
+        declared: The encoding that the text itself declares, if any.
 
     Raises:
-        Binary: It is no text.
+        Binary: It is not text.
     """
     for mark, name in _MARKS.items():
         if data.startswith(mark):
@@ -65,17 +65,17 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
 
 
 def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
-    """Return a text and what a reader should know of its encoding; see `encoding_of`.
+    """Return a text, and a note for readers about its encoding; see `encoding_of`.
 
     Raises:
-        Binary: It is no text.
+        Binary: It is not text.
     """
     encoding = encoding_of(data, declared)
     return data.decode(encoding.name, "replace"), encoding.note
 
 
 def _strays(data: bytes) -> int:
-    """Return how many bytes are not UTF-8."""
+    """Return the number of bytes that are not valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -85,18 +85,18 @@ def _strays(data: bytes) -> int:
 
 
 def _characters(data: bytes) -> int:
-    """Return how many characters beyond ASCII the UTF-8 among some bytes has.
+    """Return the number of non-ASCII characters in the valid UTF-8 among some bytes.
 
-    Bytes of other encodings rarely happen to make one.
+    Bytes in other encodings rarely form one by chance.
     """
     return sum(character > "\x7f" for character in data.decode(errors="ignore"))
 
 
 def _wide(data: bytes) -> str:
-    """Return which byte of two is zero in the text of an alphabet.
+    """Return the UTF-16 variant, by which byte of each pair is zero in alphabetic text.
 
     Raises:
-        Binary: Neither is.
+        Binary: Neither byte is.
     """
     even, odd = data[::2].count(0), data[1::2].count(0)
     if len(data) >= _SHORTEST and odd > len(data) // 5 and not even:
@@ -107,7 +107,7 @@ def _wide(data: bytes) -> str:
 
 
 def _likeliest(data: bytes) -> str:
-    """Return the encoding in which most of a text reads as one; "" if none does."""
+    """Return the encoding in which most of a text is readable as one, or "" if there is none."""
     lines = [line for line in data.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]

@@ -34,9 +34,9 @@ class StepcraftError(Exception):
         )
 
     def dict(self) -> dict[str, str]:
-        """Return what a LangGraph server sends to a client.
+        """Return the error in the form that a LangGraph server sends to a client.
 
-        It hides the message of a ConnectionError otherwise.
+        Otherwise, the server would hide the message of a ConnectionError.
         """
         return {"error": type(self).__name__, "message": str(self)}
 
@@ -59,9 +59,9 @@ class ReadOnlyMemory(MemoryFailure):
 
 @dataclass(frozen=True)
 class Failed:
-    """A record that was not added, and why.
+    """A record that was not added, with the reason.
 
-    `where` is the line of a file, or the id of a procedure.
+    `where` is a line in a file, or the id of a procedure.
     """
 
     where: str
@@ -74,9 +74,9 @@ class AddReport:
 
     added: int = 0
     present: int = 0
-    """Already stored with the same content."""
+    """Procedures already stored with the same content."""
     updated: int = 0
-    """Replaced, because the stored procedure with this id had other content, source or metadata."""
+    """Procedures replaced because their stored content, source or metadata was different."""
     failed: list[Failed] = field(default_factory=list[Failed])
 
     def include(self, other: "AddReport") -> None:
@@ -88,16 +88,16 @@ class AddReport:
 
 
 class Conflict(BadInput):
-    """A procedure was changed meanwhile; the error has both texts."""
+    """A procedure was changed in the meantime; the error contains both texts."""
 
 
 class AddStopped(MemoryFailure):
-    """A memory failed while procedures were added to it. Adding them again adds the rest.
+    """A memory failed while procedures were being added. Adding them again adds the rest.
 
     Args:
         reason: Why the memory failed.
         report: The outcome for the procedures that were processed.
-        done: Length of the input prefix that was stored.
+        done: The length of the input prefix that was stored.
     """
 
     def __init__(self, reason: str, report: AddReport, done: int) -> None:
@@ -128,7 +128,7 @@ class FetchRefused(FetchFailed):
 
 
 class ModelFailure(StepcraftError, RuntimeError):
-    """The model refuses every call, for example for a wrong key, so no step can succeed."""
+    """The model refuses every call, for example because of a wrong key, so no step can succeed."""
 
 
 class UnreadableReply(StepcraftError):
@@ -138,8 +138,8 @@ class UnreadableReply(StepcraftError):
 
     Args:
         message: What was wrong, for the model.
-        update: What the readable part of the reply gives. The step returns it, with a warning,
-            where the model is not asked again or does not do better.
+        update: The update from the readable part of the reply. The step returns it, with a warning,
+            if the model is not asked again or does no better.
     """
 
     def __init__(self, message: str, *, update: dict[str, Any] | None = None) -> None:
@@ -148,11 +148,11 @@ class UnreadableReply(StepcraftError):
 
 
 class NoAnswer(StepcraftError, RuntimeError):
-    """A run ended without an answer. Asking again at once is of no use: the client has retried."""
+    """A run ended without an answer. Retrying at once is useless: the client has retried."""
 
 
 class RunStopped(StepcraftError, RuntimeError):
-    """An evaluation or a build cannot go on. What is finished is in its directory.
+    """An evaluation or a build cannot continue. Finished work is in its directory.
 
-    The same command goes on from there.
+    The same command continues from there.
     """

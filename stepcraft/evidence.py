@@ -5,8 +5,9 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 
 NOTES = "stepcraft_notes"
-"""Under this name in the metadata of a search's first document, a source tells what a reader should
-know of the search."""
+"""The metadata key of a search's first document under which a source puts notes for readers about
+the search.
+"""
 
 
 @described

@@ -1,4 +1,4 @@
-"""Paths that others named and files that others wrote, checked before they are opened."""
+"""Paths and files given by others, checked before they are opened."""
 
 import errno
 import os
@@ -14,16 +14,15 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)
 )
-"""Opening a pipe that nobody writes would block for ever, should one take the place of a file after
-the check."""
+"""Opening a pipe without a writer would block for ever if one replaced a file after the check."""
 
 
 def named_path(given: str | os.PathLike[str]) -> Path:
-    """Return the path that a caller named, with `~` expanded; nothing need be there.
+    """Return the path given by a caller, with `~` expanded; nothing needs to exist there.
 
     Raises:
-        BadInput: no file can have this path: it holds a NUL byte, is too long, or names a user who
-            does not exist.
+        BadInput: The path is not valid for a file: it contains a NUL byte, is too long, or names a
+            user who does not exist.
     """
     shown = f"{os.fspath(given)!r:.80}"
     try:
@@ -41,7 +40,7 @@ def named_path(given: str | os.PathLike[str]) -> Path:
 
 
 def irregular(mode: int) -> str:
-    """What a file is that is neither regular nor a folder, by its mode; "" for these two."""
+    """Return the type of a file that is neither regular nor a folder, by its mode, or else ""."""
     kinds = (
         (S_ISFIFO, "a pipe"), (S_ISSOCK, "a socket"), (S_ISCHR, "a device"), (S_ISBLK, "a device")
     )  # fmt: skip
@@ -49,10 +48,10 @@ def irregular(mode: int) -> str:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read its bytes; what is no regular file is not opened, so that nothing blocks.
+    """Open a regular file to read its bytes; any other is not opened, so that nothing blocks.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: It cannot be opened, or is not a regular file.
     """
     _check_regular(path.stat(), path)
     descriptor = os.open(path, _FLAGS)
@@ -68,11 +67,12 @@ def _check_regular(found: os.stat_result, path: Path) -> None:
     if not S_ISREG(found.st_mode):
         what = irregular(found.st_mode) or "a folder"
         raise OSError(errno.EINVAL, f"it is {what}, not a file", str(path))
-    blocks = getattr(found, "st_blocks", None)  # Windows does not tell
+    blocks = getattr(found, "st_blocks", None)  # Windows cannot tell
     if blocks is not None and found.st_size > _HOLLOW_BYTES and blocks * 512 * 100 < found.st_size:
         raise OSError(errno.EINVAL, "nearly all of it is a hole without data", str(path))
 
 
 _HOLLOW_BYTES = 200_000_000
-"""A larger file with less than a hundredth of it on the disk is refused: reading it costs hours,
-and gives zeros."""
+"""A larger file with less than a hundredth of it on disk is refused: reading it takes hours, and
+yields zeros.
+"""

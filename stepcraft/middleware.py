@@ -1,4 +1,4 @@
-"""Middleware of `create_agent` and deepagents: procedures for a task, and a check of its answer."""
+"""Middleware for `create_agent` and deepagents: procedures for a task, and answer checking."""
 
 import asyncio
 import json
@@ -54,14 +54,14 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 LEAST_SCORE = 0.25
-"""The least cosine of a procedure that is shown.
+"""The minimum cosine similarity of a procedure that is shown.
 
-With wordllama's vectors 19 of 20 goals that the bundled procedures reach find one of this score or
-more, and 18 of 30 goals of other trades none.
+With wordllama's vectors, 19 of 20 goals within reach of the bundled procedures find one with at
+least this score, and 18 of 30 goals from other fields find none.
 """
 
 _QUERY = 500
-"""Characters of each result of a tool that are searched for."""
+"""The number of characters of each tool result that are searched for."""
 _NAME = re.compile(r"[^\W\d]\w*")
 
 _NO_PROCEDURES = "the agent works without procedures"
@@ -73,54 +73,57 @@ AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
 class MemoryState(AgentState[Any]):
-    """What the memory contributes to a run."""
+    """The memory's contribution to a run."""
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
-    """Those that fit the task, as the model sees them; "" if none does."""
+    """The procedures that fit the task, as the model sees them, or "" if none does."""
     found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    """Those that fit results of tools, as the model sees them behind each, by the call's id."""
+    """The procedures that fit tool results, by call id, as the model sees them after each result.
+    """
     shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
-    """Their ids, to which `record_outcome` credits what came of the run."""
+    """The ids of the procedures shown, which `record_outcome` credits with the outcome of the run.
+    """
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """What `save_procedure` takes of a procedure that the run shows, or of a repaired one; {} for
-    none."""
+    """The `save_procedure` arguments for a procedure learned from the run or repaired; {} for none.
+    """
 
 
 class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
-    """Shows an agent the procedures for its task, and offers what it learned for approval.
+    """Shows an agent procedures for its task, and offers what it learned for approval.
 
-    A run begins with one search of the memory for the last human message. What fits stands below
-    the system prompt of every model call of the run. After each step the results of its tools are
-    searched for, so that a failure brings up how its cause is mended; what is new stands behind
-    them. The messages of the state stay as they are. Where nothing fits, the agent works as without
-    it. The ids are in the result's `shown_procedures`.
+    A run begins with one search of the memory for the last human message. Procedures that fit are
+    shown below the system prompt in every model call of the run. After each step its tool results
+    are searched for too, so that a failure brings up a remedy for its cause; new procedures are
+    shown after the results. The messages in the state are not changed. If nothing fits, the agent
+    works as if without the middleware. The ids are in the result's `shown_procedures`.
 
-    With `learn`, a run that called tools ends with that model writing the procedure that the run
-    shows, merged with the one that the memory has for the same task. With `repair`, it also writes
-    the procedure anew that made a run fail. A person is asked by `interrupt`, with LangChain's
-    HITLRequest for the action `save_procedure`, before it is stored; so the agent needs a
+    With `learn`, after a run that called tools that model writes the procedure that the run
+    demonstrates, merged with any procedure in memory for the same task. With `repair`, it also
+    rewrites a procedure that made a run fail. Before it is stored, a person is asked by
+    `interrupt`, with LangChain's HITLRequest for the action `save_procedure`, so the agent needs a
     checkpointer.
 
     Args:
-        memory: The memory, or a URL for `open_memory`, opened when a run begins; `store:` is the
-            store of the agent, and its namespace may hold {user}.
-        k: The most procedures that are shown for the task; with 0 none is.
-        k_results: The most that are shown for the results of a step; 0 searches for none.
-        least_score: The least cosine of their goal and the message or the results, from 0 to 1;
-            with 0 words count, too.
-        outcome: Says of the state of an answered run whether it reached its goal, None if it cannot
-            tell. What it says is credited to the procedures that were shown and followed: at least
-            half of the names in their steps' code are in the calls. Where it says nothing, `learn`
-            judges by the messages, and nothing is credited.
-        learn: The model that writes what was learned, or its name; None offers nothing.
-        repair: Whether that model writes a procedure anew that made a run fail.
-        approve: Whether a person is asked. Else a repaired procedure is stored beside the one that
-            failed, as is one in place of what a person approved.
-        max_calls: The most calls of that model in a run.
-        embeddings: The embeddings of a memory that is named by a URL.
+        memory: The memory, or a URL for `open_memory`, opened when a run begins. `store:` is the
+            agent's store, and its namespace may contain {user}.
+        k: The maximum number of procedures shown for the task; 0 shows none.
+        k_results: The maximum number shown for the results of a step; 0 disables that search.
+        least_score: The minimum cosine similarity between a procedure's goal and the message or the
+            results, from 0 to 1. With 0, words count as well.
+        outcome: A function that takes the state of an answered run and returns whether the run
+            reached its goal, or None if it cannot tell. The outcome is credited to those shown
+            procedures that were followed, meaning that the calls contain at least half of the names
+            in their steps' code. If it returns None, `learn` judges by the messages, and nothing is
+            credited.
+        learn: The model that writes what was learned, or its name; None disables learning.
+        repair: Whether that model rewrites a procedure that made a run fail.
+        approve: Whether a person is asked. If not, a repaired procedure is stored alongside the one
+            that failed, and so is a replacement for one that a person approved.
+        max_calls: The maximum number of calls to that model in a run.
+        embeddings: The embeddings for a memory given as a URL.
 
     Raises:
-        BadInput: The memory is neither a memory nor a URL, or `repair` lacks a model to learn with.
+        BadInput: The memory is neither a memory nor a URL, or `repair` is set without `learn`.
     """
 
     state_schema = MemoryState
@@ -170,11 +173,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
-        """As `before_agent`; the memory is searched in a thread."""
+        """Find the procedures like `before_agent`, searching the memory in a thread."""
         return await _in_thread(self.before_agent, state, runtime)
 
     def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """Find the procedures for what the tools of the last step returned."""
+        """Find procedures for the tool results of the last step."""
         del runtime
         results = _last_results(state) if self.k_results else []
         shown, best = state.get("shown_procedures", []), list[Found]()
@@ -190,7 +193,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         }
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """As `before_model`; the memory is searched in a thread."""
+        """Find the procedures like `before_model`, searching the memory in a thread."""
         return await _in_thread(self.before_model, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
@@ -204,9 +207,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return await handler(_with_procedures(request))
 
     def after_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """Write what a run that called tools shows, as soon as its answer is there.
+        """Write the procedure that a run with tool calls demonstrates, as soon as it has answered.
 
-        The person is asked by another node, which a resumed run repeats without asking the model.
+        The person is asked in another node, which a resumed run repeats without asking the model.
         """
         del runtime
         with _logged(_NOT_LEARNED):
@@ -215,7 +218,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return None
 
     async def aafter_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """As `after_model`, on the running event loop."""
+        """Do the same as `after_model`, on the running event loop."""
         del runtime
         with _logged(_NOT_LEARNED):
             if self._learn and (run := await _in_thread(self._finished, state)):
@@ -223,7 +226,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return None
 
     def after_agent(self, state: MemoryState, runtime: object) -> None:
-        """Credit the outcome, and ask a person whether what was learned is to be stored."""
+        """Credit the outcome, and ask a person whether to store what was learned."""
         del runtime
         with _logged("the outcome is not recorded"):
             succeeded = self.outcome(state)
@@ -235,21 +238,21 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
                 save_procedure(self._opened(), learned, get_config(), approve=self.approve)
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> None:
-        """As `after_agent`, in a thread."""
+        """Do the same as `after_agent`, in a thread."""
         await _in_thread(self.after_agent, state, runtime)
 
     def _opened(self) -> ProcedureMemory:
         return opened(self.memory, self.embeddings)
 
     def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
-        """Return the procedures that fit a text best, without those that are known."""
+        """Return the procedures that fit a text best, except the known ones."""
         count = fetched(k, OUTCOME_WEIGHT) + len(known)
         hits = self._opened().search(query, count, alpha=1 if self.least_score else None)
         new = [hit for hit in hits if hit.procedure.id not in known]
         return reranked([hit for hit in new if hit.score >= self.least_score], k, OUTCOME_WEIGHT)
 
     def _followed(self, state: MemoryState) -> list[str]:
-        """Return the ids of the shown procedures that the calls of the run followed."""
+        """Return the ids of the shown procedures that the calls in the run followed."""
         memory, turn = self._opened(), _turn(state)
         calls = [call for each in turn if isinstance(each, AIMessage) for call in each.tool_calls]
         called = {*_NAME.findall(json.dumps([[call["name"], call["args"]] for call in calls]))}
@@ -260,7 +263,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         ]
 
     def _finished(self, state: MemoryState) -> dict[str, Any] | None:
-        """Return the transcript of an answered turn that called tools, with its outcome."""
+        """Return the transcript and outcome of an answered turn that called tools, if it is one."""
         turn = _turn(state)
         if not (any(each.type == "tool" for each in turn) and _answer(state)):
             return None
@@ -270,26 +273,27 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
 
 class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Has RAT look up every part of an agent's answer, and change what is wrong, once.
+    """Has RAT look up every part of an agent's answer and correct it, once.
 
-    The user sees the corrected text in place of the agent's; images, reasoning and all else of the
-    message stay. An answer in which nothing is to be changed, and one that cannot be checked, stays
-    as it is. The message's `response_metadata["stepcraft"]` has `checks`, the last verdict on each
-    statement, without those that changed since unless the evidence contradicts them, and
-    `evidence`, the passages that decide; or `unchecked`, why the answer was not checked.
+    The user sees the corrected text in place of the agent's; images, reasoning and everything else
+    in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
+    The message's `response_metadata["stepcraft"]` holds `checks`, the last verdict on each
+    statement, except statements that changed since, unless the evidence contradicts them; and
+    `evidence`, the passages that decide. If the answer was not checked, it holds `unchecked`, the
+    reason.
 
-    Tokens that are streamed while the agent writes are not checked yet: take the answer from
+    Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.
 
     Args:
-        sources: The sources that answers are checked with, as `build_rat` takes them.
-        model: The model that checks, or its name; None for that of STEPCRAFT_MODEL.
-        settings: Further settings of the check; it is one round of one call by default.
-        embeddings: The embeddings of sources that are named.
+        sources: The sources to check answers against, as for `build_rat`.
+        model: The model that checks, or its name; None for the one in STEPCRAFT_MODEL.
+        settings: Further settings for the check, which by default is one round of one call.
+        embeddings: The embeddings for sources given by name.
 
     Raises:
-        BadInput: A source, the model or the settings are of another kind, or there is no such
-            source.
+        BadInput: A source, the model or the settings have the wrong type, or a source does not
+            exist.
     """
 
     def __init__(
@@ -311,7 +315,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         RetrievalTarget.of(None, sources, embeddings, prefers_memory=False).check()
 
     def after_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
-        """Check the answer, and put the corrected one in its place."""
+        """Check the answer and replace it with the corrected one."""
         del runtime
         if not (answer := _answer(state)):
             return None
@@ -323,7 +327,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return _unchecked(answer, error)
 
     async def aafter_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
-        """As `after_model`, on the running event loop."""
+        """Do the same as `after_model`, on the running event loop."""
         del runtime
         if not (answer := _answer(state)):
             return None
@@ -337,7 +341,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 @contextmanager
 def _logged(what: str) -> Generator[None]:
-    """Log an error as a warning, so that the agent goes on; interrupts pass."""
+    """Log an error as a warning so that the agent continues; interrupts pass through."""
     try:
         yield
     except GraphBubbleUp:
@@ -351,19 +355,19 @@ def _reason(error: Exception) -> str:
 
 
 async def _in_thread(hook: Callable[..., T], *args: object) -> T:
-    """Run a hook that blocks in a thread: LangChain would run it on the event loop."""
+    """Run a blocking hook in a thread; LangChain would run it on the event loop."""
     return await asyncio.wrap_future(in_thread(partial(hook, *args)))
 
 
 def _turn(state: AgentState[Any]) -> list[AnyMessage]:
-    """Return the messages from the last request on."""
+    """Return the messages starting with the last request."""
     messages = state["messages"]
     requests = [place for place, each in enumerate(messages) if each.type == "human"]
     return messages[max(requests, default=0) :]
 
 
 def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
-    """Return the results of the tools that the last message of the model called."""
+    """Return the results of the tools called by the model's last message."""
     results: list[ToolMessage] = []
     for message in reversed(state["messages"]):
         if not isinstance(message, ToolMessage):
@@ -373,15 +377,15 @@ def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
 
 
 def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
-    """Tell whether calls have at least half of the names in the code of steps; all if none."""
+    """Return whether calls contain at least half of the names in the code of steps, if any."""
     names = {name for step in steps for code in codes(step) for name in _NAME.findall(code)}
     return 2 * len(names & {*called}) >= len(names)
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:
-    """Return the last message if it is a text of the model that calls no tool.
+    """Return the last message if it is a text from the model without tool calls.
 
-    The text of a structured answer stays, as its fields could not be changed along.
+    The text of a structured answer is left alone, as its fields could not be changed to match.
     """
     last = state["messages"][-1]
     if state.get("structured_response") is not None:
@@ -403,7 +407,7 @@ def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:
 
 
 def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer with the text and the checks of a result of RAT."""
+    """Return an answer with the text and the checks from a RAT result."""
     _log_warnings("the check of the answer", result)
     update: dict[str, Any] = _noted(answer, {"unchecked": "; ".join(result["warnings"])})
     if result["answer"] not in {"", result["first_draft"]}:
@@ -436,7 +440,7 @@ def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
 def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     """Return the content of a message with a new text in place of the old one.
 
-    Blocks that are not text stay. Of several text blocks, the first has the new text.
+    Blocks that are not text stay. If there are several text blocks, the first gets the new text.
     """
     if isinstance(content, str):
         before, place, behind = content.rpartition(old)
@@ -450,7 +454,7 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
 
 
 def _is_answer(block: str | dict[str, Any]) -> bool:
-    """Tell whether a block is text of the answer, and no commentary of OpenAI's."""
+    """Return whether a block is text of the answer rather than OpenAI commentary."""
     is_commentary = isinstance(block, dict) and block.get("phase") == "commentary"
     return text_of(block) is not None and not is_commentary
 
@@ -472,7 +476,7 @@ def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
 
 
 def _with_found(message: AnyMessage, found: Mapping[str, str]) -> AnyMessage:
-    """Return the result of a tool with the procedures that were found for it."""
+    """Return a tool result with the procedures that were found for it."""
     if not isinstance(message, ToolMessage) or message.tool_call_id not in found:
         return message
     text = found[message.tool_call_id]

@@ -1,8 +1,8 @@
-"""What a run says while it works, on `stream_mode="custom"`.
+"""Progress messages of a run, on `stream_mode="custom"`.
 
 Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a sentence for
 a person; {"type": "draft", "graph", "draft"}, the answer before it is checked; and at the end
-{"type": "answer", "graph", "answer"}, which takes its place.
+{"type": "answer", "graph", "answer"}, which replaces it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from langgraph.config import get_stream_writer
 
 
 def emit(graph: str, node: str, text: str) -> None:
-    """Stream a sentence on what a node is about to do or has done."""
+    """Stream a sentence about what a node is about to do or has done."""
     _write({"type": "progress", "graph": graph, "node": node, "text": text[:500]})
 
 
@@ -29,7 +29,7 @@ def emit_answer(graph: str, answer: str) -> None:
 def _write(event: Mapping[str, Any]) -> None:
     try:
         write = get_stream_writer()
-    except RuntimeError:  # outside of a run, as when a node's function is called alone
+    except RuntimeError:  # outside of a run, for example when a node's function is called directly
         return
     write(event)
 

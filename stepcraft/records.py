@@ -1,4 +1,4 @@
-"""The records of JSONL, JSON, CSV and TSV files, each with the line that it starts on."""
+"""The records in JSONL, JSON, CSV and TSV files, each with the line on which it starts."""
 
 import csv
 import io
@@ -17,45 +17,45 @@ from stepcraft.errors import BadInput
 from stepcraft.files import named_path, open_regular
 
 MAX_RECORD = 4_000_000
-"""The most characters of a record; a longer one is passed over."""
+"""The maximum length of a record; a longer one is skipped."""
 
 MAX_JSON = 500_000_000
-"""The most characters of a .json file, which is read as a whole."""
+"""The maximum length of a .json file, which is read as a whole."""
 
 _TOO_LONG = f"it is longer than {MAX_RECORD:,} characters"
 _MAX_LISTS = 150_000
-"""The most opening brackets of a record."""
+"""The maximum number of opening brackets in a record."""
 _CHUNK = 250_000
 _SAMPLE = 1_000_000
-"""Bytes by which the encoding is told."""
+"""The number of bytes examined to detect the encoding."""
 _FIRST_ROWS = 50
-"""Rows by which the delimiter and the header of a CSV file are told."""
+"""The number of rows examined to detect a CSV file's delimiter and header."""
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""What the error handler `surrogateescape` makes of a byte that is not UTF-8."""
+"""The result of the error handler `surrogateescape` for a byte that is not UTF-8."""
 _SEPARATORS = re.compile(r"[\s,]*")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record of a file."""
+    """A record in a file."""
 
     line: int
-    """The number of the line that it starts on, from 1."""
+    """The number of the line on which it starts, from 1."""
     values: dict[str, Any] | None
-    """Its fields; None if it cannot be read."""
+    """Its fields, or None if it cannot be read."""
     reason: str = ""
     """Why it cannot be read."""
     items: list[Any] | None = None
-    """What it holds where it is a list."""
+    """Its items, if it is a list."""
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file; the suffix of its name tells the format.
+    """Yield the records in a file, whose suffix determines the format.
 
-    A record that cannot be read is yielded with the reason, and the records after it follow.
+    A record that cannot be read is yielded with the reason, followed by the next records.
 
     Raises:
-        BadInput: the file cannot be read (see `check_file`).
+        BadInput: The file cannot be read (see `check_file`).
     """
     check_file(path)
     path = named_path(path)
@@ -69,8 +69,8 @@ def check_file(path: Path) -> None:
     """Check that a file can be read.
 
     Raises:
-        BadInput: it does not exist, is no regular file, cannot be opened, is no text, or has no
-            known suffix.
+        BadInput: It does not exist, is not a regular file, cannot be opened, is not text, or has an
+            unknown suffix.
     """
     path = named_path(path)
     if path.is_dir():
@@ -88,21 +88,21 @@ def check_file(path: Path) -> None:
 
 
 def file_encoding(path: Path) -> Encoding:
-    """Return how a file is read as text, by its first lines.
+    """Return the encoding of a file, based on its first lines.
 
     Raises:
-        BadInput: It is no text.
+        BadInput: It is not text.
         OSError: It cannot be read.
     """
     with open_regular(path) as file:
         data = file.read(_SAMPLE + 1)
-    if len(data) > _SAMPLE:  # up to a whole line, or a whole character of UTF-8
+    if len(data) > _SAMPLE:  # up to a whole line, or a whole UTF-8 character
         data = data[: data.rfind(b"\n") + 1] or data[:_SAMPLE].decode(errors="ignore").encode()
     try:
         encoding = encoding_of(data)
     except Binary as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
-    # JSON is in Unicode, so that lines which are not are named one by one.
+    # JSON is in Unicode, so that lines that are not are reported one by one.
     is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}
     return Encoding("utf-8") if is_other and "utf-16" not in encoding.name else encoding
 
@@ -115,7 +115,7 @@ def _text(path: Path) -> TextIO:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file; of one that is too long `MAX_RECORD` characters and one more."""
+    """Yield the lines in a file, cutting any longer than `MAX_RECORD` to that length plus one."""
     with _text(path) as file:
         while line := file.readline(MAX_RECORD + 1):
             yield line
@@ -134,7 +134,7 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 
 def _read_json(path: Path) -> Iterator[Record]:
-    """Read an array, one object, or one object a line, as such files are also named .json."""
+    """Read an array, one object, or one object per line, since such files are also named .json."""
     with _text(path) as file:
         text = file.read(MAX_JSON + 1)
     start = len(text) - len(text.lstrip())
@@ -154,7 +154,7 @@ def _read_json(path: Path) -> Iterator[Record]:
 
 
 def _array(text: str, position: int) -> Iterator[Record]:
-    """Read the items of an array, up to the first that is not JSON: what follows has no beginning.
+    """Read the items of an array, up to the first that is not JSON, as the rest cannot be located.
 
     `position` is the offset after the bracket.
     """
@@ -188,7 +188,7 @@ def _json_record(line: int, text: str) -> Record:
 
 
 def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
-    """Return why a text is not parsed: few characters of JSON can make very many lists."""
+    """Return why a text is not parsed: a short JSON text can create very many lists."""
     if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > most:
         return f"it holds more than {_MAX_LISTS:,} lists and objects"
     return ""
@@ -203,7 +203,7 @@ def _object(line: int, value: object) -> Record:
 
 
 def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
-    """Read rows below a header; rows above it, and where it is repeated, are named."""
+    """Read rows below a header, reporting rows above it and repeated headers."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
     first = [line for line in islice(_lines(path), _FIRST_ROWS) if line.strip()]
     delimiter = delimiter or max(_DELIMITERS, key=lambda sign: _cells(first, sign))
@@ -220,7 +220,7 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
             yield Record(line, None, f"it is not CSV: {error}")
             continue
         if not row:
-            continue  # a blank line, also before the header
+            continue  # a blank line, possibly before the header
         if header is None and len(row) < most and len(row) == 1:
             yield Record(line, None, "it stands above the header")
         elif header is None:
@@ -239,7 +239,7 @@ _DELIMITERS = ",;\t|"
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    """Return how many lines have the commonest number of cells above one, and that number."""
+    """Return how many lines have the most common number of cells above one, and that number."""
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
     except csv.Error:
@@ -249,7 +249,7 @@ def _cells(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
 
 
 def _not_utf8(text: str) -> str:
-    """Return why a text is not UTF-8, "" if it is."""
+    """Return why a text is not UTF-8, or "" if it is."""
     if match := _NOT_UTF8.search(text):
         byte, place = ord(match[0]) - 0xDC00, match.start() + 1
         return f"it is not UTF-8 (byte 0x{byte:02x} at character {place})"

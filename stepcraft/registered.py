@@ -1,6 +1,6 @@
-"""The names that a deployment and installed distributions register.
+"""Names registered by a deployment and by installed distributions.
 
-Those of the deployment are all that the context of a run may name.
+The context of a run may only use the names registered by the deployment.
 """
 
 import os
@@ -17,19 +17,18 @@ T = TypeVar("T")
 SOURCES = "STEPCRAFT_SOURCES"
 MEMORIES = "STEPCRAFT_MEMORIES"
 MODELS = "STEPCRAFT_MODELS"
-"""The environment variables with names and what they stand for: `docs=corpus:/srv/docs;
-web=web`."""
+"""The environment variables with names and their meanings: `docs=corpus:/srv/docs; web=web`."""
 
 _NAME = re.compile(r"[A-Za-z][\w.-]{0,99}")
 
 
 def registered(variable: str) -> dict[str, str]:
-    """Return what the names in an environment variable stand for.
+    """Return the names in an environment variable with their specs.
 
-    An entry without a name stands for itself.
+    An entry without a name is its own name.
 
     Raises:
-        BadInput: An entry has another form than `name=spec`.
+        BadInput: An entry does not have the form `name=spec`.
     """
     names: dict[str, str] = {}
     for entry in filter(None, map(str.strip, re.split(r"[;\n]", os.environ.get(variable, "")))):
@@ -46,13 +45,13 @@ def registered(variable: str) -> dict[str, str]:
 
 
 def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
-    """Return what a name of a run's context stands for.
+    """Return the object that a name in a run's context stands for.
 
     Args:
-        kind: What is named, for the message: "source", "memory", "model".
+        kind: The kind of object, for the message: "source", "memory", "model".
         name: The name.
-        names: What is registered.
-        how: How more is registered, for the message.
+        names: The registered names with their objects.
+        how: How to register more, for the message.
 
     Raises:
         BadInput: The name is not registered.
@@ -66,15 +65,15 @@ def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
 
 
 def installed_names(group: str) -> list[str]:
-    """Return the names that installed distributions register as entry points of a group."""
+    """Return the names that installed distributions register as entry points in a group."""
     return sorted(entry_points(group=group).names)
 
 
 def installed(group: str, name: str, kind: type[T]) -> T | None:
-    """Return what an installed distribution registers under a name; None where none does.
+    """Return the object that an installed distribution registers under a name, or None.
 
     Raises:
-        BadInput: It is of another kind.
+        BadInput: It has the wrong type.
     """
     for entry in entry_points(group=group, name=name):
         loaded = entry.load()

@@ -1,4 +1,4 @@
-"""The base class of the retrievers of this package."""
+"""The base class of the retrievers in this package."""
 
 import asyncio
 from functools import partial
@@ -15,9 +15,9 @@ from stepcraft.concurrency import in_thread
 
 
 class Source(BaseRetriever):
-    """A retriever that takes `k` with a call.
+    """A retriever that accepts `k` per call.
 
-    For an event loop it searches in a thread, unless it has an `_asearch` of its own.
+    On an event loop it searches in a thread, unless it has its own `_asearch`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -30,7 +30,7 @@ class Source(BaseRetriever):
         raise NotImplementedError
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002, ARG002 - as a document's field
-        """Return the passages before and behind the one with this id; [] where none are known."""
+        """Return the passages before and after the one with this id, or [] if none are known."""
         return []
 
     def _get_relevant_documents(

@@ -1,4 +1,4 @@
-"""Masking of secrets in traces, logs and error messages.
+"""Mask secrets in traces, logs and error messages.
 
 Answers, steps and records are never rewritten.
 """
@@ -15,13 +15,14 @@ _SECRET_VARIABLE = re.compile(
     r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|SECRET_KEY|ACCESS_KEY)$", re.IGNORECASE
 )
 _LEAST = 8
-"""Values of variables with fewer characters are as likely words of the text."""
+"""The minimum length of a masked value; shorter ones may well be ordinary words."""
 
 
 def anonymizer() -> Callable[[Any], Any]:
-    """Return the masking of traces: `langsmith.Client(anonymizer=stepcraft.anonymizer())`.
+    """Return a masking function for traces: `langsmith.Client(anonymizer=stepcraft.anonymizer())`.
 
-    It has langsmith's rules and the values of the environment variables that are named as secrets.
+    It applies langsmith's rules, and masks the values of environment variables whose names suggest
+    a secret.
     """
     from langsmith.anonymizer import create_secret_anonymizer  # noqa: PLC0415 - slow, needed late
 
@@ -47,7 +48,7 @@ def without_secrets(text: str) -> str:
 
 
 def excerpt(value: object, length: int = 80) -> str:
-    """Return the beginning of a value as Python writes it, masked before it is cut."""
+    """Return the start of a value's `repr`, masked before it is cut."""
     return without_secrets(repr(value))[:length]
 
 

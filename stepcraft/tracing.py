@@ -1,4 +1,4 @@
-"""Traces in LangSmith: masked, and never what a program waits for at its end."""
+"""Traces in LangSmith: masked, and never the reason why a program does not end."""
 
 import atexit
 import os
@@ -9,14 +9,13 @@ if TYPE_CHECKING:
 
 
 def configure_tracing(wait_s: float = 2.0) -> "Client":
-    """Mask secrets in what LangSmith receives, and bound the wait for it when the process ends.
+    """Mask secrets in what LangSmith receives, and limit the wait for it when the process ends.
 
-    Call it once, before the first run. LangSmith's own client would keep a process from ending for
-    minutes behind an endpoint that does not answer.
+    Call it once, before the first run. Otherwise, LangSmith's own client would keep a process from
+    ending for minutes if an endpoint does not answer.
 
     Args:
-        wait_s: Seconds that the end of the process waits for traces that are not sent yet; what is
-            left then is lost.
+        wait_s: How many seconds the end of the process waits for unsent traces; the rest are lost.
 
     Returns:
         The client, which is LangSmith's default from now on.
@@ -26,7 +25,7 @@ def configure_tracing(wait_s: float = 2.0) -> "Client":
 
     from stepcraft.secrets import anonymizer  # noqa: PLC0415 - imports langsmith
 
-    # Python joins threads that are no daemons, and the pool that sends compressed traces.
+    # Python joins non-daemon threads, and the pool that sends compressed traces.
     os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
     os.environ.setdefault("LANGSMITH_DISABLE_RUN_COMPRESSION", "true")
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", f"{wait_s:g}")

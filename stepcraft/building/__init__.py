@@ -1,4 +1,4 @@
-"""Building memories: whole documents are read, and the procedures that they teach are added."""
+"""Build memories by reading whole documents and adding the procedures that they teach."""
 
 from stepcraft.building.build import BuildReport, build_memory
 from stepcraft.building.sources import list_documents

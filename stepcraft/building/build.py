@@ -1,11 +1,11 @@
-"""Build a memory: each document is read whole, and the procedures that it teaches are added.
+"""Build a memory: each document is read as a whole, and the procedures it teaches are added.
 
     list_documents → catch_up → for each document: Reader.read → Placer.place
 
-`catch_up` brings the records and the memory in line with files that moved or are gone. A reader
-asks the model (the graph in `extract.py`), unless the ledger has what it said of the same
-content; a placer compares each procedure with those like it in the memory. The ledger is written
-after each of the two, so that nothing is paid for twice.
+`catch_up` brings the records and the memory in line with files that were moved or deleted. A reader
+asks the model (the graph in `extract.py`), unless the ledger has its answer for the same content; a
+placer compares each procedure with similar ones in the memory. The ledger is written after each of
+the two, so that nothing is paid for twice.
 """
 
 import asyncio
@@ -51,24 +51,24 @@ from stepcraft.models.resolve import ChatModel
 
 @dataclass(kw_only=True)
 class BuildReport:
-    """What came of the documents of a build, those included that earlier builds finished."""
+    """The results for the documents in a build, including those that earlier builds finished."""
 
     page: Path
     """The page that shows them."""
     documents: int
     done: int = 0
-    """Documents that are finished, failed ones included."""
+    """The number of finished documents, including failed ones."""
     unchanged: int = 0
-    """Documents that a model has read before."""
+    """The number of documents that a model had already read."""
     procedures: int = 0
-    """Procedures that were found."""
+    """The number of procedures found."""
     placed: Counter[str] = field(default_factory=Counter)
-    """What became of them: added, present, merged, linked."""
+    """What happened to them: added, present, merged, linked."""
     flagged: int = 0
-    """Procedures with something that their document does not have."""
+    """The number of procedures with something that is not in their document."""
     rejected: int = 0
     stale: int = 0
-    """Procedures that no document teaches any more, which were marked stale."""
+    """The number of procedures that no document teaches any more and that were marked stale."""
     failed: list[Failed] = field(default_factory=list)
     """Documents that could not be built, which the next build tries again."""
     warnings: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class BuildReport:
     """Model calls and tokens of this build."""
 
     def count(self, record: Record) -> None:
-        """Count what became of a document."""
+        """Count the results for a document."""
         self.done += 1
         self.procedures += len(record.procedures)
         self.rejected += len(record.rejected)
@@ -99,30 +99,30 @@ async def build_memory(
     max_calls: int | None = None,
     on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
-    """Add the procedures that documents teach to a memory; what is done is not asked again.
+    """Add the procedures that documents teach to a memory, without repeating finished work.
 
     A document that has changed is read again, and procedures that no document teaches any more,
-    because it has changed or its file is gone, are marked stale. Of procedures for the same task
-    one is made, or both are linked. A document that cannot be read or built is named in the report,
-    and tried again by the next build.
+    because it has changed or its file is gone, are marked stale. Procedures for the same task are
+    merged or linked. A document that cannot be read or built is listed in the report, and tried
+    again by the next build.
 
     Args:
-        sources: What the documents are read from: see `list_documents`.
-        memory: The memory, or its URL; a database that is not there is made.
-        embeddings: Those of a memory that is opened by its URL, as `open_memory` takes them.
+        sources: The sources of the documents, as for `list_documents`.
+        memory: The memory, or its URL; a missing database is created.
+        embeddings: The embeddings for a memory opened by URL, as for `open_memory`.
         model: The model that reads the documents, as an object or a name.
-        context: The settings of the extraction, `strict` among them.
-        ledger: The file with the records; None for one beside the memory.
-        concurrency: The most model calls at the same time.
-        max_calls: Begin no further document after so many calls, those of earlier builds included;
-            0 asks no model, None is no limit.
-        on_progress: Is told of the progress after each document.
+        context: The settings for the extraction, such as `strict`.
+        ledger: The file with the records; None for one next to the memory.
+        concurrency: The maximum number of concurrent model calls.
+        max_calls: Start no further document after this many calls, including those of earlier
+            builds; 0 calls no model, None means no limit.
+        on_progress: Called with the progress after each document.
 
     Raises:
-        BadInput: A source, a setting, a number, the model or the ledger cannot be used.
+        BadInput: A source, a setting, a number, the model or the ledger is invalid.
         ReadOnlyMemory: The memory cannot be changed.
         RunStopped: The calls are used up, the model refuses every call, or the memory or the ledger
-            cannot be written. What is finished is kept, and the same build goes on from there.
+            cannot be written. Finished work is kept, and the same build continues from there.
     """
     if concurrency < 1 or (max_calls is not None and max_calls < 0):
         raise BadInput(
@@ -141,7 +141,7 @@ async def build_memory(
         placer = Placer(memory, model, ledger=open_ledger, settings=DuplicatesContext(**shared))
         number = len(listing.documents)
         report = BuildReport(page=open_ledger.page, documents=number, failed=listing.failed)
-        # Documents and their parts together make no more calls than `concurrency`.
+        # Documents and their parts together make at most `concurrency` calls at a time.
         parts = concurrency // min(concurrency, number)
         left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
         build = _Build(reader, placer, open_ledger, report, parts, left, on_progress)
@@ -165,18 +165,18 @@ async def build_memory(
 
 @dataclass
 class _Build:
-    """One build while it runs."""
+    """A build in progress."""
 
     reader: Reader
     placer: Placer
     ledger: Ledger
     report: BuildReport
     parts: int
-    """The most parts of a document that are read at the same time."""
+    """The maximum number of parts of a document that are read at the same time."""
     calls_left: float
     on_progress: Callable[[BuildReport], object]
     reading: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """A lock for each content, which is read once."""
+    """A lock per content, so that each is read only once."""
 
     async def document(self, listed: Listed) -> None:
         """Build a document, unless it is done or no calls are left."""
@@ -194,7 +194,7 @@ class _Build:
                 if not record:
                     return
         except SourceFailure as error:
-            # What is known of it stays: where its folder is back, it need not be read again.
+            # What is known about it stays: once its folder is back, it need not be read again.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
             return
@@ -207,9 +207,9 @@ class _Build:
     async def _read(
         self, listed: Listed, document: Document, earlier: Record | None
     ) -> Record | None:
-        """Return what is in a document; None if no calls are left.
+        """Return the record for a document, or None if no calls are left.
 
-        A model is asked unless it has read the same content elsewhere.
+        The model is called unless it has already read the same content elsewhere.
         """
         if same := self.ledger.same(document.digest, self.reader.identity):
             record = same.of(listed)
@@ -217,7 +217,7 @@ class _Build:
         elif self.calls_left < 1:
             return None
         else:
-            self.calls_left -= 1  # until it is known how many it takes
+            self.calls_left -= 1  # until the actual number is known
             record = await self.reader.read(listed, document, self.parts)
             self.calls_left += 1
             self._count(record.usage)
@@ -227,7 +227,7 @@ class _Build:
             record.removed = earlier.removed | await asyncio.to_thread(
                 removed_by_people, earlier, self.placer.memory
             )
-        self.ledger.put(listed.key, record)  # it is paid for
+        self.ledger.put(listed.key, record)  # it has been paid for
         return record
 
     def _count(self, usage: Usage) -> None:
@@ -235,10 +235,10 @@ class _Build:
         self.report.usage = add_usage(self.report.usage, usage)
 
     async def _place(self, record: Record) -> None:
-        """Add the procedures of a record to the memory; mark what its document taught before."""
+        """Add a record's procedures to the memory; mark what its document no longer teaches."""
         procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
-            # Before the new ones are added, which are not to be merged with what they replace.
+            # Before the new ones are added, which must not be merged with those that they replace.
             ids = {procedure.id for procedure in procedures}
             stale = await asyncio.to_thread(mark_stale, record, ids, self.placer.memory)
             self.report.stale += stale  # not read before others have counted theirs

@@ -1,4 +1,4 @@
-"""What has changed since the last build: files moved or gone, and what is no longer taught."""
+"""Handle changes since the last build: moved or deleted files, and tasks no longer taught."""
 
 from dataclasses import replace
 from functools import partial
@@ -16,11 +16,11 @@ from stepcraft.memory.protocol import ProcedureMemory
 
 
 def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Bring ledger and memory in line with what was listed; return how many become stale."""
+    """Bring the ledger and the memory in line with a listing; return how many become stale."""
     placed = [each for record in ledger.latest(20) for each in record.placed]
     ids = [each.id for each in placed if each.how != "removed"]
-    # A memory that has nothing of what was added last is another one by the same name, or was
-    # emptied. What somebody removed from it stays out.
+    # A memory without anything that was added last is another one under the same name, or was
+    # emptied. Procedures that somebody removed from it are not added again.
     if ids and not any(map(memory.get, ids)):
         ledger.place_again()
     _follow_moves(listing, ledger, memory)
@@ -28,9 +28,9 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
 
 
 def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
-    """Have the records of files that were moved, or are named otherwise, follow them.
+    """Make records follow files that were moved or are named differently.
 
-    A file that has the path of another one below its folder gets its whole path for a key.
+    If two files have the same path below their folders, the later one gets its full path as a key.
     """
 
     def follow(key: str, record: Record, source: str, root: str) -> None:
@@ -61,10 +61,10 @@ def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> 
 
 
 def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Mark what files taught that are gone; return how many it makes stale.
+    """Mark the procedures taught by deleted files; return how many become stale.
 
-    Of what else does not come nothing is known. Where such a file is back, what it teaches is
-    placed again.
+    Nothing is known about other documents that are not listed. If such a file is back, what it
+    teaches is placed again.
     """
     stale, listed = 0, {each.key for each in listing.documents}
     unread = tuple(key_of(failed.where) for failed in listing.failed)
@@ -84,9 +84,9 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
 
 
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
-    """Mark what a document taught before and does not teach now; return how many it makes."""
+    """Mark what a document taught before but no longer does; return how many become stale."""
     stale = 0
-    absent = {*filterfalse(memory.get, ids)}  # they may be merged into what it taught
+    absent = {*filterfalse(memory.get, ids)}  # they may have been merged into what it taught
     change = partial(without_document, document=record.source)
     for name in {*record.taught} - ids:
         before = memory.get(name)
@@ -99,7 +99,7 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
 
 
 def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]:
-    """Return the procedures of a record that somebody has removed from the memory."""
+    """Return the procedures in a record that somebody has removed from the memory."""
     removed: dict[str, str] = {}
     for draft, placed in zip(record.procedures, record.placed, strict=False):
         if record.done and placed.how != "removed" and not memory.get(placed.id):

@@ -1,4 +1,4 @@
-"""Check the procedures that were written from a document without a model, and merge its parts'."""
+"""Check the procedures extracted from a document without a model, and merge its parts'."""
 
 import re
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
-"""Share of the words of two outputs from which on two parts, under one heading, have one task."""
+"""The share of common words from which outputs in two parts under one heading are one task."""
 
 
 def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
-    """Return the procedures of a document, and what was rejected.
+    """Return the procedures in a document, and those that were rejected.
 
-    A step with a name, call, option or number that the document does not have is flagged; with
-    `strict` its procedure is rejected. So is, in any case, a procedure of one step, and one whose
-    output is its input.
+    A step with a name, call, option or number that is not in the document is flagged; with
+    `strict`, its procedure is rejected. A procedure with a single step, or with an output equal to
+    its input, is always rejected.
     """
     is_transcript = state["kind"] == "transcript"
     settings, text = resources.settings(state), f"{state['title']}\n{state['text']}"
-    # A page that is one task has it under its title; a transcript has names that stand for its
-    # values, and no heading.
+    # A page about a single task has it under its title; a transcript has names that stand for its
+    # values, and no headings.
     headings = [state["title"], *(heading.text for heading in markdown_headings(state["text"]))]
     grounds, readable = Grounds(text), _folded(text)
     drafts: list[Drafted] = []
@@ -67,9 +67,9 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
 
 
 def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
-    """Return the procedures of all parts under the headings that the document has.
+    """Return the procedures from all parts, under the headings that the document has.
 
-    Of the same task under a heading, it is the one with more steps.
+    If two are for the same task under the same heading, the one with more steps is kept.
     """
     entries: list[tuple[int, Written]] = []
     for number, part in enumerate(parts):
@@ -86,7 +86,7 @@ def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Tell whether both have a heading and an output; those of two parts may be in like words."""
+    """Return whether both share a heading and an output, in similar words if from two parts."""
     if procedure["heading"] != other["heading"]:
         return False
     if apart and procedure["heading"]:
@@ -100,9 +100,9 @@ def _folded(text: str) -> str:
 
 
 def find_heading(copied: str, headings: Sequence[str]) -> str:
-    """Return the heading that a model copied, "" if there is none like it.
+    """Return the heading that a model copied, or "" if there is none like it.
 
-    Models also write the headings above it: "A > B".
+    Models also include the headings above it: "A > B".
     """
     wanted = filter(None, map(_words, (copied, copied.rpartition(" > ")[2])))
     alike = (heading for words in wanted for heading in headings if _words(heading) == words)
@@ -110,7 +110,7 @@ def find_heading(copied: str, headings: Sequence[str]) -> str:
 
 
 def place_of(source: str, heading: str) -> str:
-    """Return a source with a heading as its fragment, as sites that render Markdown name it."""
+    """Return a source with a heading as its fragment, in the form used by Markdown sites."""
     anchor = _ANCHOR.search(heading)
     slug = re.sub(r"[^\w\- ]", "", shown_heading(heading).lower()).strip().replace(" ", "-")
     fragment = anchor[1] if anchor else slug

@@ -1,4 +1,4 @@
-"""Comparison: whether two procedures are for the same task, and the one in place of both."""
+"""Compare two procedures: are they for the same task, and which one could replace both?"""
 
 import re
 from collections.abc import Iterable
@@ -53,11 +53,11 @@ def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMe
 
 
 def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:
-    """Return the verdict with its reason and, where it is wanted and written, the merged procedure.
+    """Return the verdict with its reason and, if wanted and written, the merged procedure.
 
     Raises:
-        UnreadableReply: There is no verdict in it, or the merged procedure is not complete,
-            names what neither procedure has, or lacks a name that both have.
+        UnreadableReply: There is no verdict in it, or the merged procedure is incomplete, contains
+            names that neither procedure has, or lacks a name that both have.
     """
     texts, merged = rewritten(reply)
     verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
@@ -84,7 +84,7 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
 
 
 def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
-    """Return what stands behind the labels of a reply, and the procedure in it, if there is one."""
+    """Return the labelled values in a reply, and the procedure in it if there is one."""
     values, steps = labelled(unfenced(reply), STEPS)
     texts = {name: value.partition("\n")[0].strip(" *_") for name, value in values.items()}
     if not (steps or "output" in texts):
@@ -94,7 +94,7 @@ def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
 
 
 def unknown(names: Iterable[str], nowhere: str) -> str:
-    """Say that a procedure in a reply has names that it cannot have from what was shown."""
+    """Say that a procedure in a reply has names that do not come from what was shown."""
     return (
         f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
         "they have."
@@ -102,12 +102,12 @@ def unknown(names: Iterable[str], nowhere: str) -> str:
 
 
 def no_verdict(_state: State, why: str) -> Update:
-    """Return neither verdict."""
+    """Return an undecided verdict."""
     return {"same": None, "why": why, "merged": None}
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:
-    """Return the names, options and numbers of a procedure that no other has."""
+    """Return the names, options and numbers in a procedure that none of the others has."""
     texts = [[each["output"], each["input"], *each["steps"]] for each in (procedure, *others)]
     return Grounds("\n\n".join(chain(*texts[1:]))).missing_names(texts[0])
 
@@ -121,7 +121,7 @@ def sections_of(procedures: Iterable[Content]) -> list[Section]:
 
 
 def as_text(procedure: Content) -> str:
-    """Return a procedure as a model sees it, in the form in which it writes one."""
+    """Return a procedure as a model sees it, which is also how it writes one."""
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 
@@ -138,7 +138,7 @@ compare = ModelNode(
 def graph_of(
     node: ModelNode, state: type[Any], resources: Resources[Any]
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Return a graph of one node, which has its traces, its limits and its usage counted."""
+    """Return a one-node graph, so that a call has traces, limits and usage counts."""
     builder = StateGraph(state, resources.settings_type)
     builder.add_node(node.name, node.bound(resources))
     builder.add_edge(START, node.name)

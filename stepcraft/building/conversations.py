@@ -1,4 +1,4 @@
-"""The conversations of a file, in the forms in which agents and their tools keep them."""
+"""Conversations in a file, in the formats used by agents and their tools."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,33 +8,33 @@ from stepcraft.errors import Failed
 from stepcraft.records import Record, records
 
 _LISTS = ("messages", "conversations", "conversation", "traj", "history", "events")
-"""The fields that hold the messages of LangChain, ShareGPT, tau-bench and others."""
+"""The fields that hold the messages in LangChain, ShareGPT, tau-bench and others."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
 
 
 class Conversation(NamedTuple):
-    """One thread of messages."""
+    """A single thread of messages."""
 
     place: str
     """The file and the line that it begins on."""
     id: str
-    """Its own id, "" where it has none."""
+    """Its own id, or "" if it has none."""
     state: Mapping[str, Any]
-    """It has `messages`, or a `question` with its `answer`."""
+    """The state, with `messages`, or with a `question` and its `answer`."""
     feedback: dict[str, Any]
-    """Scores by their keys."""
+    """The scores by key."""
 
 
 def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
-    """Yield the conversations of a file of JSON.
+    """Yield the conversations in a JSON file.
 
-    Each record is one: an object with a list of messages, the state of a LangGraph thread, a run of
-    LangSmith, a request of OpenAI with its output, a trajectory, or a list of messages alone. The
-    records of a coding agent's session are the messages of one conversation.
+    Each record is one conversation: an object with a list of messages, the state of a LangGraph
+    thread, a LangSmith run, an OpenAI request with its output, a trajectory, or just a list of
+    messages. The records of a coding agent's session are the messages of one conversation.
 
     Args:
         path: The file.
-        failed: Takes the records that are none.
+        failed: Receives the records that are not conversations.
 
     Raises:
         BadInput: The file cannot be read.
@@ -56,7 +56,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
 
 
 def is_entry(values: Mapping[str, Any]) -> bool:
-    """Tell whether a record is one message, or one event, of a session."""
+    """Return whether a record is a single message or event in a session."""
     if "sessionId" in values or {"type", "payload"} <= values.keys():
         return True
     is_message = "role" in values and values.keys() & {"content", "tool_calls", "parts"}
@@ -68,7 +68,7 @@ def _values(record: Record) -> dict[str, Any] | None:
 
 
 def state_of(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what holds the messages of a conversation, with the messages under that name."""
+    """Return the state of a conversation, with its messages under the name `messages`."""
     for name in ("values", "outputs", "data"):
         if isinstance(inner := values.get(name), dict):
             inputs = values.get("inputs")
@@ -76,7 +76,7 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
             break
     lists = [values[name] for name in _LISTS if _is_list(values.get(name))]
     history: list[Any] = lists[0] if lists else []
-    if _is_list(steps := values.get("trajectory")):  # SWE-agent's, whose history says it again
+    if _is_list(steps := values.get("trajectory")):  # in SWE-agent, whose history repeats it
         before = [each for each in history if not each.get("is_demo")]
         replies = [place for place, each in enumerate(before) if each.get("role") == "assistant"]
         return {"messages": [*before[: min(replies, default=len(before))], *steps]}
@@ -92,7 +92,7 @@ def _is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def feedback_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scores of feedback, or the verdict of an environment as the score `success`."""
+    """Return the feedback scores, or an environment's verdict as the score `success`."""
     scores = values.get("feedback")
     if isinstance(scores, list):
         return {

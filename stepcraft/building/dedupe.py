@@ -1,4 +1,4 @@
-"""Procedures for the same task in a whole memory: found, and merged or linked."""
+"""Find procedures for the same task throughout a memory, and merge or link them."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from stepcraft.memory.procedure import Procedure
 
 @dataclass
 class Deduped:
-    """What was found in a memory."""
+    """The duplicates found in a memory."""
 
     procedures: int = 0
     compared: int = 0
-    """Pairs that were alike enough to be compared."""
+    """The number of pairs similar enough to be compared."""
     undecided: int = 0
-    """Pairs of which no model could say whether they are for the same task."""
+    """The number of pairs for which no model could tell whether they are for the same task."""
     changes: list[Plan] = field(default_factory=list)
-    """What was merged or linked; `stored` is the procedure that is kept, as it was."""
+    """The merges and links; `stored` is the procedure that is kept, before the change."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
 
@@ -36,17 +36,17 @@ async def dedupe(
     concurrency: int = 8,
     on_progress: Callable[[Deduped], object] = lambda _deduped: None,
 ) -> Deduped:
-    """Merge or link the procedures of a memory that are for the same task.
+    """Merge or link procedures in a memory that are for the same task.
 
-    Every procedure is searched for once, and compared with those like it that are listed before it;
-    only then is the memory changed. What is merged is stored before the other one is deleted, so
-    that a killed run loses nothing; with a ledger in the placer the next one does not ask again
-    what was answered. Stale ones are left alone.
+    Every procedure is searched for once, and compared with similar ones listed before it; only then
+    is the memory changed. A merged procedure is stored before the other one is deleted, so that a
+    killed run loses nothing; with a ledger in the placer, the next run does not repeat questions
+    that were answered. Stale procedures are left alone.
 
     Args:
-        placer: The memory, and the model that says what is the same.
-        concurrency: The most comparisons that are made at the same time.
-        on_progress: Is told of the progress.
+        placer: The memory, and the model that decides which procedures are the same.
+        concurrency: The maximum number of concurrent comparisons.
+        on_progress: Called with the progress so far.
 
     Raises:
         ModelFailure: The model refuses every call.
@@ -75,7 +75,7 @@ async def dedupe(
         on_progress(deduped)
 
     await side_by_side(map(compare, procedures), concurrency)
-    # One after another, so that it does not depend on the model's speed which one is kept.
+    # One after another, so that the model's speed does not decide which one is kept.
     for procedure in procedures:
         plan = await placer.place(procedure, *compared[procedure.id])
         deduped.changes += [plan] if plan.how in ("merged", "linked") else []

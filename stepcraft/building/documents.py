@@ -1,4 +1,4 @@
-"""The documents that memories are built from: each is read whole, when its turn comes."""
+"""The documents that memories are built from, each read as a whole when its turn comes."""
 
 import hashlib
 import json
@@ -16,57 +16,58 @@ class Document:
     """A whole document."""
 
     source: str
-    """Where it comes from, such as a path or a URL; no two documents of a build have the same."""
+    """Its origin, such as a path or a URL, which is unique within a build."""
     title: str
-    """Its title; "" if it has none."""
+    """Its title, or "" if it has none."""
     text: str
-    """Its text, with headings as in Markdown."""
+    """Its text, with Markdown headings."""
     kind: Literal["document", "transcript"] = "document"
-    """Whether it is written for readers, or the record of what an agent did."""
+    """Whether it was written for readers or records what an agent did."""
     note: str = ""
-    """What was not read of it because of a limit, a sentence; "" if all was."""
+    """A sentence about what was not read because of a limit, or "" if everything was."""
     succeeded: bool | None = None
-    """Of a transcript: whether the agent reached its goal; None where a model is to say it."""
+    """For a transcript, whether the agent reached its goal; None if a model should decide."""
     outcome: str = ""
-    """What `succeeded` rests on, a clause; "" where it is None."""
+    """The basis for `succeeded`, as a clause, or "" if that is None."""
     judged: bool | None = None
-    """What feedback says of the run: that it succeeded, that it did not, or None."""
+    """The feedback on the run: True for success, False for failure, or None."""
     shown: tuple[str, ...] = ()
-    """The ids of the procedures that the agent was shown, as far as the record has them."""
+    """The ids of the procedures that the agent was shown, as far as they were recorded."""
 
     @cached_property
     def digest(self) -> str:
-        """Identifies what a model reads of it, and whether what it records succeeded."""
+        """Identifies what a model reads of it, and whether the recorded run succeeded."""
         return digest_of(self.title, self.text, self.kind, self.succeeded)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A document that a source holds, and how it is read."""
+    """A document listed by a source, and how to read it."""
 
     source: str
     read: Callable[[], Document]
-    """Reads it; may block. It raises SourceFailure."""
+    """Reads the document; it may block, and raises SourceFailure."""
     key: str
-    """What identifies it: for a file, its path below the file or folder that was named."""
+    """Identifies the document: for a file, its path below the file or folder that was named."""
     stamp: str = ""
-    """Changes whenever a file's content does; "" for what has to be read to see that."""
+    """A value that changes with a file's content, or "" if the document must be read to tell."""
     root: str = ""
-    """The real path of the folder that was named, or of the folder of the file that was; "" for
-    what is no file."""
+    """The real path of the named folder, or of the folder of the named file, or "" for anything
+    else.
+    """
 
 
 @dataclass
 class Listing:
-    """The documents of some sources, and what of the sources cannot be listed."""
+    """The documents from some sources, and whatever in the sources cannot be listed."""
 
     documents: list[Listed]
     failed: list[Failed]
     roots: list[Path]
-    """The files and folders among them, resolved."""
+    """The files and folders among the sources, resolved."""
 
     def read(self) -> Iterator[tuple[Listed, Document]]:
-        """Yield the documents as they are read; those that cannot be are added to `failed`."""
+        """Yield the documents as they are read; those that cannot be read are added to `failed`."""
         for each in self.documents:
             try:
                 document = each.read()
@@ -77,18 +78,18 @@ class Listing:
 
 
 def listed(document: Document) -> Listed:
-    """Return a document that is read already as one of a source."""
+    """Wrap a document that has already been read as a listed one."""
     return Listed(document.source, lambda: document, document.source)
 
 
 def key_of(source: str) -> str:
-    """Return what identifies a document: for a file, its real path."""
-    if ":" in source[2:]:  # behind the letter of a drive, a URL
+    """Return the key that identifies a document: for a file, its real path."""
+    if ":" in source[2:]:  # a URL, ignoring the colon after a drive letter
         return source
     path = Path(source)
     return str(path.parent.resolve() / path.name)
 
 
 def digest_of(*values: object) -> str:
-    """Return what identifies some JSON values."""
+    """Return a digest that identifies the given JSON values."""
     return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()

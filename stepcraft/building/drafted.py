@@ -1,4 +1,4 @@
-"""What extraction makes of a document, as plain JSON."""
+"""The results of extracting a document, as plain JSON."""
 
 from typing_extensions import TypedDict
 
@@ -8,12 +8,12 @@ from stepcraft.schema import described
 
 @described
 class Flagged(TypedDict):
-    """A step with something that the document does not have."""
+    """A step with something that is not in the document."""
 
     step: int
-    """The number of the step, from 1."""
+    """The number of the step, starting at 1."""
     names: list[str]
-    """The names, calls, options and numbers of the step that the document does not have."""
+    """The names, calls, options and numbers in the step that are not in the document."""
 
 
 class Written(Content):
@@ -27,26 +27,26 @@ class Drafted(TypedDict):
     """A procedure that a document teaches."""
 
     output: str
-    """What is reached."""
+    """What the procedure achieves."""
     input: str
-    """What has to be there before, as a comma-separated text."""
+    """What it requires, as a comma-separated text."""
     steps: list[str]
     """The steps in order."""
     heading: str
-    """The heading under which it is taught; "" if it has none."""
+    """The heading under which it is taught, or "" if there is none."""
     source: str
     """The document's source, with the heading as its fragment."""
     flagged: list[Flagged]
-    """The steps with something that the document does not have."""
+    """The steps with something that is not in the document."""
 
 
 @described
 class Rejected(TypedDict):
-    """Something in a document that is no procedure, or a procedure that was not kept."""
+    """Something in a document that is not a procedure, or a procedure that was not kept."""
 
     output: str
     """What it is about."""
     reason: str
     """Why it was rejected."""
     sentence: str
-    """The sentence of the document that the reason rests on; "" if there is none."""
+    """The sentence in the document that the reason is based on, or "" if there is none."""

@@ -1,13 +1,13 @@
-"""Procedures for the same task in other words, found as they are added.
+"""Find procedures for the same task in other words as they are added.
 
-Candidates are the nearest procedures that a search of the memory finds with the whole text of a
-procedure, as far as they share enough of their words; a model says of each whether it is for the
-same task. Names, calls and options make most of the words of a procedure, which is why words tell
-more than vectors do. Of the 57 pairs in tests/data/duplicate_pairs.jsonl the 30 for the same task
-share 0.55 or more of the words of the shorter one. At that share, 100 procedures of LGStep have
-32 pairs to ask about among their five nearest (41 in a memory without vectors); at 0.5, the
-default, 70 (84). With cosines of WordLlama the same 30 take a threshold of 0.65, which leaves 256.
-So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
+Candidates are the nearest procedures that a memory search finds with the whole text of a procedure,
+provided that they share enough of its words; a model decides for each whether it is for the same
+task. Names, calls and options make up most of the words in a procedure, which is why words are more
+telling than vectors. Of the 57 pairs in tests/data/duplicate_pairs.jsonl, the 30 for the same task
+share at least 0.55 of the words of the shorter one. At that threshold, 100 procedures of LGStep
+have 32 pairs to ask about among their five nearest (41 in a memory without vectors); at 0.5, the
+default, 70 (84). With WordLlama's cosines the same 30 require a threshold of 0.65, which leaves
+256. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
 """
 
 import asyncio
@@ -31,45 +31,45 @@ from stepcraft.models.resolve import ChatModel, model_name
 from stepcraft.text.clean import stems
 
 NEAREST = 5
-"""How many of the nearest procedures are looked at."""
+"""The number of nearest procedures that are considered."""
 _TRIES = 10
-"""How often a procedure is compared again because another process has changed its rivals."""
+"""The maximum number of retries when another process has changed a procedure's rivals."""
 _ALIKE = 0.5
-"""The share of words in common from which on the model is asked."""
+"""The share of common words from which the model is asked."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model said of two procedures."""
+    """A model's verdict on two procedures."""
 
     same: bool | None
-    """Whether they are for the same task; None where no model could say."""
+    """Whether they are for the same task, or None if no model could tell."""
     why: str = ""
     merged: Content | None = None
-    """The procedure in place of both; None where they are to be linked."""
+    """The procedure that replaces both, or None if they should be linked."""
     warnings: Sequence[str] = ()
     usage: Usage = field(default_factory=no_usage)
 
 
 Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
-"""What a model said of a procedure and its rivals, by `version_of` the rival."""
+"""A model's verdicts on a procedure and its rivals, keyed by `version_of` the rival."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of a procedure."""
+    """What happens to a procedure."""
 
     how: How
     procedure: Procedure
-    """With the link, if it is linked."""
+    """The procedure, including any link."""
     stored: Procedure | None = None
-    """The procedure in the memory that is the same, or for the same task."""
+    """The procedure in the memory that is the same or for the same task."""
     verdict: Verdict = Verdict(same=False)
     verdicts: Sequence[Verdict] = ()
-    """All that the model said of the procedure and others."""
+    """All verdicts of the model on the procedure and others."""
 
     def change(self, current: Procedure) -> Procedure:
-        """Return what takes the place of the stored procedure."""
+        """Return the replacement for the stored procedure."""
         if self.how == "present":
             return with_teacher(current, self.procedure)
         if self.verdict.merged:
@@ -79,27 +79,27 @@ class Plan:
 
 @dataclass
 class Placer:
-    """Has procedures for the same task stand once in a memory.
+    """Adds procedures so that a memory holds only one for each task.
 
-    One takes the place of both, under the id of the one that is there. Where the two contradict
-    each other, the merged one names what neither has, or a person has approved one of them, both
-    stay and are linked.
+    One procedure replaces both, under the id of the stored one. Both are kept and linked if they
+    contradict each other, if the merged one contains names that neither has, or if a person has
+    approved one of them.
 
-    Many may be placed at the same time, on one event loop: the model is asked about them side by
-    side, and each is compared with what was placed meanwhile before it is placed itself. Other
-    processes that add to the memory are not waited for: `dedupe` finds what both add.
+    Many procedures may be placed at once on one event loop: the model compares them concurrently,
+    and each is compared with those placed in the meantime before it is placed itself. Other
+    processes that add to the memory are not waited for; `dedupe` finds duplicates that both add.
 
     Args:
         memory: The memory.
-        model: The model, or its name; None for that of STEPCRAFT_MODEL, or else the keyless one, to
-            which tasks are the same where the outputs are equal.
-        ledger: Keeps verdicts.
-        settings: Further settings of the comparisons.
-        dry_run: Whether the memory is left as it is.
+        model: The model, or its name. None means that of STEPCRAFT_MODEL, or else the keyless
+            model, which treats tasks as the same if their outputs are equal.
+        ledger: Stores verdicts.
+        settings: Further settings for the comparisons.
+        dry_run: Whether to leave the memory unchanged.
 
     Raises:
         BadInput: The model cannot be used.
-        ReadOnlyMemory: The memory cannot be changed, and it is no dry run.
+        ReadOnlyMemory: The memory cannot be changed, and this is not a dry run.
     """
 
     memory: ProcedureMemory
@@ -120,9 +120,9 @@ class Placer:
         self._turn = asyncio.Lock()
 
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
-        """Return what the model says of two procedures; of equal ones it is not asked.
+        """Return the model's verdict on two procedures; equal ones need no model call.
 
-        What a person has approved is not rewritten.
+        A procedure that a person has approved is not rewritten.
 
         Raises:
             ModelFailure: The model refuses the call.
@@ -132,7 +132,7 @@ class Placer:
             return Verdict(same=True, merged=contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
         name = model_name(self._resources.choice(compare.name, self.settings))
-        # All that the verdict depends on; a model counts by its name.
+        # Everything that the verdict depends on; models are identified by name.
         question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
         answer = self.ledger.verdict(question) if self.ledger else None
         if not answer:
@@ -147,7 +147,7 @@ class Placer:
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
     ) -> None:
-        """Compare a procedure with others, up to the first that is for the same task."""
+        """Compare a procedure with others until one is found for the same task."""
         for rival in rivals:
             verdict = verdicts[version_of(rival)] = await self.compare(rival, procedure)
             if verdict.same:
@@ -159,12 +159,12 @@ class Placer:
         rivals: Sequence[Procedure] | None = None,
         verdicts: Verdicts | None = None,
     ) -> Plan:
-        """Add a procedure, or what is made of it and the one for its task.
+        """Add a procedure, merging or linking it with any procedure for the same task.
 
         Args:
             procedure: The procedure.
-            rivals: For a procedure that is in the memory, those that it may be merged with.
-            verdicts: What the model has said of it and these.
+            rivals: For a procedure already in the memory, those that it may be merged with.
+            verdicts: The model's verdicts so far on the procedure and these rivals.
 
         Raises:
             ModelFailure: The model refuses the call.
@@ -188,7 +188,7 @@ class Placer:
     def _plan(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
     ) -> Plan | list[Procedure]:
-        """Return what becomes of a procedure, or the rivals that it has to be compared with."""
+        """Return the plan for a procedure, or the rivals that it must still be compared with."""
         if rivals is None:
             if stored := self.memory.get(procedure.id):
                 return Plan("present", procedure, stored)
@@ -210,15 +210,15 @@ class Placer:
         return Plan("added", procedure, verdicts=[*verdicts.values()])
 
     def _write(self, plan: Plan, *, is_new: bool) -> None:
-        """Carry a plan out.
+        """Carry out a plan.
 
         Raises:
-            Conflict: Another process has changed or deleted what the procedure was compared with.
+            Conflict: Another process has changed or deleted the procedure used in the comparison.
         """
         memory, id_ = self.memory, plan.procedure.id
         if self.dry_run:
             return
-        # The new one first: a link to what was never stored would pass for a merged one.
+        # The new one first: a link to a procedure that was never stored would look like a merge.
         if plan.how == "linked" or (plan.how == "added" and is_new):
             for failure in memory.add([plan.procedure]).failed:
                 raise MemoryFailure(f"{memory.name} did not take {id_}: {failure.reason}")
@@ -232,14 +232,14 @@ class Placer:
 
 
 def version_of(procedure: Procedure) -> tuple[object, ...]:
-    """Return what identifies a procedure with its content."""
+    """Return a key for a procedure and its content."""
     return procedure.id, procedure.output, procedure.input, procedure.steps
 
 
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:
-    """Return the procedures of a memory that may be for the same task as one, nearest first.
+    """Return procedures in a memory that may be for the same task, nearest first.
 
-    A stale one is of an earlier version, and is not merged with what replaces it.
+    A stale one belongs to an earlier version, and is not merged with its replacement.
     """
     hits = memory.search(procedure.text(), NEAREST + 1, alpha=1)
     others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
@@ -251,7 +251,7 @@ def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedu
 
 
 def shared(procedure: Procedure, other: Procedure) -> float:
-    """Return the share of the words of the shorter of two procedures that the other one has too."""
+    """Return the share of words in the shorter of two procedures that the other also has."""
     words, others = stems(procedure.text()), stems(other.text())
     return len(words & others) / max(1, min(len(words), len(others)))
 
@@ -262,11 +262,11 @@ def changed_in(
     change: Callable[[Procedure], Procedure],
     made_from: Procedure | None = None,
 ) -> Procedure | None:
-    """Change a procedure of a memory; return it as it is now, None if it is there no more.
+    """Change a procedure in a memory; return its new version, or None if it no longer exists.
 
     Raises:
-        BadInput: What `change` made cannot be kept.
-        Conflict: Its text is not that of `made_from` any more.
+        BadInput: The result of `change` cannot be stored.
+        Conflict: Its text no longer matches that of `made_from`.
         MemoryFailure: It cannot be written.
     """
     try:

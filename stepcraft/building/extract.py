@@ -1,11 +1,11 @@
-"""Extraction: the procedures that one document teaches, in the form of a memory.
+"""Extract the procedures that a document teaches, in the form used by memories.
 
-    begin → success (of a transcript) → extract (each part) → check
+    begin → success (for a transcript) → extract (each part) → check
 
-Most documents are read in one call. A long one is read by section: its parts end before headings
-and overlap, are read in parallel, and what two of them hold alike is merged by `check`, which needs
-no model. A transcript of a run that did not reach its goal is left out: `success` asks a model
-where no feedback says so.
+Most documents are read in one call. A long one is read by section: its parts end before headings,
+overlap, and are read in parallel, and procedures found in two of them are merged by `check`, which
+needs no model. The transcript of a run that did not reach its goal is left out: `success` asks a
+model if no feedback says so.
 """
 
 import operator
@@ -38,17 +38,17 @@ class ExtractInput(TypedDict):
     """A document."""
 
     title: str
-    """Its title; "" if it has none."""
+    """Its title, or "" if it has none."""
     text: Annotated[str, Field(max_length=2_000_000)]
-    """Its text, with headings as in Markdown."""
+    """Its text, with Markdown headings."""
     source: str
-    """Where it comes from, such as a path or a URL."""
+    """Its origin, such as a path or a URL."""
     kind: NotRequired[Literal["document", "transcript"]]
-    """Whether it is written for readers, the default, or the record of what an agent did."""
+    """Whether it was written for readers (the default) or records what an agent did."""
     succeeded: NotRequired[bool | None]
-    """Of a transcript: whether the agent reached its goal; absent where a model is to say it."""
+    """For a transcript, whether the agent reached its goal; absent if a model should decide."""
     outcome: NotRequired[str]
-    """What `succeeded` rests on: the reason why a transcript is left out."""
+    """The basis for `succeeded`: the reason why a transcript is left out."""
 
 
 _INPUT = TypeAdapter(ExtractInput)
@@ -56,18 +56,19 @@ _INPUT = TypeAdapter(ExtractInput)
 
 @described
 class ExtractOutput(TypedDict):
-    """The procedures of the document."""
+    """The procedures found in the document."""
 
     procedures: list[Drafted]
-    """The procedures, in the order of the document."""
+    """The procedures, in document order."""
     rejected: list[Rejected]
-    """What is no procedure, or was not kept, and why."""
+    """Items that are not procedures or were not kept, with the reasons."""
     succeeded: NotRequired[bool | None]
-    """Of a transcript: whether the agent reached its goal; None where nobody could say."""
+    """For a transcript, whether the agent reached its goal; None if nobody could tell."""
     unread: Annotated[int, operator.add]
-    """Parts of the document that no model has read; the warnings say why."""
+    """The number of parts that no model has read; the warnings say why."""
     warnings: Annotated[list[str], add_warnings]
-    """Failed steps, reached limits, and whatever else a reader of the procedures should know."""
+    """Failed steps, reached limits, and anything else that a reader of the procedures should know.
+    """
     usage: Annotated[Usage, add_usage]
     """Model calls and tokens, in total and by node."""
 
@@ -76,14 +77,14 @@ class State(ExtractInput, ExtractOutput, RunState):
     """The state of an extraction."""
 
     written: Annotated[list[PartRead], operator.add]
-    """What the model wrote of each part."""
+    """What the model wrote about each part."""
 
 
 def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
     """Check the document and the models.
 
     Raises:
-        BadInput: A part of the input, a setting or a name cannot be used.
+        BadInput: Part of the input, a setting or a name is invalid.
     """
     settings = resources.settings()
     try:
@@ -113,7 +114,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
 
 
 def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
-    """Send every part to the model; of a run that nobody has judged it is asked first."""
+    """Send every part to the model, first asking whether an unjudged run succeeded."""
     if state["rejected"] or state["unread"]:
         return END
     if state.get("succeeded") is None:
@@ -150,9 +151,9 @@ def build_extract(
     """Build and compile extraction.
 
     Args:
-        **options: The models and settings, and what `compile` takes; nothing is searched.
+        **options: The models and settings, and the arguments of `compile`; nothing is searched.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(extract_builder, "extract", options)

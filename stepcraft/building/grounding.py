@@ -1,4 +1,4 @@
-"""What the steps of a procedure name and the document that they were written from does not have."""
+"""Find names in a procedure's steps that the document they were written from does not have."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from stepcraft.text.names import COMMON, bound_in, codes, has_word
 
 _TOKEN = re.compile(
     r"(?<![\w-])--?[A-Za-z][\w-]*"  # an option
-    r"|[A-Za-z_]\w*(?:[.-]\w+)*"  # a name, with those that it is reached by
+    r"|[A-Za-z_]\w*(?:[.-]\w+)*"  # a name with any prefix that qualifies it
     r"|\d+(?:[.,]\d+)*\w*"  # a number, with its unit
 )
 _IN_PROSE = re.compile(
@@ -21,7 +21,7 @@ _IN_PROSE = re.compile(
 )
 _PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNORECASE)
 _PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n]*+'")
-"""A string of several words, which is text for a person."""
+"""A string of several words, which is text for people."""
 _ANYWHERE = COMMON | sys.stdlib_module_names | {"cd", "cp", "echo", "export", "mkdir", "mv", "set"}
 _STAND_IN = re.compile(
     r"(?P<name>[\"']?(?<!\w)[A-Za-z_]\w*+[\"']?\s*+[=:]\s*+)"
@@ -34,31 +34,31 @@ _STAND_IN = re.compile(
 _VARIABLE = re.compile(
     r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL
 )
-"""A value in quotes that counts all the same, because it is written like a variable."""
+"""A quoted value that is a placeholder nevertheless, because it is written like a variable."""
 _COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
 
 class Grounds:
-    """A document as evidence for what steps name.
+    """A document as evidence for the names in steps.
 
     Args:
         text: The text of the document.
     """
 
     def __init__(self, text: str) -> None:
-        # "checkpoint\_id" and "1,000" are written so for the sake of Markdown and of people.
+        # "checkpoint\_id" and "1,000" are written this way only for Markdown and for readers.
         self._text = re.sub(r"\\(?=_|[^\w\s])", "", text)
         self._words = frozenset(re.findall("[A-Za-z0-9_]+", self._text))
         self._folded = frozenset(word.lower() for word in self._words if _is_ordinary(word))
 
     def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
-        """Return what each step names and the document does not have, by the step's number from 1.
+        """Return the names in each step that are not in the document, by step number from 1.
 
-        Of code, that is every name, option and number, compared token by token, so that blanks and
-        quotes do not matter; of prose, options, calls, names with an underscore, and numbers. What
-        belongs to Python and its library, what the code itself defines, placeholders such as
-        `<your key>`, and strings of several words are not looked up. Of a dotted name each part
-        counts.
+        In code, that covers every name, option and number, compared token by token, so that
+        whitespace and quotes do not matter; in prose, options, calls, names with an underscore, and
+        numbers. Names from Python and its library, names that the code itself defines, placeholders
+        such as `<your key>`, and strings of several words are not looked up. For a dotted name,
+        each part counts.
         """
         defined = bound_in(piece for step in steps for piece in codes(step))
         missing: dict[int, list[str]] = {}
@@ -68,7 +68,7 @@ class Grounds:
         return missing
 
     def missing_names(self, texts: Sequence[str]) -> list[str]:
-        """Return what texts name and the document does not have, each once."""
+        """Return the names in texts that are not in the document, without duplicates."""
         return list(dict.fromkeys(chain(*self.missing(texts).values())))
 
     def _has(self, name: str, defined: set[str]) -> bool:
@@ -93,12 +93,12 @@ class Grounds:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Tell whether a word may be written in another case, as that of a button."""
+    """Return whether a word may be written in another case, like the label of a button."""
     return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 
 def _named(step: str) -> Iterator[str]:
-    """Yield what a step names, in code and in prose."""
+    """Yield the names in a step, in code and in prose."""
     for piece in codes(step):
         yield from _TOKEN.findall(_PLACEHOLDER.sub(" ", _PROSE_STRING.sub(" ", piece)))
     for start, stop in outside_code(step):
@@ -106,9 +106,9 @@ def _named(step: str) -> Iterator[str]:
 
 
 def without_stand_ins(step: str) -> str:
-    """Return a step without the values in its calls that stand for others: `customer=the_name`.
+    """Return a step without placeholder values in its calls, such as `customer=the_name`.
 
-    The names of tools and arguments stay, and values that are written out: `search(limit=5)`.
+    The names of tools and arguments are kept, and so are literal values: `search(limit=5)`.
     """
 
     def emptied(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The runs of a project in LangSmith as threads of messages."""
+"""The runs in a LangSmith project as threads of messages."""
 
 import re
 import sys
@@ -22,16 +22,16 @@ _FIELDS = ("id", "end_time", "error", "inputs", "outputs", "feedback_stats")
 
 
 def list_runs(name: str) -> Iterator[Listed]:
-    """Yield the root runs of a project, the newest first.
+    """Yield the root runs of a project, newest first.
 
-    LANGSMITH_ENDPOINT and LANGSMITH_API_KEY say where, and as whom.
+    LANGSMITH_ENDPOINT and LANGSMITH_API_KEY give the server and the credentials.
 
     Args:
-        name: The name of the project, with options: `?limit=200` for the newest so many, and
-            `filter=…` in LangSmith's filter language behind it.
+        name: The name of the project, followed by options: `?limit=200` for that many of the newest
+            runs, and then `filter=…` in LangSmith's filter language.
 
     Raises:
-        BadInput: There is no key, or an option cannot be used.
+        BadInput: There is no key, or an option is invalid.
         SourceFailure: LangSmith does not answer, refuses, or has no such project.
     """
     options = _NAME.fullmatch(name)
@@ -47,14 +47,14 @@ def list_runs(name: str) -> Iterator[Listed]:
         for run in islice(_runs(project, condition), int(limit or sys.maxsize)):
             source = f"langsmith:{project}?run={run['id']}"
             yield Listed(source, partial(_document, run, source), key=source)
-    except Exception as error:  # the client's, of requests, or of an answer in another form
+    except Exception as error:  # from the client, from requests, or for an answer in another form
         reason = " ".join(str(error).partition("\nContent-Length")[0].split())
         raise SourceFailure(f"LangSmith cannot be read: {reason[:300]}") from error
 
 
 def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:
     session = requests.Session()
-    session.max_redirects = 0  # the key is in a header that is sent along wherever one leads
+    session.max_redirects = 0  # the key is in a header that would be sent along with any redirect
     client = Client(
         session=session,
         auto_batch_tracing=False,
@@ -79,10 +79,10 @@ def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _document(run: dict[str, Any], source: str) -> Document:
-    """Return the messages of a run, from the last request on, as a document.
+    """Return the messages of a run, starting at the last request, as a document.
 
     Raises:
-        SourceFailure: It has none.
+        SourceFailure: It has no messages.
     """
     error = run.get("error") or ("" if run.get("end_time") else "it had not ended")
     return thread_of(

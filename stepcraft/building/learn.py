@@ -1,4 +1,4 @@
-"""Learning from a run of an agent: what it shows, merged with what the memory has, or a repair.
+"""Learn from an agent's run: what it demonstrates, merged with memory, or a repair.
 
     extract → find_like → compare        of a run that reached its goal
     extract → find_followed → repair     of one that did not, having been shown procedures
@@ -27,16 +27,16 @@ from stepcraft.models.resolve import ChatModel
 
 
 class Proposal(Content):
-    """A procedure that a memory may take."""
+    """A procedure proposed for a memory."""
 
     replaces: str
-    """The id of the procedure in whose place it is; "" for a new one."""
+    """The id of the procedure that it replaces, or "" for a new one."""
     before: Content | None
-    """What that procedure said; None for a new one."""
+    """The previous content of that procedure, or None for a new one."""
     is_repair: bool
-    """Whether the run failed with what that procedure said."""
+    """Whether the run failed with the previous content of that procedure."""
     why: str
-    """What the run shows of that procedure."""
+    """What the run shows about that procedure."""
 
 
 class LearnInput(ExtractInput):
@@ -50,7 +50,7 @@ class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):
     """The state of learning."""
 
     like: str
-    """The id of the procedure that what was learned is compared with; "" for none."""
+    """The id of the procedure that the learned one is compared with, or "" for none."""
 
 
 def build_learn(
@@ -60,20 +60,20 @@ def build_learn(
     repairs: bool,
     max_calls: int,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Build the graph of learning, whose result `proposed` reads.
+    """Build the learning graph, whose result can be read with `proposed`.
 
     Args:
-        memory: Returns the memory, which is searched and not changed.
+        memory: Returns the memory, which is searched but not changed.
         model: The model that reads the run.
-        repairs: Whether a procedure that made a run fail is repaired.
-        max_calls: Limit on the calls of the model.
+        repairs: Whether to repair a procedure that made a run fail.
+        max_calls: The maximum number of model calls.
 
     Raises:
         BadInput: The model cannot be used.
     """
 
     def find_like(state: LearnState) -> dict[str, Any]:
-        """Find the procedure of the memory that what was learned may be merged with."""
+        """Find the procedure in the memory that the learned one may be merged with."""
         content = content_of(state["procedures"][0])
         alike = nearest_alike(memory(), Procedure.from_dict(content))
         if not alike:
@@ -117,7 +117,7 @@ def build_learn(
 
 
 def proposed(result: LearnState) -> Proposal | None:
-    """Return what a run teaches: a new procedure, a merged one, a repaired one, or nothing."""
+    """Return what a run teaches: a new, merged or repaired procedure, or nothing."""
     drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
     replaces, before, why = "", None, ""
     if repaired:

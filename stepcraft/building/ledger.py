@@ -1,8 +1,8 @@
-"""The ledger of builds: one SQLite file with what documents gave, and what models said of pairs.
+"""The ledger of builds: a SQLite file with extracted procedures and verdicts on pairs.
 
-The row of a document is written when its procedures are found, and again when they are in the
-memory. So no document is asked about twice, and what was found but not added is added by the next
-build.
+The row for a document is written when its procedures have been found, and again once they are in
+the memory. So no document is read by a model twice, and procedures that were found but not added
+are added by the next build.
 """
 
 import json
@@ -22,7 +22,7 @@ from stepcraft.llm.usage import Usage, no_usage
 
 How = Literal["added", "present", "merged", "linked", "removed"]
 
-# The lock lasts until the process ends, however it does.
+# The lock lasts until the process ends, for whatever reason.
 _SCHEMA = """\
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -36,18 +36,18 @@ CREATE TABLE IF NOT EXISTS verdicts (question TEXT PRIMARY KEY, verdict TEXT);
 
 @dataclass(frozen=True)
 class Placed:
-    """What became of a procedure."""
+    """What happened to a procedure."""
 
     id: str
-    """Its id in the memory, or that of the procedure it was merged into."""
+    """Its id in the memory, or the id of the procedure it was merged into."""
     how: How
     reason: str
-    """In what it differs from the one that it is linked to."""
+    """How it differs from the procedure that it is linked to."""
 
 
 @dataclass
 class Record:
-    """What a document gave."""
+    """The procedures extracted from a document."""
 
     source: str
     stamp: str
@@ -55,27 +55,28 @@ class Record:
     digest: str
     """Identifies its content."""
     identity: str
-    """Identifies the models and the settings that read it."""
+    """Identifies the models and settings that read it."""
     model: str
     warnings: list[str]
     error: str = ""
-    """Why it is to be read again; "" if it is not."""
+    """Why it must be read again, or "" if it need not be."""
     procedures: list[Drafted] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
     done: bool = False
     """Whether its procedures are in the memory."""
     placed: list[Placed] = field(default_factory=list)
-    """What became of the procedures, in their order, once they were placed."""
+    """What happened to each procedure, in order, once they were placed."""
     taught: list[str] = field(default_factory=list)
-    """The ids of procedures that it taught before, to be marked as stale if it no longer does."""
+    """The ids of procedures that it taught before, to be marked stale if it no longer does."""
     removed: dict[str, str] = field(default_factory=dict)
     """The places in the document of procedures that somebody removed from the memory, by id."""
     root: str = ""
-    """The real path of the folder that a file was last listed from; its key is its path there."""
+    """The real path of the folder that a file was last listed from; its key is its path in there.
+    """
 
     def moved(self, source: str, root: str) -> "Record":
-        """Return the record under another source, with the places in the document."""
+        """Return the record under another source, including the places within the document."""
 
         def renamed(place: str) -> str:
             return source + place.removeprefix(self.source)
@@ -92,7 +93,7 @@ class Record:
         )
 
     def of(self, listed: Listed) -> "Record":
-        """Return the record of another document with the same content."""
+        """Return the record for another document with the same content."""
         return replace(
             self.moved(listed.source, listed.root),
             stamp=listed.stamp,
@@ -104,7 +105,7 @@ class Record:
         )
 
     def taught_so_far(self) -> list[str]:
-        """Return the ids of what it taught before, and of what was placed."""
+        """Return the ids of the procedures it taught before and of those placed now."""
         return [*self.taught, *(placed.id for placed in self.placed)]
 
 
@@ -112,22 +113,22 @@ _RECORD = TypeAdapter(Record)
 
 
 class Ledger:
-    """What builds and comparisons of a memory have paid for; held by one process at a time.
+    """The paid results of a memory's builds and comparisons; one process at a time may hold it.
 
     Args:
-        path: The file; it is made if it is not there.
-        memory: The whole name of the memory. Memories that share a file share no record.
+        path: The file, which is created if missing.
+        memory: The full name of the memory. Memories that share a file share no records.
 
     Raises:
-        BadInput: A build holds it, it is another file, or it cannot be written.
+        BadInput: A build holds it, it is some other file, or it cannot be written.
     """
 
     def __init__(self, path: Path, memory: str) -> None:
         self.path = path
         self.page = path.with_name(f"{path.name}.html")
-        """Where the page that shows the records is written."""
+        """The path of the page that shows the records."""
         key = key_of(memory.removeprefix("file://"))
-        # A folder with a memory and its ledger may be moved.
+        # A folder containing a memory and its ledger may be moved.
         is_beside = Path(key).parent == path.parent.resolve()
         self._memory = Path(key).name if is_beside else key
         try:
@@ -146,7 +147,7 @@ class Ledger:
         self._database.close()
 
     def get(self, key: str) -> Record | None:
-        """Return the record of a document."""
+        """Return the record for a document."""
         query = "SELECT record FROM documents WHERE memory = ? AND key = ?"
         return next(iter(self._records(query, self._memory, key)), None)
 
@@ -159,7 +160,7 @@ class Ledger:
         return next(iter(self._records(f"{query} LIMIT 1", digest, identity)), None)
 
     def put(self, key: str, record: Record) -> None:
-        """Write a record; when this returns, the end of the process loses nothing of it.
+        """Write a record. Once this returns, the record survives a process crash.
 
         Raises:
             RunStopped: It cannot be written, for example because the disk is full.
@@ -168,12 +169,12 @@ class Ledger:
         self._rows("REPLACE INTO documents VALUES (?, ?, ?)", self._memory, key, text)
 
     def latest(self, number: int) -> list[Record]:
-        """Return the records that were written last, at most so many, the newest first."""
+        """Return the most recently written records, newest first, up to the given number."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT ?"
         return self._records(query, self._memory, number)
 
     def keys(self) -> set[str]:
-        """Return what identifies the documents that have a record."""
+        """Return the keys of all documents that have a record."""
         rows = self._rows("SELECT key FROM documents WHERE memory = ?", self._memory)
         return {key for (key,) in rows}
 
@@ -185,17 +186,17 @@ class Ledger:
         return int(self._rows(query, self._memory)[0][0])
 
     def place_again(self) -> None:
-        """Note that no procedures are in the memory, so that they are added again."""
+        """Record that the memory contains none of the procedures, so that they are added again."""
         query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
         self._rows(query, self._memory)
 
     def verdict(self, question: str) -> dict[str, Any] | None:
-        """Return what a model answered to this question."""
+        """Return a model's stored answer to this question, if there is one."""
         rows = self._rows("SELECT verdict FROM verdicts WHERE question = ?", question)
         return json.loads(rows[0][0]) if rows else None
 
     def put_verdict(self, question: str, verdict: dict[str, Any]) -> None:
-        """Keep what a model answered."""
+        """Store a model's answer."""
         self._rows("REPLACE INTO verdicts VALUES (?, ?)", question, json.dumps(verdict))
 
     def _records(self, query: str, *values: object) -> list[Record]:
@@ -211,7 +212,7 @@ class Ledger:
 
 
 def ledger_of(memory: str) -> Path:
-    """Return where the ledger of a memory is: beside its file, or in the user's data folder."""
+    """Return the path of a memory's ledger: next to its file, or in the user's data folder."""
     path = Path(memory.removeprefix("file://"))
     if path.suffix and ":" not in str(path)[2:]:
         return path.with_name(f"{path.name}.build")

@@ -1,4 +1,4 @@
-"""Messages of conversations in the forms in which LangChain and the providers write them."""
+"""Messages of conversations in the formats used by LangChain and model providers."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _ACTION = re.compile(
     r"|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(?P<input>.*))",
     re.MULTILINE | re.DOTALL,
 )
-"""A call in the words of ReAct (arXiv 2210.03629), of its paper or of LangChain."""
+"""A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
 _ARGUMENTS = ("arguments", "args", "input")
@@ -32,30 +32,30 @@ _RESULTS = {
     "functionResponse",
 }
 _OF_LINE = ("type", "isSidechain", "isMeta")
-"""The fields of a line that are kept beside the message in it."""
+"""The fields of a line that are kept alongside the message in it."""
 _NOTHING = {
     *("reasoning", "null", "system_prompt", "recall", "change_agent_state"),
     *("summary", "session_meta", "event_msg", "turn_context", "file-history-snapshot"),
 }
-"""Records of a log that say nothing of what was done."""
+"""Log records that say nothing about what was done."""
 _OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
 
 
 def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
-    """Return messages of LangChain, of a provider, or of an agent's log.
+    """Return messages from LangChain, a provider, or an agent's log.
 
-    The providers are OpenAI (chat, functions, responses), Anthropic and Gemini; the logs those of
-    ShareGPT, SWE-agent, OpenHands, coding agents' sessions, and ReAct's words. Of their content the
-    texts are kept, the calls of tools and their results. Arguments that are no JSON object stay as
-    a text, under the name `arguments`.
+    The providers are OpenAI (chat, functions, responses), Anthropic and Gemini; the logs are those
+    of ShareGPT, SWE-agent, OpenHands, coding agents' sessions, and ReAct text. Texts, tool calls
+    and their results are kept. Arguments that are not a JSON object are kept as a string, under the
+    name `arguments`.
 
     Raises:
-        ValueError, KeyError, TypeError: They are no messages.
+        ValueError, KeyError, TypeError: They are not messages.
     """
     if not values:
         raise ValueError("the list is empty")
     messages: list[Any] = []
-    ids: dict[str | None, str] = {}  # of the last call of each tool, and of all under ""
+    ids: dict[str | None, str] = {}  # of the last call to each tool, and of all calls under ""
     for value in values:
         for message in _plain(value) if isinstance(value, Mapping) else [value]:
             if isinstance(message, dict):
@@ -70,7 +70,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the messages that one value stands for: OpenAI's with LangChain's calls."""
+    """Yield the messages that a value represents, in OpenAI's form with LangChain's calls."""
     value = _unwrapped(value)
     if "observation" in value or "action" in value:
         yield from _step(value)
@@ -90,7 +90,7 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message that LangChain, or the log of a coding agent, has wrapped."""
+    """Return a message without the wrapper of LangChain or a coding agent's log."""
     if value.get("lc"):
         kind = str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message").lower()
         return {"type": kind, **value["kwargs"]}
@@ -101,13 +101,13 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a person or a model said, its calls, and the results among its blocks."""
+    """Yield what a person or a model said, its calls, and any results among its blocks."""
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
     calls = [*map(_call, value.get("tool_calls") or ())]
     if value.get("function_call"):
         calls.append(_call(value["function_call"]))
-    ids = {call["id"] for call in calls}  # LangChain's messages have their calls twice
+    ids = {call["id"] for call in calls}  # LangChain messages contain their calls twice
     in_parts = (_call(each) for each in parts if _is(_CALLS, each))
     calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
     yield from (_result(each) for each in parts if _is(_RESULTS, each))
@@ -121,7 +121,7 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
 
 
 def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the messages of a step of SWE-agent, or of an event of OpenHands."""
+    """Yield the messages in a SWE-agent step or an OpenHands event."""
     action, observed = value.get("action"), value.get("observation")
     args: Any = value.get("args")
     is_event = isinstance(args, Mapping)
@@ -151,7 +151,7 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _in_words(match: re.Match[str]) -> dict[str, Any]:
-    """Return the call that an agent writes in words."""
+    """Return a call that an agent wrote as text."""
     text = (match["argument"] or match["arguments"] or match["input"] or "").strip()
     value = _json(text)
     args = value if isinstance(value, dict) else {"input": text} if text else {}
@@ -159,7 +159,7 @@ def _in_words(match: re.Match[str]) -> dict[str, Any]:
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
-    """Return the value that a text is in JSON, or the text."""
+    """Return the JSON value of a text, or the text itself."""
     try:
         return json.loads(text, strict=False)
     except ValueError:
@@ -167,17 +167,17 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
 
 
 def _is(kinds: Set[str], block: Mapping[str, Any]) -> bool:
-    """Tell whether a block is of one of some kinds, which Gemini writes as its only field."""
+    """Return whether a block has one of the given kinds, which Gemini writes as its only field."""
     return not kinds.isdisjoint((block.get("type"), *block))
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
-    """Return the first of these fields that a value has; None if it has none."""
+    """Return the first of the given fields that a value has, or None if it has none."""
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the call of a tool as LangChain has it."""
+    """Return a tool call in LangChain's form."""
     call = block.get("function") or block.get("functionCall") or block
     arguments: Any = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
     if isinstance(arguments, str):
@@ -189,7 +189,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a call as OpenAI has it; one without an id has the tool's name."""
+    """Return a tool result in OpenAI's form; one without an id has the tool's name."""
     result = block.get("functionResponse") or block
     content = _first(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
@@ -204,7 +204,7 @@ def _result(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(block: object) -> str:
-    """Return the text of a block; of a result that is no text, its JSON."""
+    """Return the text of a block, or the JSON of a result that is not text."""
     if block is None:
         return ""
     if isinstance(block, Mapping):

@@ -1,7 +1,7 @@
-"""What a model is asked of a document, and how its replies are read.
+"""The questions that a model is asked about a document, and how its replies are read.
 
-Of each part it is asked which procedures the part teaches; of the transcript of a run, before that,
-whether the run reached its goal.
+For each part, it is asked which procedures the part teaches; before that, for a transcript, whether
+the run reached its goal.
 """
 
 import re
@@ -68,24 +68,24 @@ class Part(TypedDict):
     """A part of a document."""
 
     number: str
-    """Such as "part 1 of 3"; "" for a whole document."""
+    """A label such as "part 1 of 3", or "" for a whole document."""
     place: str
-    """The headings that it stands under, from the outermost; "" at the beginning."""
+    """The headings above it, outermost first, or "" at the beginning."""
     text: str
-    """Its text, which begins with the end of the part before it."""
+    """Its text, which begins with the end of the preceding part."""
 
 
 class PartRead(TypedDict):
-    """What a model wrote of a part of a document."""
+    """What a model wrote about a part of a document."""
 
     procedures: list[Written]
     rejected: list[Rejected]
 
 
 def parts_of(text: str, settings: ExtractContext) -> list[Part]:
-    """Split a document before headings, else at blank lines or at the end of a line.
+    """Split a document before headings, or else at blank lines or line ends.
 
-    A part has at most `max_characters`, the overlap with the part before it included.
+    A part has at most `max_characters`, including the overlap with the preceding part.
     """
     size = settings.max_characters
     chunks = MarkdownTextSplitter(
@@ -112,13 +112,13 @@ def parts_of(text: str, settings: ExtractContext) -> list[Part]:
 
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show the transcript; of a long one the beginning and the end."""
+    """Show the transcript, or the beginning and end of a long one."""
     sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
     return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
 
 
 def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
-    """Return the verdict; a run that failed is rejected with what the verdict rests on.
+    """Return the verdict; a failed run is rejected with the basis for the verdict.
 
     Raises:
         UnreadableReply: There is no verdict in the first line.
@@ -134,7 +134,7 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
 
 
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show a part of the document under its title and the headings above it."""
+    """Show a part of the document below its title and the headings above it."""
     part: Part = state["reading"]
     is_transcript = state["kind"] == "transcript"
     instructions = (
@@ -151,10 +151,11 @@ def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessa
 
 
 def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Update:
-    """Return the procedures and the rejected tasks of a reply.
+    """Return the procedures and the rejected tasks in a reply.
 
     Raises:
-        UnreadableReply: There is neither, or a procedure cannot be kept; the update has the others.
+        UnreadableReply: There are none, or a procedure cannot be kept; the update contains the
+            others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
@@ -182,7 +183,7 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
 
 
 def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], list[str]]:
-    """Return what stands behind the labels of a text, and the steps below them."""
+    """Return the labelled values in a text, and the steps below them."""
     head, *rest = first_step.split(text, maxsplit=1)
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
@@ -190,7 +191,7 @@ def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], li
 
 
 def unfit(procedure: Content) -> str:
-    """Say why a procedure in a reply cannot be kept; "" if it can."""
+    """Return why a procedure in a reply cannot be kept, or "" if it can."""
     try:
         Procedure.from_dict(procedure)
     except BadInput as error:
@@ -199,7 +200,7 @@ def unfit(procedure: Content) -> str:
 
 
 def _blocks(reply: str) -> Iterator[tuple[str, str]]:
-    """Yield the first word and the other lines of each block; what stands before is a remark."""
+    """Yield the first word and the other lines of each block, skipping any leading text."""
     kind = text = ""
     for line, is_code in markdown.lines(reply):
         if not is_code and (block := _BLOCK.match(line)):
@@ -216,7 +217,7 @@ success = ModelNode(
     "success",
     ask_for_success,
     read_success,
-    # A run that nobody says to have succeeded is left unread; the next build asks again.
+    # A run that nobody has judged successful is left unread; the next build asks again.
     lambda _state, _reason: {"succeeded": False, "unread": 1},
     started="Asking whether the run reached its goal.",
 )

@@ -1,4 +1,4 @@
-"""Where a procedure comes from: the documents that teach it, how it was built, if it is stale."""
+"""The provenance of a procedure: which documents teach it, how it was built, if it is stale."""
 
 import operator
 from dataclasses import dataclass, replace
@@ -15,46 +15,48 @@ class Teacher:
     """A document that teaches a procedure."""
 
     document: str
-    """Its source, such as a path or a URL; for a procedure that a person wrote, the procedure's."""
+    """Its source, such as a path or a URL; for a procedure written by a person, the procedure's
+    own.
+    """
     place: str
     """The document with the heading as its fragment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What `metadata["provenance"]` and `metadata["stale"]` of a procedure say."""
+    """The contents of a procedure's `metadata["provenance"]` and `metadata["stale"]`."""
 
     teachers: tuple[Teacher, ...] = ()
-    """The documents that teach it, beginning with that whose words it has; never empty."""
+    """The documents that teach it, starting with the one whose wording it has; never empty."""
     model: str = ""
     flagged: tuple[str, ...] = ()
-    """Names, calls, options and numbers of its steps that the document does not have."""
+    """Names, calls, options and numbers in its steps that are not in the document."""
     also: tuple[str, ...] = ()
-    """The ids of procedures for the same task: those merged into it, and those it is linked to."""
+    """The ids of procedures for the same task, whether merged into it or linked to it."""
     stale: str = ""
-    """Why it may no longer hold; "" if it does."""
+    """Why it may no longer be valid, or "" if it is."""
 
     @classmethod
     def of(cls, procedure: Procedure) -> "Provenance":
         """Return the provenance of a procedure."""
         try:
             result = _ADAPTER.validate_python(procedure.metadata.get("provenance", {}))
-        except ValidationError:  # somebody keeps something else under this name
+        except ValidationError:  # somebody stores something else under this name
             result = cls()
         teachers = result.teachers or (Teacher(procedure.source, procedure.source),)
         return replace(result, teachers=teachers, stale=procedure.metadata.get("stale", ""))
 
     def others(self, document: str) -> tuple[Teacher, ...]:
-        """Return the teachers but this document."""
+        """Return the teachers other than this document."""
         key = key_of(document)
         return tuple(each for each in self.teachers if key_of(each.document) != key)
 
     def on(self, procedure: Procedure) -> Procedure:
-        """Return the procedure with this provenance."""
+        """Return a copy of the procedure with the given provenance."""
         values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
         metadata = {**procedure.metadata, "provenance": values, "stale": self.stale}
         if not self.stale:
-            del metadata["stale"]  # searches look whether it is there
+            del metadata["stale"]  # searches check for its presence
         return replace(procedure, source=self.teachers[0].place, metadata=metadata)
 
 
@@ -62,7 +64,7 @@ _ADAPTER = TypeAdapter(Provenance)
 
 
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
-    """Return the stored procedure with the document that teaches it too; a stale one is renewed."""
+    """Return the stored procedure with another document that teaches it, renewing a stale one."""
     before, now = Provenance.of(stored), Provenance.of(taught)
     others = before.others(now.teachers[0].document)
     if not before.stale and before.teachers[:1] == others[:1]:
@@ -73,7 +75,7 @@ def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:
-    """Return the procedure without a document that taught it; stale if no other one does."""
+    """Return the procedure without a document that taught it, stale if no other one does."""
     before = Provenance.of(procedure)
     if others := before.others(document):
         return replace(before, teachers=others).on(procedure)
@@ -82,7 +84,7 @@ def without_document(procedure: Procedure, document: str) -> Procedure:
 
 
 def with_moved(procedure: Procedure, before: str, now: str) -> Procedure:
-    """Return the procedure with a document that teaches it under its new source."""
+    """Return the procedure with a document that teaches it renamed to its new source."""
     provenance, key = Provenance.of(procedure), key_of(before)
     teachers = tuple(
         Teacher(now, now + each.place.removeprefix(each.document))
@@ -94,13 +96,13 @@ def with_moved(procedure: Procedure, before: str, now: str) -> Procedure:
 
 
 def linked(procedure: Procedure, other: Procedure) -> Procedure:
-    """Return the procedure with a link to another one for the same task."""
+    """Return the procedure with a link to another procedure for the same task."""
     before = Provenance.of(procedure)
     return replace(before, also=(*before.also, other.id)).on(procedure)
 
 
 def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
-    """Return the procedure in place of two, under the id of the one that is kept.
+    """Return the procedure that replaces two, under the id of the one that is kept.
 
     It has the documents, the metadata and the outcomes of both.
     """

@@ -1,4 +1,4 @@
-"""What a model finds in documents, as records, and what it would be asked at most."""
+"""Read documents with a model into records, and estimate the calls that this takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings
 
 _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
-"""Settings that change nothing of what is found, and the models, which count by their names."""
+"""Settings that do not affect the results, and models, which are identified by name."""
 
 
 @dataclass
 class Reader:
-    """Asks a model for the procedures of documents; where it fails, the record says why.
+    """Asks a model for the procedures in documents; if it fails, the record says why.
 
     Args:
-        settings: The settings of the extraction.
-        choice: The model of its nodes.
+        settings: The settings for the extraction.
+        choice: The model for its nodes.
 
     Raises:
         BadInput: The model is neither a chat model nor a name.
@@ -45,7 +45,7 @@ class Reader:
         self._graph = build_extract(**models)
         resources = Resources.of("extract", ExtractContext, models)
         choice = resources.choice(extract.name, self.settings)
-        resolve_model(choice)  # a name that is unknown fails before anything is made
+        resolve_model(choice)  # an unknown name fails before anything is created
         self.model = model_name(choice)
         """The name of the model that reads the documents."""
         chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
@@ -56,9 +56,9 @@ class Reader:
         """Have a model read a document.
 
         Args:
-            listed: How it is listed.
+            listed: The listing entry of the document.
             document: The document.
-            max_concurrency: The most of its parts that are read at the same time.
+            max_concurrency: The maximum number of its parts that are read at the same time.
 
         Raises:
             ModelUnknown: There is no such model.
@@ -97,27 +97,27 @@ class Reader:
 
 @dataclass
 class Estimate:
-    """What a document would be asked for."""
+    """The calls that a document would take."""
 
     source: str
     characters: int
     done: bool
-    """Whether a model has read it, so that it is not asked again."""
+    """Whether a model has already read it, so that it is not read again."""
     calls: int
 
 
 def estimate(
     sources: Sequence[Source], reader: Reader, ledger: Ledger | None
 ) -> tuple[list[Estimate], list[Failed]]:
-    """Return what each document would be asked for at most, and the documents that cannot be read.
+    """Return the maximum number of calls for each document, and the unreadable documents.
 
-    There is a call for each section, and each procedure has those that compare it with its nearest
-    ones. That holds if no call is repeated and no section teaches more tasks than it has headings.
+    Each section takes one call, and each procedure takes calls to compare it with its nearest ones.
+    This holds if no call is repeated and no section teaches more tasks than it has headings.
 
     Args:
-        sources: As in `build_memory`.
+        sources: As for `build_memory`.
         reader: The model and the settings.
-        ledger: The records of earlier builds, if there are some.
+        ledger: The records of earlier builds, if there are any.
 
     Raises:
         BadInput: A source cannot be used.
@@ -127,7 +127,7 @@ def estimate(
     for listed, document in listing.read():
         done = bool(ledger and ledger.same(document.digest, reader.identity))
         parts = len(parts_of(document.text, reader.settings))
-        if document.kind == "transcript":  # it is asked whether it succeeded, and has one task
+        if document.kind == "transcript":  # one call to ask whether it succeeded, and a single task
             calls = parts * (2 + NEAREST)
         else:
             calls = parts + NEAREST * max(parts, len(markdown_headings(document.text)))

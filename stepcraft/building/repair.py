@@ -1,6 +1,6 @@
-"""Repair: which procedure made a run fail, and its new version (Mem^p, arXiv 2508.06433, update).
+"""Find the procedure that made a run fail, and rewrite it (Mem^p, arXiv 2508.06433, update).
 
-One call reads the procedures that the run was shown and the record of what it did.
+A single call reads the procedures that the run was shown and the record of what it did.
 """
 
 from typing import Any
@@ -43,26 +43,26 @@ class RepairState(RunState):
     text: str
     """The record of the run."""
     blamed: int
-    """The number of the procedure that is to blame, from 1; 0 for none."""
+    """The number of the procedure to blame, starting at 1, or 0 for none."""
     cause: str
-    """What made the run fail."""
+    """The cause of the failure."""
     repaired: Content | None
-    """What that procedure says now."""
+    """The new content of that procedure."""
 
 
 def ask_for_repair(state: State, settings: RepairContext) -> list[BaseMessage]:
-    """Show the procedures and the record; of a long one the beginning and the end."""
+    """Show the procedures and the record, or the beginning and end of a long record."""
     procedures = sections_of(state["followed"])
     record = Section("text", "", shortened(state["text"], settings.max_characters))
     return prompt(settings.repair_instructions, _FORMAT, "repair", [*procedures, record])
 
 
 def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
-    """Return the cause, and the procedure that is to blame with its new version.
+    """Return the cause, and the procedure to blame with its new version.
 
     Raises:
-        UnreadableReply: It names no procedure and not NONE, or the new version is not complete or
-            names what neither the procedure nor the record has.
+        UnreadableReply: It names neither a procedure nor NONE, or the new version is incomplete or
+            contains names that neither the procedure nor the record has.
     """
     texts, repaired = rewritten(reply)
     number = texts.get("procedure", "").strip(" .#")
@@ -85,7 +85,7 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
 
 
 def no_repair(_state: State, cause: str) -> Update:
-    """Return that nothing is repaired."""
+    """Return an update that repairs nothing."""
     return {"blamed": 0, "cause": cause, "repaired": None}
 
 
@@ -100,16 +100,16 @@ def repaired_version(
     *,
     model: ChatModel | str | None = None,
 ) -> tuple[Procedure | None, str]:
-    """Return what a procedure should say after a run that followed it and failed, and why.
+    """Return a new version of a procedure that a failed run followed, and the cause.
 
-    There is one call. The procedure is None where it is not to blame, or where the model could not
-    say. Nothing is stored: `ProcedureMemory.update` takes the new version, with the old one as
+    This makes one call. The procedure is None if it is not to blame or the model could not tell.
+    Nothing is stored: pass the new version to `ProcedureMemory.update`, with the old one as
     `made_from`.
 
     Args:
         procedure: The procedure that the run followed.
-        run: The record of the run, as `list_documents(["threads:runs.jsonl"])` reads it.
-        model: The model, or its name; None for that of STEPCRAFT_MODEL.
+        run: The record of the run, as read by `list_documents(["threads:runs.jsonl"])`.
+        model: The model, or its name; None for the one in STEPCRAFT_MODEL.
 
     Raises:
         BadInput: The run reached its goal.

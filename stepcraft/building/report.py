@@ -1,7 +1,7 @@
-"""The page of a build: what each document gave, what was rejected and why, and what is flagged.
+"""The report page of a build: what each document taught, what was rejected, what is flagged.
 
-It fetches nothing and runs no script, like the page of a run; all text of documents and models is
-escaped.
+Like the page of a run, it fetches nothing and runs no scripts; all text from documents and models
+is escaped.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from stepcraft.report.rendering import counted, rendered
 _HERE = files("stepcraft.building")
 
 MOST = 2_000
-"""The most documents that are shown."""
+"""The maximum number of documents that are shown."""
 
 
 def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
-    """Write the page of the builds of a memory, beside their records.
+    """Write the page about a memory's builds, next to their records.
 
     Args:
         ledger: The records.
-        memory: What the memory is called.
-        failed: What could not be built.
+        memory: The name of the memory.
+        failed: The documents that could not be built.
 
     Raises:
         OSError: The page cannot be written.

@@ -1,4 +1,4 @@
-"""The settings of extraction, comparison and repair, with the instructions of their nodes."""
+"""The settings of extraction, comparison and repair, including their nodes' instructions."""
 
 from stepcraft.contexts.base import Settings, in_nodes, instructions
 

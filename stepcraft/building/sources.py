@@ -1,4 +1,4 @@
-"""The documents of sources: files, web pages, loaders of LangChain, and what agents did."""
+"""Documents from sources: files, web pages, LangChain loaders, and agents' records."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,27 +21,29 @@ from stepcraft.sources.corpus.files import files_of, roots_of, shown
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
-"""What documents are read from: a name, or an object that holds them."""
+"""A source of documents: a name, or an object that contains them."""
 
 _PROSE = re.compile(
     r"\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|odt"
     r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
     re.IGNORECASE,
 )
-"""Names of files in folders that are read; data and source code teach no tasks, each file is paid
-for, and a build does not read its own page."""
+"""Names of the files that are read in folders. Data and source code teach no tasks, each file costs
+money, and a build must not read its own page.
+"""
 
 
 def list_documents(sources: Sequence[Source]) -> Listing:
-    """List the documents of sources, each once; their texts are read later. It may block.
+    """List the documents in sources without duplicates; their texts are read later. It may block.
 
     Args:
         sources: `corpus:docs` or a path, `https://…`, `threads:FILE`, `langsmith:PROJECT`,
-            `package.module:attribute`; or loaders and iterables of documents. Documents of a loader
-            with the same source are the parts of one.
+            `package.module:attribute`; or loaders and iterables of documents. Documents from a
+            loader that share a source are parts of one document.
 
     Raises:
-        BadInput: A source is not understood, does not exist, holds no document, or cannot list any.
+        BadInput: A source is not understood, does not exist, contains no documents, or cannot list
+            them.
         SourceFailure: A source cannot be opened.
     """
     listing = Listing([], [], [])
@@ -57,7 +59,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            if documents.setdefault(each.key, each).root != each.root:  # one path in two folders
+            if documents.setdefault(each.key, each).root != each.root:  # a path in two folders
                 key = str(Path(each.root, each.key)) if each.root else f"{spec}#{each.key}"
                 documents.setdefault(key, replace(each, key=key))
     listing.documents = [*documents.values()]
@@ -110,13 +112,13 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
 def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
-    except Exception as error:  # a file that nobody foresaw costs itself alone
+    except Exception as error:  # an unforeseen kind of file fails only by itself
         if isinstance(error, StepcraftError):
             raise
         raise SourceFailure(f"it cannot be parsed ({type(error).__name__})") from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)
-    # Where a file begins with a heading, that is its title rather than the name of the file.
+    # If a file begins with a heading, that is its title rather than the name of the file.
     if first and title == file_title(path) and not content.text[: first.start].strip():
         title = first.text
     return Document(source, title, content.text, note=content.cut)
@@ -136,7 +138,7 @@ def _of_page(url: str) -> Listed:
 
 
 def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> Iterator[Listed]:
-    """Yield the documents that a loader or an iterable gives."""
+    """Yield the documents from a loader or an iterable."""
     try:
         parts = list(source.lazy_load() if isinstance(source, BaseLoader) else source)
     except Exception as error:  # the user's code may raise anything

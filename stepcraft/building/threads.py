@@ -1,8 +1,8 @@
-"""What agents did, as threads of messages, written as documents that a model reads.
+"""Agents' message threads, written as documents that a model can read.
 
-A transcript holds the goal, what was at hand, every call of a tool with its arguments and its
-shortened result, and the answer. Secrets are masked before anything is shortened, so that no half
-of one stays.
+A transcript contains the goal, the available resources, every tool call with its arguments and its
+shortened result, and the answer. Secrets are masked before anything is shortened, so that no part
+of one remains.
 """
 
 import json
@@ -24,13 +24,13 @@ from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
 
 MAX_CHARACTERS = 30_000
-"""The length that a transcript is shortened to, as far as shortening results does it."""
+"""The length that a transcript is shortened to, as far as shortening results allows."""
 
 FEEDBACK = ("success", "thumbs_up")
-"""The keys of feedback that say whether a run reached its goal: with 1 it did, with 0 it did not.
+"""The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
 
-Other keys may be of any scale and any sense (`toxicity` 0 is good, one star of five is bad), and so
-may scores between: then a model is asked.
+Other keys may use any scale and direction (`toxicity` 0 is good, one star of five is bad), as may
+scores in between: then a model is asked.
 """
 
 _SECRET_NAME = re.compile(
@@ -38,20 +38,20 @@ _SECRET_NAME = re.compile(
     r"|(?:api|access|private)[_.-]?key|^auth(?:orization)?$|^pass$",
     re.IGNORECASE,
 )
-"""Names of arguments whose values are secrets, whatever these look like."""
+"""Names of arguments whose values are secret, whatever they look like."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
-    """Yield the threads of a file of JSON lines.
+    """Yield the threads in a file of JSON lines.
 
-    Of several states of a thread the one with most messages counts; a thread without an id is
-    identified by its content.
+    If there are several states of a thread, the one with the most messages counts. A thread without
+    an id is identified by its content.
 
     Args:
         path: The file; see `conversations`.
-        failed: Takes the records that are none.
+        failed: Receives the records that are not threads.
 
     Raises:
         BadInput: The file cannot be read.
@@ -80,15 +80,16 @@ def thread_of(
     *,
     last: bool = False,
 ) -> Document:
-    """Return the thread of a state as a document; see `transcript`.
+    """Return the thread in a state as a document; see `transcript`.
 
     Args:
-        state: It has `messages` in a form of `messages_of`, or a `question` with its `answer`.
-        source: Where it comes from.
-        feedback: The scores by their keys.
-        error: Why the run ended with an error.
-        last: Whether it begins with the last request; the state of a thread holds its earlier runs
-            as well.
+        state: A state with `messages` in a form accepted by `messages_of`, or a `question` with its
+            `answer`.
+        source: The origin of the thread.
+        feedback: The scores by key.
+        error: The error that ended the run, if any.
+        last: Whether to start at the last request, since the state of a thread also contains its
+            earlier runs.
 
     Raises:
         SourceFailure: It has no messages.
@@ -100,7 +101,7 @@ def thread_of(
             start = max(requests, default=0)
             thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
         return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
-    except Exception as problem:  # what others write has any form
+    except Exception as problem:  # data written by others may have any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
         raise SourceFailure(f"it is no thread with messages: {reason}") from problem
 
@@ -114,14 +115,15 @@ def transcript(
     """Return a thread as a document.
 
     Args:
-        messages: The first request is the goal, a last text without calls the answer.
-        source: Where they come from.
-        feedback: The scores by their keys.
-        error: Why the run ended with an error.
+        messages: The messages. The first request is the goal, and a final text without calls the
+            answer.
+        source: The origin of the messages.
+        feedback: The scores by key.
+        error: The error that ended the run, if any.
     """
     values: list[Any] = [call["args"] for each in messages for call in _calls(each)]
     for message in messages:
-        with suppress(ValueError):  # no JSON
+        with suppress(ValueError):  # not JSON
             values.append(json.loads(message.text))
     secrets = sorted(_secrets(values), key=len, reverse=True)  # one may contain another
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
@@ -130,7 +132,7 @@ def transcript(
         return without_secrets(pattern.sub(MASK, clean(text))).strip()
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
-    limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # less its label
+    limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # minus its label
     text = "\n".join(
         f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
         for label, entry, least in entries
@@ -157,7 +159,7 @@ def transcript(
 
 
 def _messages(state: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the messages of a state, or the question and the answer of a run without them."""
+    """Return the messages in a state, or a question and answer if a run has no messages."""
     if "messages" in state or not {"question", "answer"} <= state.keys():
         return state.get("messages") or []
     return [("human", str(state["question"])), ("ai", str(state["answer"]))]
@@ -168,7 +170,7 @@ def _calls(message: BaseMessage) -> list[ToolCall]:
 
 
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
-    """Yield the texts below names that say that they are secret."""
+    """Yield the strings stored under names that mark them as secret."""
     if isinstance(value, dict):
         for name, item in value.items():
             is_named = _SECRET_NAME.search(str(name)) is not None
@@ -181,7 +183,7 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
 
 
 def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
-    """Yield what a transcript shows: a label, a text, and how many characters of it stay."""
+    """Yield the entries of a transcript: a label, a text, and the number of characters to keep."""
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
     goal = next((each for each in messages if each.type == "human"), None)
     yield "# Goal", goal.text if goal else "", 4_000
@@ -207,13 +209,13 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a block of code, so that no line of it reads as a heading."""
+    """Return the text as a code block, so that no line in it looks like a heading."""
     fence = "`" * (max(map(len, _FENCE.findall(text)), default=2) + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return the text, or its beginning and its end with what is left out between them."""
+    """Return a text, cut to its start and end with a note on how much was left out if too long."""
     if len(text) <= limit:
         return text
     start, end = limit * 2 // 3, limit // 4

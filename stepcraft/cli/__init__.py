@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need when they run, so that `--help` is quick."""
+"""The command line. Commands import what they need when they run, so that `--help` is fast."""
 
 import io
 import logging
@@ -46,13 +46,13 @@ app.command()(doctor)
 
 
 def main() -> None:
-    """Run the command line. Characters that the terminal's encoding lacks are replaced."""
+    """Run the command line, replacing characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     logging.lastResort = _LogLines(logging.WARNING)
     try:
-        with reported():  # the help, too, may not find room
+        with reported():  # even the help may not find room
             app()
     except Exit as end:
         sys.exit(end.exit_code)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _drop_unwritten() -> None:
-    """Drop what cannot be written, so that Python does not try it again at its end and complain."""
+    """Drop unwritable output, so that Python does not retry it on exit and complain."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream:
@@ -71,7 +71,7 @@ def _drop_unwritten() -> None:
 
 
 class _LogLines(logging.Handler):
-    """Prints the first message that a library logs, where nobody has configured logging."""
+    """Prints the first message that a library logs if nobody has configured logging."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)

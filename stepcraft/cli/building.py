@@ -36,7 +36,7 @@ LedgerFile = Annotated[
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Do work that is kept; where Ctrl-C stops it, say how it goes on."""
+    """Do work whose results are kept; if Ctrl-C stops it, say how to continue."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -125,7 +125,7 @@ def build(
 def _estimates(
     sources: list[str], where: str, ledger: Path | None, reader: "Reader"
 ) -> dict[str, Any]:
-    """Return what a build would ask at most."""
+    """Return the maximum number of calls that a build would make."""
     from stepcraft.building.ledger import Ledger, ledger_of
     from stepcraft.building.read import estimate
 
@@ -137,7 +137,7 @@ def _estimates(
 
 
 def _progress(*, quiet: bool) -> "Callable[[int, int, int, Usage], None]":
-    """Return what prints how far work is: done, failed, in all, and what it used."""
+    """Return a function that prints the progress: done, failed, total, and usage."""
     from stepcraft.evals.progress import Progress
 
     show = progress_lines(quiet=quiet)

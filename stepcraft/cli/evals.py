@@ -1,4 +1,4 @@
-"""`stepcraft eval`: run methods on questions of one's own, and report what was found."""
+"""`stepcraft eval`: run methods on your own questions, and report the results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -156,7 +156,7 @@ def run(
 
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
-    """Refuse settings that no method has; methods of the user's own may have any."""
+    """Refuse settings that no method has; the user's own methods may have any."""
     from difflib import get_close_matches
 
     from stepcraft.evals.methods import Method
@@ -172,7 +172,7 @@ def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None
 
 
 def _advise(samples: int, methods: int) -> None:
-    """Say how large a difference so many questions show."""
+    """Say how large a difference this many questions can show."""
     from stepcraft.evals.stats import power
 
     if 1 < samples <= _MOST_ADVISED and methods > 1:
@@ -185,7 +185,7 @@ def _advise(samples: int, methods: int) -> None:
 
 
 def _thresholds(entries: list[str] | None) -> dict[str, float]:
-    """Return the least mean of each score."""
+    """Return the minimum mean for each score."""
     thresholds: dict[str, float] = {}
     for entry in entries or []:
         score, _, value = entry.rpartition("=")
@@ -212,11 +212,11 @@ def _report(
 
 
 def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
-    """Check that no mean is under its threshold.
+    """Check that no mean is below its threshold.
 
     Raises:
         BadInput: No method has such a score.
-        RunStopped: One is.
+        RunStopped: A mean is below its threshold.
     """
     low: list[str] = []
     for score, least in thresholds.items():
@@ -232,7 +232,7 @@ def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
 def _questions(
     name: str, data: Path | None, limit: int | None
 ) -> "tuple[Questions, dict[str, str] | None]":
-    """Return the questions of a file or a benchmark, and where those of a benchmark are from."""
+    """Return the questions in a file or a benchmark, and the origin of a benchmark's."""
     from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
     from stepcraft.evals.passages import pooled
     from stepcraft.evals.samples import read_samples
@@ -248,9 +248,9 @@ def _questions(
 
 
 def _settings(loaded: "Mapping[str, Any]", chosen: "Mapping[str, Any]") -> "dict[str, Any]":
-    """Return the settings of questions and those that the user chose, which go first.
+    """Combine the settings of questions with those that the user chose, which take precedence.
 
-    The passages of a file are not searched where the user names a memory.
+    The passages in a file are not searched if the user names a memory.
     """
     from stepcraft.graphs.registry import graph_names
 
@@ -447,7 +447,7 @@ def compare(
 
 
 def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
-    """Return the comparison in which most samples differ."""
+    """Return the comparison in which the most samples differ."""
     return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
 
 

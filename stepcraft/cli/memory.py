@@ -63,7 +63,7 @@ def import_(
             return read_skills(file, failed)
         return read_procedures(file, failed, fields=names)
 
-    for file in files:  # before a memory is made for them
+    for file in files:  # before a memory is created for them
         next(read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
         for file in files:
@@ -289,12 +289,12 @@ def rate(
 def opened(
     url: str | None, embeddings: str | None = "none", *, create: bool = False
 ) -> "ProcedureMemory":
-    """Open the memory that a command names.
+    """Open the memory named by a command.
 
     Args:
-        url: As `open_memory` takes it.
-        embeddings: "none" where nothing is embedded; None for those of the memory.
-        create: Whether a missing database is created.
+        url: The URL, as for `open_memory`.
+        embeddings: "none" if nothing is embedded; None for those of the memory.
+        create: Whether to create a missing database.
     """
     from stepcraft.memory.open import open_memory
 
@@ -317,7 +317,7 @@ def field_names(text: str) -> dict[str, str]:
 
 
 def headline(procedure: "Procedure") -> str:
-    """Return a procedure on one line: the beginning of its id, its output, and its outcomes."""
+    """Return a one-line summary of a procedure: start of its id, output, and outcomes."""
     from stepcraft.memory.outcomes import has_expired, keeps_failing
 
     notes = {
@@ -339,7 +339,7 @@ def _read(memory: str | None, prefix: str) -> "Procedure":
 
 
 def _show_report(report: AddReport, *, as_json: bool) -> None:
-    """Print what was added, failures on stderr; exit with 1 if a record failed."""
+    """Print what was added, with failures on stderr; exit with 1 if a record failed."""
     show_failed(report.failed)
     show_counts(vars(report), as_json=as_json)
     if report.failed:

@@ -1,4 +1,4 @@
-"""Options that commands share, and what is made of them."""
+"""Options shared by commands, and the arguments made from them."""
 
 import functools
 import json
@@ -113,7 +113,7 @@ class EvaluationOptions(SearchOptions, WorkOptions):
 
 
 def unpacked(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its `**options: Unpack[…]`, which typer would not see."""
+    """Give a command the options in its `**options: Unpack[…]`, which typer would not see."""
     *first, last = signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(get_args(last.annotation)[0], include_extras=True)
     shared = [
@@ -135,7 +135,7 @@ def unpacked(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """Return the settings that options name, and those of `--set`.
+    """Return the settings named by options and by `--set`.
 
     Raises:
         BadInput: A `--set` has no value.
@@ -154,13 +154,13 @@ def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str]:
-    """Return the tags that options name as name=value."""
+    """Return the tags that options give as name=value."""
     pairs = [each.partition("=") for each in tags or ()]
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:
-    """Return the settings that the options name, with what is searched, and by which model."""
+    """Return the settings named by the options, with the sources, the memory and the model."""
     return fields_of(
         options["settings"],
         model=options["model"],
@@ -174,12 +174,12 @@ def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:
 def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a graph's builder.
 
-    The context of a run may name only what is registered. Whoever types a command is trusted, so
-    models, memories and sources go to the builder instead.
+    The context of a run may name only registered things. Whoever types a command is trusted, so
+    models, memories and sources are passed to the builder instead.
 
     Raises:
         BadInput: The graph has no such setting.
-        ValidationError: A value cannot be used.
+        ValidationError: A value is invalid.
     """
     from stepcraft.graphs.registry import context_of
 
@@ -194,7 +194,7 @@ def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def work_arguments(options: WorkOptions) -> dict[str, Any]:
-    """Return the arguments of work on many samples or documents."""
+    """Return the arguments for work on many samples or documents."""
     from stepcraft.cli.output import progress_lines
     from stepcraft.evals.prices import Prices
     from stepcraft.evals.progress import Budget
@@ -208,10 +208,10 @@ def work_arguments(options: WorkOptions) -> dict[str, Any]:
 
 
 def check_writable(*files: Path | None) -> None:
-    """Open files for writing, before any work is done; one that is not there is not left behind.
+    """Check that files are writable before any work is done, leaving no new files behind.
 
     Raises:
-        OSError: One cannot be written.
+        OSError: A file is not writable.
     """
     for file in filter(None, files):
         is_new = not file.exists()

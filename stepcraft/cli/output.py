@@ -1,7 +1,8 @@
-"""The only place that prints. What is printed holds nothing that a terminal obeys.
+"""The only module that prints; its output contains nothing that a terminal would obey.
 
-Answers, evidence, procedures and the messages of servers come from outside. Control characters but
-newline and tab, and overrides of the writing direction, are left out of texts and escaped in JSON.
+Answers, evidence, procedures and messages from servers come from outside. Control characters other
+than newline and tab, and overrides of the writing direction, are removed from texts and escaped in
+JSON.
 """
 
 import json
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _TO_ESCAPE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""What JSON need not escape although a terminal may obey it, or UTF-8 cannot encode it."""
+"""Characters that JSON need not escape, but that a terminal may obey or UTF-8 cannot encode."""
 
 _COUNT_EVERY = 10_000
 _SHOWN = 20
@@ -30,7 +31,7 @@ _LINE_EVERY_S = 5.0
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text, which may have several lines, on stdout or on stderr."""
+    """Print a text, which may have several lines, to stdout or stderr."""
     typer.echo(clean(text), err=err)
 
 
@@ -40,12 +41,12 @@ def one_line(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """Print a line on stderr."""
+    """Print a line to stderr."""
     say(one_line(text), err=True)
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON on stdout; an object of a data class by its fields."""
+    """Print a value as JSON to stdout; a dataclass instance is printed by its fields."""
     print_data(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
 
@@ -58,12 +59,12 @@ def _plain(value: object) -> object:
 
 
 def print_data(json_text: str) -> None:
-    """Print JSON on stdout."""
+    """Print JSON to stdout."""
     typer.echo(_TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text))
 
 
 def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the numbers of a report and the lengths of its lists, or all of it as JSON."""
+    """Print a report's numbers and the lengths of its lists, or all of it as JSON."""
     if as_json:
         print_json(report)
         return
@@ -89,7 +90,7 @@ def show_diff(before: str, after: str, *, err: bool = False) -> None:
 
 
 def show_failed(failed: Sequence[Failed]) -> None:
-    """Print on stderr what failed, the first twenty; the JSON has all."""
+    """Print the first twenty failures to stderr; the JSON contains all of them."""
     for failure in failed[:_SHOWN]:
         note(f"{failure.where}: {failure.reason}")
     if len(failed) > _SHOWN:
@@ -97,7 +98,7 @@ def show_failed(failed: Sequence[Failed]) -> None:
 
 
 def counter(items: str) -> Callable[[int], None]:
-    """Return what prints how many items are done, a line on stderr every 10,000."""
+    """Return a function that prints a line to stderr for every 10,000 items done."""
     shown = 0
 
     def count(done: int) -> None:
@@ -110,7 +111,7 @@ def counter(items: str) -> Callable[[int], None]:
 
 
 def progress_lines(*, quiet: bool) -> "Callable[[Progress], None]":
-    """Return what prints how far work is, a line on stderr every five seconds."""
+    """Return a function that prints the progress to stderr every five seconds."""
     due, last = 0.0, 0
 
     def show(progress: "Progress") -> None:

@@ -1,4 +1,4 @@
-"""How commands end: errors are one sentence, and traces hold up the end only briefly."""
+"""How commands end: errors are one sentence, and traces delay the end only briefly."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from stepcraft.tracing import configure_tracing
 
 
 class Reported(TyperGroup):
-    """The commands, whose errors are reported."""
+    """A group of commands whose errors are reported."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as the base class
         """Run a command."""
@@ -72,7 +72,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def mask_traces() -> None:
-    """Mask what LangSmith receives, and bound the wait for it, where traces are sent at all."""
+    """Mask what LangSmith receives, and limit the wait for it, if traces are sent at all."""
     variables = (
         f"{name}_TRACING{suffix}" for name in ("LANGSMITH", "LANGCHAIN") for suffix in ("", "_V2")
     )

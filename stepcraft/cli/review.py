@@ -1,4 +1,4 @@
-"""The review of a run's steps in the terminal, in LangChain's decision schema."""
+"""The review of a run's steps in the terminal, using LangChain's decision schema."""
 
 import os
 import shlex
@@ -16,13 +16,13 @@ from stepcraft.text.lists import numbered, read_steps
 
 
 def check_can_review(options: Mapping[str, Any]) -> None:
-    """Refuse a run whose reviews nobody can be asked for, or whose memory cannot be changed.
+    """Refuse a run if nobody can be asked for a review, or if its memory cannot be changed.
 
     Args:
         options: The arguments of the graph's builder.
 
     Raises:
-        BadInput: This is no terminal, or the memory can only be searched.
+        BadInput: This is not a terminal, or the memory is read-only.
         MemoryFailure: The memory cannot be opened.
     """
     settings = options["settings"]
@@ -43,7 +43,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
 
 
 def in_editor(text: str) -> str:
-    """Return a text as it was left in the editor of VISUAL or EDITOR.
+    """Let the user edit a text in the editor set by VISUAL or EDITOR, and return the result.
 
     Raises:
         OSError, ValueError, CalledProcessError: The editor cannot be started, or fails.
@@ -70,7 +70,7 @@ def ask_for_review(
         edit: Lets the user edit a text.
 
     Raises:
-        KeyboardInterrupt: The user left, by Ctrl-C or the end of the input.
+        KeyboardInterrupt: The user left with Ctrl-C or the end of the input.
     """
     action = request["action_requests"][0]
     say(f"\nTo approve:\n{action['description']}", err=True)
@@ -99,7 +99,7 @@ def _decision(
 
 
 def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
-    """Return the steps as the user left them; none where nothing came of it."""
+    """Return the steps as the user left them, or none if editing failed or left none."""
     try:
         edited = read_steps(edit(numbered(steps)))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:

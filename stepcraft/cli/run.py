@@ -32,9 +32,9 @@ async def _stream(
     start: float,
     quiet: bool,
 ) -> tuple[dict[str, Any], Any]:
-    """Run a graph and print its progress; return its output, and what it asks a person.
+    """Run a graph and print its progress; return its output, and any request to a person.
 
-    The times of the steps count from `start`.
+    The times of the steps are counted from `start`.
     """
     result, request = dict[str, Any](), None
     started = dict[str, float]()
@@ -68,8 +68,8 @@ def run_graph(
         name: The name of the graph.
         question: The question, or the goal.
         options: The options of the command.
-        inputs: The rest of the graph's input.
-        settings: Settings that have an option of their own.
+        inputs: The remaining input of the graph.
+        settings: Settings that have their own options.
 
     Raises:
         BadInput: A setting or an input cannot be used.
@@ -89,7 +89,7 @@ def run_graph(
     run_id, steps = uuid7(), list[StepTime]()
     stream = partial(_stream, graph, steps=steps, start=time.monotonic(), quiet=options["quiet"])
     config = RunnableConfig(configurable={"thread_id": str(run_id)})
-    # On an event loop Ctrl-C cancels a model call at once; a thread would have to be waited for.
+    # On an event loop, Ctrl-C cancels a model call at once; a thread would have to be waited for.
     result, request = asyncio.run(stream(texts, {**config, "run_id": run_id}))
     while request is not None:
         command: Command[Any] = Command(resume=ask_for_review(request))
@@ -127,7 +127,7 @@ def _statement(check: Check) -> str:
 
 
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
-    """Print the last verdict on each statement by part; upper case marks what is not supported."""
+    """Print the last verdict on each statement by part; upper case marks unsupported ones."""
     numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
     checks, heading = final_checks(result), ""
     for check, has_changed in checks:

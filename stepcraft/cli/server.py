@@ -1,4 +1,4 @@
-"""`stepcraft server` and `stepcraft mcp`: what serves the graphs to others."""
+"""`stepcraft server` and `stepcraft mcp`: serve the graphs to others."""
 
 import json
 import os

@@ -76,7 +76,7 @@ def build(
 
 
 def _progress() -> Callable[["Updated", int], None]:
-    """Return what prints how far a build is, a line on stderr every five seconds."""
+    """Return a function that prints a build's progress to stderr every five seconds."""
     began = due = monotonic()
 
     def show(report: "Updated", total: int) -> None:
@@ -143,7 +143,7 @@ def check(
 
 
 def _list_files(source: object, *, as_json: bool) -> None:
-    """List the files of a corpus, each with why it, or a part of it, was not read."""
+    """List the files in a corpus, each with the reason why it, or part of it, was not read."""
     from stepcraft.sources.corpus.files import shown
     from stepcraft.sources.corpus.retriever import CorpusRetriever
 

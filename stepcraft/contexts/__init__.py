@@ -1,1 +1,1 @@
-"""The settings of a run: one frozen model a graph, with its nodes' instructions as fields."""
+"""The settings of a run: one frozen model per graph, with its nodes' instructions as fields."""

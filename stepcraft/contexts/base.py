@@ -1,8 +1,8 @@
-"""The settings of a run: one pydantic model a graph, with the instructions of its nodes as fields.
+"""The settings of a run: one pydantic model per graph, with its nodes' instructions as fields.
 
-LangGraph coerces the mapping of a run's context to the model, and Studio reads from its schema
-which nodes a field belongs to. A context names models, memories and sources; objects go to the
-function that builds the graph.
+LangGraph converts the mapping in a run's context to this model, and Studio reads from its schema
+which nodes a field belongs to. A context names models, memories and sources; objects are passed to
+the function that builds the graph.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,16 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 UNCHANGED = "NO CHANGE"
-"""The reply of a check that asks for no change."""
+"""The reply of a check that requests no changes."""
 
 
 def in_nodes(default: Any, *nodes: str, **bounds: Any) -> Any:
-    """Return a field that Studio shows with these nodes; `bounds` are those of pydantic's Field."""
+    """Return a field that Studio shows with these nodes; `bounds` go to pydantic's Field."""
     return Field(default, json_schema_extra={"langgraph_nodes": [*nodes]}, **bounds)
 
 
 def instructions(node: str, text: str) -> Any:
-    """Return a field with the instructions of a node, which Studio shows as its prompt."""
+    """Return a field with a node's instructions, which Studio shows as its prompt."""
     return Field(
         text,
         min_length=1,
@@ -32,7 +32,7 @@ def instructions(node: str, text: str) -> Any:
 
 
 class Settings(BaseModel):
-    """The settings that every graph has. Every field has a default."""
+    """The settings that every graph has, all with defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -89,7 +89,7 @@ The answer has to let the person act without asking anybody: every name, command
 and the order; who may do it, which permission it takes and who grants that; what to check or save
 before, and how to tell that each step worked; limits, exceptions, defaults, and what to leave
 alone; how to undo it, and who should be told. Code must have all imports, defaults and types."""
-"""What the planner of each look is told of the reader's needs."""
+"""What the planner of each look is told about the reader's needs."""
 
 PLAN_INSTRUCTIONS = f"""\
 A question is to be answered from a collection of documents by somebody who sees only what searches
@@ -131,20 +131,20 @@ LENGTHS = {
     "side matter, variants, reasons, what goes without saying. Say each thing once. Beside code "
     "and commands 600 to 1,000 words are enough for most questions, and fewer for a narrow one.",
 }
-"""What the writer is told of the length of the answer."""
+"""What the writer is told about the length of the answer."""
 
 Length = Literal["brief", "full"]
 
 
 class CheckSettings(SearchSettings):
-    """The settings of graphs that look up every part of a draft and change what is wrong."""
+    """The settings of graphs that look up every part of a draft and correct it."""
 
     rounds: int = in_nodes(1, "revise", "critic", ge=1, le=5)
     """Rounds of checks at most; a further round checks the parts that the last one changed."""
 
 
 class LookSettings(CheckSettings):
-    """The settings of graphs that look up what they planned before they write."""
+    """The settings of graphs that look up their plan before they write."""
 
     looks: int = in_nodes(2, "look_again", ge=1, le=5)
     """Rounds of searches before the draft: first the planned ones, then those for what is still
@@ -155,7 +155,7 @@ class LookSettings(CheckSettings):
 
 
 class PartQuerySettings(CheckSettings):
-    """The settings of graphs in which a model can write what a part is looked up by."""
+    """The settings of graphs in which a model can write the queries for a part."""
 
     query: Literal["auto", "claims", "model"] = in_nodes("auto", "split", "to_query")
     """What a part is looked up by: each of its statements (claims), one query that the model writes

@@ -1,1 +1,1 @@
-"""Evaluations: what a method's answers are worth, and how certain that is."""
+"""Evaluations: how good a method's answers are, and how certain that is."""

@@ -1,4 +1,4 @@
-"""A person's labels against what judges or other scores say of the same answers."""
+"""Compare a person's labels with judges or other scores on the same answers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ _LABELS = {
     **{verdict: verdict for verdict in ("win", "loss", "tie")},
 }
 _Answer = tuple[str, str, str]
-"""The method, the one it is compared with or "", and the sample."""
+"""The method, the one it is compared with (or ""), and the sample."""
 
 
 def agreements(
@@ -26,10 +26,10 @@ def agreements(
     Args:
         directory: The directory of the evaluation.
         labels: A CSV file with the columns `id`, `method`, `label`, and for votes `against`.
-        score: The score that is compared; None for all. Of a score, 0.5 and more is right.
+        score: The score to compare, or None for all. A score of at least 0.5 counts as right.
 
     Raises:
-        BadInput: The file cannot be read, or nothing in the evaluation has its labels.
+        BadInput: The file cannot be read, or nothing in the evaluation is labelled in it.
     """
     labelled = dict(map(_label, records(labels)))
     is_labelled = False

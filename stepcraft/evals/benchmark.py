@@ -1,7 +1,7 @@
-"""Benchmarks: samples under a name, with what scores them and what methods need for them.
+"""Benchmarks: named samples with their scorers and the settings that methods need.
 
-LGStep is the only benchmark of this package. Other distributions, such as `stepcraft-papers`,
-register theirs as entry points of the group `stepcraft.benchmarks`; each loads a `Benchmark`:
+LGStep is the only benchmark in this package. Other distributions, such as `stepcraft-papers`,
+register theirs as entry points in the group `stepcraft.benchmarks`; each loads a `Benchmark`:
 
     [project.entry-points."stepcraft.benchmarks"]
     gsm8k = "stepcraft_papers.word_problems:GSM8K"
@@ -26,27 +26,28 @@ _DATA = Path(str(files("stepcraft.evals") / "data"))
 
 @dataclass(frozen=True)
 class Questions:
-    """The samples of a benchmark or of a file, ready to be evaluated."""
+    """The samples in a benchmark or a file, ready to be evaluated."""
 
     samples: Sequence[Sample]
     scorers: Sequence[Scorer] = (default_scores,)
-    """The scores of an output, by name; each function may return several and may be async."""
+    """The functions that score an output; each may return several named scores and may be async."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings of the methods, unless the user names others, such as the memory and the sources.
+    """Settings for the methods, unless the user chooses others, such as the memory and the sources.
 
-    Under the name of a graph, those of this graph alone: `{"rat": {"finish": "code"}}`.
+    Settings under the name of a graph apply only to that graph: `{"rat": {"finish": "code"}}`.
     """
     version: str = ""
-    """Identifies what decides scores beside the samples, such as the SHA-256 of a file of tests."""
+    """Identifies what decides scores besides the samples, such as the SHA-256 of a file of tests.
+    """
 
 
 @dataclass(frozen=True)
 class Benchmark:
     """A named set of questions.
 
-    `load` is called with the file that the user named (`--data`; None for the published one) and
-    with the number of samples (None for all). It raises BadInput where the file cannot be used and
-    SourceFailure where it cannot be downloaded.
+    `load` is called with the file given by the user (`--data`; None for the published one) and the
+    number of samples (None for all). It raises BadInput if the file cannot be used and
+    SourceFailure if it cannot be downloaded.
     """
 
     name: str
@@ -57,21 +58,21 @@ class Benchmark:
     """The address of its samples."""
     licence: str = ""
     citation: str = ""
-    """The paper that it was published with: authors, title, venue, year."""
+    """The paper that introduced it: authors, title, venue, year."""
 
     def origin(self) -> dict[str, str]:
-        """Return what a report and the configuration of an evaluation say of it."""
+        """Return its description for reports and the configuration of an evaluation."""
         names = ("name", "source", "licence", "citation")
         return {name: getattr(self, name) for name in names}
 
 
 def benchmark_names() -> list[str]:
-    """Return the names of the installed benchmarks, those of this package first."""
+    """Return the names of the installed benchmarks, starting with those in this package."""
     return [*_LGSTEP, *installed_names(GROUP)]
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """Return a benchmark by its name.
+    """Return the benchmark with the given name.
 
     Raises:
         BadInput: No installed package has a benchmark with this name.

@@ -1,4 +1,4 @@
-"""A cache of models' replies, so that samples that were in flight cost nothing again."""
+"""A cache of model replies, so that samples in progress cost nothing when repeated."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ from stepcraft.errors import BadInput
 class ReplyCache(BaseCache):
     """Replies of chat models in an SQLite file, for LangChain's `set_llm_cache`.
 
-    A reply is found by the prompt and the parameters of its model, of which a hash is kept.
+    A reply is looked up by a hash of the prompt and the model's parameters.
 
     Args:
-        folder: The folder of the file; it is created if need be.
+        folder: The folder for the file, which is created if necessary.
 
     Raises:
-        BadInput: The file cannot be written.
+        BadInput: The file is not writable.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class ReplyCache(BaseCache):
             raise BadInput(f"the cache in {folder} cannot be written: {error}") from error
 
     def lookup(self, prompt: str, llm_string: str) -> Sequence[Generation] | None:
-        """Return the reply to a prompt, None where it is not there."""
+        """Return the reply to a prompt, or None if it is not there."""
         query = "SELECT messages FROM replies WHERE key = ?"
         with self._lock:
             row = self._replies.execute(query, (_key(prompt, llm_string),)).fetchone()
@@ -52,7 +52,7 @@ class ReplyCache(BaseCache):
         ]
 
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         messages = [message_to_dict(g.message) for g in return_val if isinstance(g, ChatGeneration)]
         row = (_key(prompt, llm_string), json.dumps(messages, ensure_ascii=False))
         with self._lock:

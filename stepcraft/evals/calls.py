@@ -1,4 +1,4 @@
-"""The model calls of a run: what they used, and, if wanted, what was asked and replied."""
+"""The model calls in a run: what they used and, on request, what was asked and replied."""
 
 import time
 from collections import Counter
@@ -15,49 +15,50 @@ from stepcraft.secrets import without_secrets
 
 
 class Call(TypedDict):
-    """One call of a model."""
+    """A single model call."""
 
     node: str
-    """The node of the graph that made it, also where a subgraph did."""
+    """The node of the graph that made it, even if a subgraph made it."""
     model: str
-    """As its provider names it, or else as it was asked for; "" if neither says."""
+    """The model's name as given by its provider, or else as requested, or "" if neither is known.
+    """
     prompt: list[tuple[str, str]]
-    """The messages: the role and the text of each."""
+    """The role and the text of each message."""
     reply: str
     error: str
     tokens: dict[str, int]
-    """What the provider reports: `input_tokens`, `output_tokens`, `cached_input_tokens`."""
+    """The provider's counts: `input_tokens`, `output_tokens`, `cached_input_tokens`."""
     seconds: float
     from_cache: bool
-    """Whether LangChain's cache had the reply, so that it cost nothing."""
+    """Whether the reply came from LangChain's cache, so that it cost nothing."""
 
 
 class Calls(BaseCallbackHandler):
-    """Follows the model calls of a run, those of a run that fails included."""
+    """Tracks the model calls in a run, including runs that fail."""
 
     run_inline = True
 
     def __init__(self) -> None:
-        # Threads of one run add calls of their own: a dict takes that without a lock.
+        # Threads in one run add their own calls, which a dict supports without a lock.
         self._calls: dict[UUID, Call] = {}
         self._began: dict[UUID, float] = {}
-        """When each call began that has not ended."""
+        """The start time of each call that has not ended."""
 
     @property
     def ignore_chain(self) -> bool:
-        """Steps of a graph are no calls."""
+        """Steps of a graph are not calls."""
         return True
 
     def calls(self) -> list[Call]:
         """Return the calls in the order in which they began."""
-        for run_id in list(self._began):  # cancelled, which no callback tells
+        for run_id in list(self._began):  # cancelled, which no callback reports
             self._ended(run_id)["error"] = "it was cancelled"
         return list(self._calls.values())
 
     def usage(self) -> dict[str, Any]:
-        """Return the calls and tokens in all, and under `models` by model.
+        """Return the total calls and tokens, and the same per model under `models`.
 
-        Replies from a cache cost nothing; `from_cache` is their number.
+        Replies from a cache cost nothing; `from_cache` is the number of them.
         """
         models: dict[str, Counter[str]] = {}
         total, reused = Counter(no_tokens()), 0
@@ -78,7 +79,7 @@ class Calls(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,  # noqa: ANN401
     ) -> None:
-        """Note the prompt."""
+        """Record the prompt."""
         prompt = [(message.type, without_secrets(message.text)) for message in messages[0]]
         self._note(run_id, prompt, metadata or {})
 
@@ -91,7 +92,7 @@ class Calls(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,  # noqa: ANN401
     ) -> None:
-        """Note the prompt of a model that is no chat model."""
+        """Record the prompt of a model that is not a chat model."""
         self._note(run_id, [("human", without_secrets(prompts[0]))], metadata or {})
 
     def _note(self, run_id: UUID, prompt: list[tuple[str, str]], about: Mapping[str, Any]) -> None:
@@ -108,7 +109,7 @@ class Calls(BaseCallbackHandler):
         self._began[run_id] = time.monotonic()
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
-        """Note the reply, the tokens and the provider's name of the model."""
+        """Record the reply, the tokens and the provider's name for the model."""
         generation = response.generations[0][0]
         message = generation.message if isinstance(generation, ChatGeneration) else None
         call = self._ended(run_id)
@@ -118,12 +119,12 @@ class Calls(BaseCallbackHandler):
             call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
             call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
             call["tokens"] = tokens_of(message)
-            # LangChain says so of a reply from its cache.
+            # LangChain marks a reply from its cache like this.
             usage: Mapping[str, Any] = message.usage_metadata or {}
             call["from_cache"] = usage.get("total_cost") == 0
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
-        """Note why there is no reply."""
+        """Record why there is no reply."""
         self._ended(run_id)["error"] = reason_of(error)
 
     def _ended(self, run_id: UUID) -> Call:
@@ -135,12 +136,12 @@ class Calls(BaseCallbackHandler):
 
 
 def reason_of(failure: BaseException) -> str:
-    """Return what failed, without secrets and not at length."""
+    """Return a short description of a failure, without secrets."""
     return without_secrets(f"{type(failure).__name__}: {failure}")[:1000]
 
 
 def no_tokens() -> dict[str, int]:
-    """Return the usage of no call."""
+    """Return the usage when there are no calls."""
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
 
 

@@ -1,4 +1,4 @@
-"""Samples with the outputs of several methods: of one evaluation, or before and after a change."""
+"""Samples with the outputs of several methods, from one evaluation or before and after a change."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,16 @@ class PairedMethods:
     method: str
     against: str
     comparisons: Sequence[Comparison]
-    """Each score of the first against that of the second, as in a report."""
+    """Each score of the first method compared with that of the second, as in a report."""
     samples: Sequence[dict[str, Any]]
-    """As `samples_of` returns them; failed ones, too."""
+    """The samples as returned by `samples_of`, including failed ones."""
 
     def runs(self, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return what both methods made of a sample."""
+        """Return both methods' runs on a sample."""
         return [sample["runs"][self.method], sample["runs"][self.against]]
 
     def most_different(self, score: str, count: int) -> list[dict[str, Any]]:
-        """Return the samples that differ in a score, those that differ most first."""
+        """Return the samples that differ in a score, largest difference first."""
 
         def difference(sample: Mapping[str, Any]) -> float:
             ours, theirs = (run["scores"].get(score) for run in self.runs(sample))
@@ -40,10 +40,10 @@ class PairedMethods:
         return sorted(filter(difference, self.samples), key=difference, reverse=True)[:count]
 
     def sample(self, id_: str) -> dict[str, Any]:
-        """Return a sample.
+        """Return the sample with the given id.
 
         Raises:
-            BadInput: Not both methods have finished a sample with this id.
+            BadInput: There is no sample with this id that both methods have finished.
         """
         by_id = {sample["id"]: sample for sample in self.samples}
         if id_ not in by_id:
@@ -58,16 +58,16 @@ class PairedMethods:
 def paired_methods(
     directories: Mapping[str, Path], summary: Summary, first: str, second: str
 ) -> PairedMethods:
-    """Read what two methods made of the samples that both have.
+    """Read two methods' results on the samples that both have.
 
     Args:
         directories: The directories by name.
-        summary: What `summarise` returns of them.
-        first: What the summary calls a method.
+        summary: The result of `summarise` for these directories.
+        first: The name of a method in the summary.
         second: The method to compare it with.
 
     Raises:
-        BadInput: There are no such methods, or no sample is finished by both.
+        BadInput: The methods do not exist, or no sample was finished by both.
     """
     names = [method.method for method in summary.methods]
     if first == second or not {first, second} <= {*names}:
@@ -86,14 +86,14 @@ def paired_methods(
 
 
 def samples_of(directories: Mapping[str, Path], summary: Summary) -> list[dict[str, Any]]:
-    """Return the samples with the outputs of all methods; a sample of several evaluations is one.
+    """Return the samples with all methods' outputs, merging those in several evaluations.
 
     Args:
         directories: The directories by name.
-        summary: What `summarise` returns of them.
+        summary: The result of `summarise` for these directories.
 
     Raises:
-        BadInput: A directory or a line in it is damaged.
+        BadInput: A directory, or a line in it, is damaged.
     """
     labels = {(each.directory, each.name): each.method for each in summary.methods}
     samples: dict[object, dict[str, Any]] = {}

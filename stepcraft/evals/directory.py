@@ -1,8 +1,8 @@
 """The directory of an evaluation: its configuration, and one line for each finished sample.
 
-Lines are appended as samples finish, so that a run that is killed at any moment goes on where it
-stopped: what is in the directory is not asked again. What judges say is kept in the same way, in a
-file beside them.
+Lines are appended as samples finish, so that a run killed at any moment resumes where it stopped:
+nothing in the directory is asked again. Judgements are stored in the same way, in a file next to
+them.
 """
 
 import json
@@ -22,41 +22,41 @@ CONFIGURATION = "configuration.json"
 SAMPLES = "samples.jsonl"
 CALLS = "calls.jsonl"
 _NEW = "configuration.new"
-"""The configuration while it is written."""
+"""The name of the configuration file while it is being written."""
 
 
 class Outcome(TypedDict):
-    """What a method made of a sample."""
+    """The result of a method on a sample."""
 
     method: str
     id: str
     sample: Sample
     output: dict[str, Any]
-    """The output of the graph; empty where it failed."""
+    """The output of the graph, empty if it failed."""
     error: str
-    """Why there is no output or no score, "" where there are both."""
+    """Why there is no output or no score, or "" if there are both."""
     scores: dict[str, float]
     usage: dict[str, Any]
-    """`calls`, `input_tokens` and `output_tokens`, in all and under `models` by model."""
+    """`calls`, `input_tokens` and `output_tokens`, in total and under `models` by model."""
     seconds: float
     warnings: list[str]
     began: NotRequired[str]
-    """When it was begun, as ISO 8601 in UTC."""
+    """The time at which it began, as ISO 8601 in UTC."""
     trace: NotRequired[str]
-    """The id of the root run, under which LangSmith has its trace."""
+    """The id of the root run, under which LangSmith stores its trace."""
     versions: NotRequired[dict[str, str]]
     """The versions of the packages that ran it."""
     usd: NotRequired[float | None]
-    """What it cost; None where a price is unknown."""
+    """The cost, or None if a price is unknown."""
 
 
 def answered(outcome: Outcome) -> bool:
-    """Tell whether a sample has an answer, which is scored."""
+    """Return whether a sample has an answer, which is scored."""
     return not outcome["error"]
 
 
 def is_unanswered(outcome: Outcome) -> bool:
-    """Tell whether the method ended without an answer, which counts as a wrong one."""
+    """Return whether the method ended without an answer, which counts as wrong."""
     return outcome["error"].startswith(NoAnswer.__name__)
 
 
@@ -64,16 +64,16 @@ def is_unanswered(outcome: Outcome) -> bool:
 def run_directory(
     path: Path, configuration: Mapping[str, Any], *names: str
 ) -> Generator[list[LineFile]]:
-    """Open the directory of an evaluation for this process alone, and files in it to append to.
+    """Open an evaluation's directory for this process only, and files in it for appending.
 
     Args:
-        path: The directory; it is created if need be.
-        configuration: What the evaluation is about, as JSON.
+        path: The directory, which is created if necessary.
+        configuration: The subject of the evaluation, as JSON.
         names: The names of the files.
 
     Raises:
-        BadInput: The directory has answers of a method with other settings, belongs to another
-            evaluation or to one that is running, holds other files, or cannot be written.
+        BadInput: The directory has answers from a method with other settings, belongs to another
+            evaluation or to one that is running, contains other files, or is not writable.
     """
     with ExitStack() as stack:
         try:
@@ -112,10 +112,10 @@ def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
 def _all_methods(
     path: Path, before: Mapping[str, Any], configuration: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the methods that are there with the new ones.
+    """Return the existing methods together with the new ones.
 
     Raises:
-        BadInput: A method that has answered has other settings now.
+        BadInput: A method that has already answered now has other settings.
     """
     methods: dict[str, Any] = before.get("methods", {})
     new: dict[str, Any] = configuration.get("methods", {})

@@ -1,4 +1,4 @@
-"""Run methods on samples, side by side, into a directory that a killed run goes on from."""
+"""Run methods on samples concurrently, writing to a directory from which a killed run resumes."""
 
 import time
 from collections import Counter
@@ -31,7 +31,7 @@ from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 
 _ALIKE = 5
-"""After so many samples that failed for one reason, the others would fail, too."""
+"""If this many samples fail for the same reason, the others are assumed to fail too."""
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
 
 
@@ -50,34 +50,34 @@ async def evaluate(
     keep_calls: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
-    """Run each method on each sample and score the outputs; what is in the directory stays.
+    """Run each method on each sample and score the outputs, keeping what is in the directory.
 
     The outcomes are in the directory (`read_outcomes`) and not kept in memory. Samples and methods
-    may be added to those of the directory. A run without an answer (`NoAnswer`) counts as a wrong
-    one.
+    may be added to those already in the directory. A run without an answer (`NoAnswer`) counts as
+    wrong.
 
     Args:
         methods: The methods.
         samples: The samples.
-        directory: Where the outcomes are kept.
-        scorers: Return the scores of an output.
-        benchmark: The name, source, licence and paper of the samples, which the report shows.
-        concurrency: The most samples that run at the same time.
-        budget: When to stop; what the directory has already counts, too.
-        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
-        retry_errors: Whether samples that failed are run again; those of a method that failed on
-            every sample always are. Where only the scoring failed, or something else is right by
-            now, the scoring alone is done again.
-        allow_keyless: Whether the keyless model may be scored, to try the evaluation itself.
-        keep_calls: Whether the directory gets the prompts and replies of each sample, too.
-        on_progress: Is told of the progress after each sample.
+        directory: The directory for the outcomes.
+        scorers: Functions that return the scores of an output.
+        benchmark: The name, source, licence and paper of the samples, for the report.
+        concurrency: The maximum number of samples that run at the same time.
+        budget: When to stop; usage already recorded in the directory counts too.
+        prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
+        retry_errors: Whether to run failed samples again; those of a method that failed on every
+            sample are always run again. If only the scoring failed, or the right answer has
+            changed, only the scoring is repeated.
+        allow_keyless: Whether the keyless model may be scored, to try out the evaluation itself.
+        keep_calls: Whether to store each sample's prompts and replies in the directory too.
+        on_progress: Called with the progress after each sample.
 
     Raises:
-        BadInput: The directory has a sample or a method of the same name that is another, a method
-            has no language model, a method or an id is there twice, or the budget needs a price
-            that is unknown.
+        BadInput: The directory has a different sample or method of the same name, a method has no
+            language model, a method or an id occurs twice, or the budget needs a price that is
+            unknown.
         RunStopped: The budget is used up, the model refuses every call, a method fails on its first
-            five samples for one reason or on all samples, or the directory cannot be written.
+            five samples for one reason or on all samples, or the directory is not writable.
     """
     directory, budget = named_path(directory), budget or Budget()
     prices = Prices.of(None) if prices is None else prices
@@ -134,7 +134,7 @@ def _check_model(method: AnyMethod, prices: Prices, budget: Budget, *, allow_key
 def _left(
     jobs: Iterable[Key], unscored: Container[Key], spending: Spending, *, retry_errors: bool
 ) -> list[Key]:
-    """Return what is to be done, and no longer count it as done."""
+    """Return the remaining jobs, and stop counting them as done."""
     working = {name for (name, _), error in spending.errors.items() if not error}
 
     def is_left(key: Key) -> bool:
@@ -154,12 +154,12 @@ def _counted(
     spending: Spending,
     prices: Prices,
 ) -> dict[Key, Outcome]:
-    """Count what the directory has, and return the outputs that are to be scored.
+    """Count what is in the directory, and return the outputs that must be scored.
 
-    These are outputs without a score, and those of a sample of which something else is right now.
+    These are outputs without a score, and those of samples whose right answer has changed.
 
     Raises:
-        BadInput: A sample of the directory has the id of another question.
+        BadInput: A sample in the directory has the id of another question.
     """
     unscored: dict[Key, Outcome] = {}
     counted = set[object]()
@@ -167,7 +167,7 @@ def _counted(
         key = outcome["method"], outcome["id"]
         method, sample = jobs.get(key, (None, outcome["sample"]))
         run = outcome.get("trace", key)
-        if run not in counted:  # else it is the same run, scored again
+        if run not in counted:  # otherwise it is the same run, scored again
             counted.add(run)
             spending.add(outcome["usage"], _usd(outcome, prices, method))
         if method is None:
@@ -191,15 +191,16 @@ def _usd(outcome: Outcome, prices: Prices, method: AnyMethod | None) -> float | 
 
 
 def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
-    """Check that a method has answered a sample.
+    """Check that a method has answered at least one sample.
 
     Args:
-        method: Its name.
-        spending: What is finished.
-        alike: So many samples are to have failed for one reason; 0 where all are finished.
+        method: The name of the method.
+        spending: The finished parts of the work.
+        alike: The number of samples that must have failed for the same reason, or 0 if all are
+            finished.
 
     Raises:
-        RunStopped: It has failed on all.
+        RunStopped: It has failed on all samples.
     """
     reasons = Counter(error for (name, _), error in spending.errors.items() if name == method)
     count = reasons.total()
@@ -213,7 +214,7 @@ def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
-    """Run a method on a sample; a failure is the outcome, unless every sample would fail."""
+    """Run a method on a sample; a failure is recorded, unless every sample would fail."""
     began, trace = time.monotonic(), uuid7()
     outcome = Outcome(
         method=method.name,
@@ -248,9 +249,9 @@ async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
 
 
 async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
-    """Score an output; where that fails, keep the output with the reason.
+    """Score an output; if that fails, keep the output with the reason.
 
-    A run without an answer has a score of 0 wherever an empty answer has a score.
+    A run without an answer scores 0 wherever an empty answer gets a score.
     """
     if is_unanswered(outcome):
         empty = await _scored({**outcome, "output": {"answer": ""}, "error": ""}, scorers)

@@ -1,4 +1,4 @@
-"""Methods as tasks of inspect_ai, and its logs as a directory of ours (extra `inspect`).
+"""Methods as inspect_ai tasks, and its logs as our evaluation directories (extra `inspect`).
 
 inspect_ai.eval(task(method, samples), model="none/none")
 """
@@ -30,9 +30,9 @@ def task(
     scorers: Sequence[Scorer] = (default_scores,),
     **options: Any,  # noqa: ANN401 - those of Task
 ) -> Task:
-    """Return a task of inspect_ai that runs a method on samples and scores its outputs.
+    """Return an inspect_ai task that runs a method on samples and scores its outputs.
 
-    The method asks its own models, so that the model of inspect_ai is not used.
+    The method calls its own models, so the model of inspect_ai is not used.
     """
     dataset = [
         InspectSample(
@@ -49,7 +49,7 @@ def task(
 
 @solver
 def run_method(method: AnyMethod) -> Solver:
-    """Return a solver that answers with a method; its output and usage are in the store."""
+    """Return a solver that answers with a method and puts its output and usage in the store."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         calls = Calls()
@@ -68,7 +68,7 @@ def run_method(method: AnyMethod) -> Solver:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer:
-    """Return a scorer with the scores of ours, each by its name."""
+    """Return a scorer that applies our scores, each under its name."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         output: dict[str, Any] = state.store.get("output", {})
@@ -79,14 +79,14 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
 
 
 def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
-    """Write logs of inspect_ai as an evaluation; what is there stays.
+    """Write inspect_ai logs as an evaluation, keeping anything already there.
 
     Args:
-        logs: The files, each of a task of its own name, which is the name of the method.
-        directory: Where the evaluation is kept.
+        logs: The files, each with a task whose distinct name is that of the method.
+        directory: The directory of the evaluation.
 
     Raises:
-        BadInput: The directory has another evaluation.
+        BadInput: The directory contains another evaluation.
     """
     read = {log.eval.task: log for log in (read_eval_log(str(path)) for path in logs)}
     outcomes = [outcome for name, log in read.items() for outcome in _outcomes(name, log)]

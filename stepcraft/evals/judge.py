@@ -1,11 +1,11 @@
-"""A chat model as a judge: which of two answers is better, and readings of one answer.
+"""A chat model as a judge: which of two answers is better, and readings of single answers.
 
-A reading says of each sentence whether the passages support it, or of each fact or criterion what
-the answer has of it.
+A reading says for each sentence whether the passages support it, or for each fact or criterion
+whether the answer covers it.
 
-Pairs are voted on as in AAG's evaluation: several votes a pair, half of them with each answer
-first, each with a seed of its own, at temperature 0.7; the majority decides. A reply that is not in
-the form that was asked for counts as unreadable and is not interpreted.
+Pairs are voted on as in AAG's evaluation: several votes per pair, half of them with each answer
+first, each with a separate seed, at temperature 0.7; the majority decides. A reply that does not
+have the requested form counts as unreadable and is not interpreted.
 """
 
 import re
@@ -83,7 +83,7 @@ Number 1 stands for the whole answer.""",
         ("right", "partly", "wrong"),
     ),
 }
-"""What a reading asks, and its verdicts."""
+"""The question for each kind of reading, and its verdicts."""
 
 _VERDICT = re.compile(
     r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*",
@@ -94,25 +94,25 @@ PASSAGE_TOKENS = 16_000
 
 
 class Request(NamedTuple):
-    """What a judge is asked in one call: a vote on two answers, or a reading of one."""
+    """A single call to a judge: a vote on two answers, or a reading of one."""
 
     kind: Kind
     outcome: Outcome
     items: Sequence[str] = ()
-    """Of a reading: the sentences, facts or criteria."""
+    """For a reading, the sentences, facts or criteria."""
     against: Outcome | None = None
-    """Of a vote: the outcome to compare with."""
+    """For a vote, the outcome to compare with."""
     number: int = 0
-    """Of a vote: its number, from 0, which is also its seed."""
+    """For a vote, its number from 0, which is also its seed."""
 
     @property
     def is_first(self) -> bool:
-        """Whether a vote shows the outcome before the other one."""
+        """Whether a vote shows this outcome before the other one."""
         return self.number % 2 == 0
 
 
 def _right(sample: Sample) -> Iterator[Section]:
-    """Yield what is known of a right answer, in sections with the id "right"."""
+    """Yield what is known about a right answer, in sections with the id "right"."""
     if answers := [*sample.get("answers", []), *sample.get("long_answers", [])]:
         yield Section("answer", "right", "\nor: ".join(answers))
     if steps := sample.get("steps"):
@@ -136,7 +136,7 @@ def read_pairwise(reply: str) -> str:
 
 
 def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
-    """Return the verdict and the reason for each number from 1, of a reading of this kind.
+    """Return the verdict and reason for each number, from 1, in a reading of this kind.
 
     Raises:
         UnreadableReply: A number has no line or two, or a line is something else.
@@ -152,11 +152,11 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
-    """Return the sentences of an answer, bare, each with the numbers of the passages it cites."""
+    """Return an answer's sentences without marks, with the numbers of the passages they cite."""
     evidence = output.get("evidence") or []
     answer = str(output.get("answer") or "")
     pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
-    if "sentences" in output:  # RPG says itself what each rests on
+    if "sentences" in output:  # RPG itself says what each is based on
         traced = [
             (each["text"], [n for n, p in enumerate(evidence, 1) if p["id"] in each["evidence"]])
             for each in output["sentences"]
@@ -167,7 +167,7 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
             *((text_, cited) for text_, cited in pairs if _letters(text_) not in text),
         ]
     plain = [(without_marks(text).strip(), {*cited}) for text, cited in pairs]
-    # The number of a list item would stand behind the number of the sentence.
+    # A list item's number would follow the number of the sentence.
     return [
         (bare, cited)
         for text, cited in plain
@@ -180,7 +180,7 @@ def _letters(text: str) -> str:
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
-    """Return the numbers of the passages that fit a limit of tokens, cited ones before others."""
+    """Return the numbers of the passages that fit a token limit, cited ones first."""
     cited = {number for _, numbers in sentences_of(output) for number in numbers}
     sizes = {n: tokens(each["text"]) for n, each in enumerate(output["evidence"], 1)}
     shown: list[int] = []
@@ -203,11 +203,11 @@ def _items_of(reply: str, request: Request) -> list[Item]:
 
 
 class Judge:
-    """A chat model that judges.
+    """A chat model that acts as a judge.
 
     Args:
         model: The model, or its name.
-        passage_tokens: How many tokens of passages it is shown with an answer.
+        passage_tokens: The maximum number of passage tokens that it is shown with an answer.
 
     Raises:
         BadInput: It is the keyless model.
@@ -223,7 +223,7 @@ class Judge:
         self._has_answered = False
 
     def judgement(self, request: Request) -> Judgement:
-        """Return the judgement before the model has replied, which identifies the request."""
+        """Return the judgement without the model's reply, which identifies the request."""
         judgement = Judgement(
             kind=request.kind,
             judge=self.name,
@@ -240,7 +240,7 @@ class Judge:
         return judgement
 
     async def answer(self, request: Request) -> Judgement:
-        """Vote, or give a verdict on each of the items.
+        """Vote, or give a verdict on each item.
 
         Raises:
             RunStopped: The model refuses every call.
@@ -265,7 +265,7 @@ class Judge:
         return judgement
 
     def messages(self, request: Request) -> list[BaseMessage]:
-        """Show the question, the answers, and what they are judged by."""
+        """Show the question, the answers, and the criteria."""
         outcome, kind = request.outcome, request.kind
         right = _right(outcome["sample"]) if kind in {"vote", "reference"} else []
         instructions, form = _PAIRWISE, _PAIRWISE_FORM
@@ -295,7 +295,7 @@ class Judge:
         return prompt(instructions, form, name, [*question, *right, *material])
 
     async def _ask(self, messages: list[BaseMessage], judgement: Judgement) -> str | None:
-        """Return the reply, "" for a refusal; None, with the error noted, where the call failed."""
+        """Return the reply, "" for a refusal, or None, recording the error, if the call failed."""
         try:
             model = await aresolve_model(self.model)
             options = {"temperature": 0.7 if judgement["kind"] == "vote" else 0.0}
@@ -326,7 +326,7 @@ class Judge:
         options: Mapping[str, Any],
         judgement: Judgement,
     ) -> AIMessage:
-        """Ask with a seed and a temperature, and without both from a refusal on."""
+        """Call with a seed and a temperature, and without both after a refusal."""
         usage = judgement["usage"]
         while True:
             usage["calls"] += 1

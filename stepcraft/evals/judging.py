@@ -1,7 +1,7 @@
 """Have an evaluation judged.
 
-What a judge says is appended beside the outputs (`votes.jsonl`) call by call, so that a killed
-command goes on from there and asks nothing twice; calls that failed are made again.
+Judgements are appended next to the outputs (`votes.jsonl`) call by call, so that a killed command
+resumes from there and asks nothing twice; failed calls are repeated.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ _Job = tuple[Judge, Request]
 
 
 class Estimate(NamedTuple):
-    """What the calls of judges that are left will read, without their replies."""
+    """What the judges' remaining calls will read, not counting their replies."""
 
     calls: int
     tokens: int
     usd: float | None
-    """None where a price is unknown."""
+    """The cost, or None if a price is unknown."""
 
 
 async def judge(
@@ -60,31 +60,31 @@ async def judge(
 ) -> None:
     """Have every method compared with one of them, and every answer read.
 
-    What a judge said already is not asked again, except where it failed. A run without an answer
-    is voted on as an empty answer.
+    Existing judgements are not asked for again, unless they failed. A run without an answer is
+    voted on as an empty answer.
 
     Args:
         directory: The directory of the evaluation.
-        models: The judge or several, or their names. Several are asked sample by sample, so that a
-            budget that is used up leaves samples on which they can be compared.
+        models: One or several judges, or their names. Several are asked sample by sample, so that
+            an exhausted budget leaves samples on which they can be compared.
         against: The method that the others are compared with; None for the first.
-        kinds: What is asked: votes on pairs; the support of sentences by the passages; and where a
-            sample has them the facts, the rubric, and what is known of a right answer.
-        rubric: Criteria for every sample, beside those of its own.
+        kinds: What to ask: votes on pairs; the support of sentences by the passages; and, if a
+            sample has them, the facts, the rubric, and what is known about a right answer.
+        rubric: Criteria for every sample, in addition to its own.
         votes: The number of votes on a pair, half of them in each order.
-        passage_tokens: How many tokens of passages a judge is shown with an answer.
-        concurrency: The most calls that run at the same time.
-        budget: When to stop; what these judges were asked before counts, too.
-        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES.
-        on_estimate: Is told before the first call how many are left; nothing is asked where it
-            returns False.
-        on_progress: Is told of the progress after each call.
+        passage_tokens: The maximum number of passage tokens that a judge is shown with an answer.
+        concurrency: The maximum number of concurrent calls.
+        budget: When to stop; these judges' earlier calls count too.
+        prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
+        on_estimate: Called with the remaining calls before the first one; if it returns False,
+            nothing is asked.
+        on_progress: Called with the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge, a method or `votes` cannot be
-            used, or the budget needs a price that is unknown.
-        RunStopped: The budget is used up, a judge refuses every call, or the directory cannot be
-            written.
+        BadInput: There is no evaluation, it is running, a judge, a method or `votes` is invalid, or
+            the budget needs a price that is unknown.
+        RunStopped: The budget is used up, a judge refuses every call, or the directory is not
+            writable.
     """
     if votes < 2 or votes % 2:
         raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
@@ -104,7 +104,7 @@ async def judge(
         }
         spending = Spending(budget, len(jobs), on_progress)
         _count(every_judgement(directory), jobs, judges, spending, prices)
-        # Sample by sample, whose id is the last but one of a key.
+        # Sample by sample; a sample's id is the second to last item of a key.
         order = {id_: place for place, id_ in enumerate(dict.fromkeys(key[-2] for key in jobs))}
         left = [key for key in jobs if key not in spending.errors]
         left.sort(key=lambda key: order[key[-2]])
@@ -131,13 +131,13 @@ def _count(
     spending: Spending,
     prices: Prices,
 ) -> None:
-    """Count what the judges were asked before, and what of it is done."""
+    """Count the judges' earlier calls, and which of them are still valid."""
     for each in judgements:
         if each["judge"] in judges:
             spending.add(each["usage"], prices.cost(each["usage"], each["judge"]))
         if (job := jobs.get(key_of(each))) and not each["error"]:
             texts = [item["text"] for item in each.get("items") or ()]
-            if not texts or texts == [*job[1].items]:  # else it is of another answer or rubric
+            if not texts or texts == [*job[1].items]:  # else it concerns another answer or rubric
                 spending.errors[key_of(each)] = ""
 
 
@@ -167,7 +167,7 @@ def _judges(
 def _requests(
     directory: Path, opponent: str, votes: int, rubric: Sequence[str]
 ) -> Iterator[Request]:
-    """Yield what judges are asked of an evaluation, output by output."""
+    """Yield the judges' requests for an evaluation, output by output."""
     by_id: dict[str, dict[str, Outcome]] = {}
     for outcome in read_outcomes(directory):
         by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
@@ -183,12 +183,12 @@ def _requests(
 
 
 def _is_votable(*pair: Outcome) -> bool:
-    """Tell whether one of two outcomes is an answer, and the other an answer or none."""
+    """Return whether one of two outcomes is an answer, and the other an answer or none."""
     return any(map(answered, pair)) and all(answered(it) or is_unanswered(it) for it in pair)
 
 
 def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
-    """Return what an answer is judged by, sentence by sentence or criterion by criterion."""
+    """Return the sentences or criteria by which an answer is judged."""
     if kind == "support":
         is_based = outcome["output"].get("evidence")
         return [text for text, _ in sentences_of(outcome["output"])] if is_based else []

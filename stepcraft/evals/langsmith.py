@@ -1,4 +1,4 @@
-"""An evaluation in LangSmith: each method as an experiment, uploaded in one call."""
+"""Upload an evaluation to LangSmith, each method as an experiment in a single call."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ _TIMEOUT_MS = 3_000, 60_000
 
 
 def check_key() -> None:
-    """Check that LangSmith can be asked.
+    """Check that LangSmith can be accessed.
 
     Raises:
         BadInput: There is no key.
@@ -28,17 +28,17 @@ def check_key() -> None:
 
 
 def upload(directory: Path, name: str) -> list[str]:
-    """Upload each method of an evaluation as an experiment; return the experiments' names.
+    """Upload each method of an evaluation as an experiment, and return the experiments' names.
 
-    Experiments on the same questions share the dataset. Each upload is an experiment of its own.
+    Experiments on the same questions share a dataset. Each upload creates a new experiment.
 
     Args:
         directory: The directory of the evaluation.
-        name: What the names of the dataset and the experiments begin with.
+        name: The prefix for the names of the dataset and the experiments.
 
     Raises:
         BadInput: There is no evaluation, or no key.
-        RunStopped: LangSmith does not take it.
+        RunStopped: LangSmith does not accept it.
     """
     check_key()
     configuration = read_configuration(directory)

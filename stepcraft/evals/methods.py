@@ -1,7 +1,7 @@
-"""The methods of an evaluation: graphs by name with settings, and anybody's graphs.
+"""The methods in an evaluation: named graphs with settings, and anyone's own graphs.
 
-A distribution registers a method that is more than a graph with settings as an entry point of the
-group `stepcraft.methods`: a function with the parameters of `method_of` beside the graph.
+A distribution registers a method that is more than a graph with settings as an entry point in the
+group `stepcraft.methods`: a function with the same parameters as `method_of`, apart from the graph.
 """
 
 import difflib
@@ -37,9 +37,11 @@ from stepcraft.sources.open import is_dotted, named_object
 
 _GROUP = "stepcraft.methods"
 SEARCHED = ("memory", "sources", "embeddings")
-"""What a method searches, and with what."""
+"""The settings that say what a method searches, and with which embeddings."""
 _OPTIONS = ("model", "node_models", *SEARCHED)
-"""What goes to the builder of a graph: who evaluates may name what no run's context may."""
+"""The settings passed to a graph's builder: an evaluation may name things that no run's context
+may.
+"""
 _PACKAGE = str(files("stepcraft"))
 _LIMITS = ("max_searches", "max_calls", "deadline_s")
 _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -48,13 +50,13 @@ _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 @dataclass(frozen=True)
 class Result:
-    """What a method made of a sample."""
+    """The result of a method on a sample."""
 
     output: dict[str, Any]
-    """As JSON: `answer`, `evidence`, `steps` are scored, and the rest is kept."""
+    """The output as JSON: `answer`, `evidence` and `steps` are scored, and the rest is kept."""
     warnings: list[str]
     usage: Mapping[str, Any]
-    """As the graph counts it; callbacks do not see the calls of a graph on a server."""
+    """The usage counted by the graph; callbacks do not see the calls of a graph on a server."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +64,21 @@ class Method:
     """A graph with its settings."""
 
     name: str
-    """As it was written, such as `rat:rounds=1`."""
+    """The name as written, such as `rat:rounds=1`."""
     graph: str
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The settings that every run gets as its context."""
     options: BuilderOptions = field(default_factory=BuilderOptions)
-    """What the graph is built with: its model, its memory, its sources."""
+    """The options the graph is built with: its model, its memory, its sources."""
 
     def context(self, seed: int | None = None) -> Settings:
-        """Return the settings as the context of the graph.
+        """Return the settings as the graph's context.
 
         Args:
-            seed: The seed of a sample, for models that take one and for what draws at random.
+            seed: The seed for a sample, for models that accept one and for random draws.
 
         Raises:
-            BadInput: A setting is unknown, or its value cannot be used.
+            BadInput: A setting is unknown, or its value is invalid.
         """
         if seed is None:
             return self._context
@@ -117,7 +119,7 @@ class Method:
         return resources.choice("answer", self._context)
 
     def input(self, sample: Sample) -> dict[str, Any]:
-        """Return the input for a sample; resources are part of the question if need be."""
+        """Return the input for a sample; resources become part of the question if necessary."""
         question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}
@@ -133,7 +135,7 @@ class Method:
         return _result(result, {name: result[name] for name in channels if name in result})
 
     def described(self) -> dict[str, Any]:
-        """Return what tells the method from others, as JSON."""
+        """Return a JSON description that identifies the method."""
         return {
             "graph": self.graph,
             "settings": _plain({**self.settings, **self.options}),
@@ -142,7 +144,7 @@ class Method:
         }
 
     def _searched(self) -> list[str]:
-        """Return the sources and memories that the answers rest on."""
+        """Return the sources and memories that the answers are based on."""
         if "sources" not in context_of(self.graph).model_fields:
             return []
         searched: list[object] = []
@@ -153,7 +155,7 @@ class Method:
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
-    """Return the last of some messages or a text as the answer, and another mapping as it is."""
+    """Return a text, or the last of some messages, as the answer; any other mapping as it is."""
     if not isinstance(result, Mapping):
         return {"answer": result.text if isinstance(result, BaseMessage) else str(result)}
     if result.get("answer") is None and result.get("messages"):
@@ -164,20 +166,20 @@ def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a
 
 @dataclass(frozen=True)
 class OwnMethod:
-    """A LangGraph graph of one's own, a `RemoteGraph`, or a function of the input."""
+    """The user's own LangGraph graph, a `RemoteGraph`, or a function of the input."""
 
     name: str
     graph: Runnable[Any, Any] | Callable[[Any], Any]
     input: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
-    """The input for a sample."""
+    """Returns the input for a sample."""
     output: Callable[[Any], Mapping[str, Any]] = plain_output
-    """What is scored and kept of the output, as JSON: `answer`, `evidence`, `steps`."""
+    """Returns the JSON output to score and keep: `answer`, `evidence`, `steps`."""
     context: object = None
-    """What every run gets as its context."""
+    """The context for every run."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What tells this method from others of its name, as JSON."""
+    """Values that distinguish this method from others with the same name, as JSON."""
     model: str = ""
-    """The model whose price holds where no call names its own."""
+    """The model whose price applies if a call does not name its own."""
 
     async def run(self, sample: Sample, config: RunnableConfig) -> Result:
         """Run the graph on a sample."""
@@ -194,7 +196,7 @@ class OwnMethod:
         return result
 
     def described(self) -> dict[str, Any]:
-        """Return what tells the method from others, as JSON."""
+        """Return a JSON description that identifies the method."""
         return {"graph": "own", "settings": _plain(self.settings)}
 
 
@@ -216,15 +218,14 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
     """Read methods such as `rag:k=10,rat:rounds=1:model=openai:gpt-5`.
 
     Args:
-        text: The methods, separated by commas, each with its settings behind colons; a value may
-            have colons.
-        fields: Settings of all methods that have them, and what their graphs are built with, such
-            as the model, the sources and the memory; under the name of a graph, those of that
-            graph alone.
+        text: The methods, separated by commas, each with its settings after colons. A value may
+            contain colons.
+        fields: Settings for all methods that have them, and the options of their graphs' builders,
+            such as the model, the sources and the memory. Those under the name of a graph apply
+            only to that graph.
 
     Raises:
-        BadInput: A method or a setting is unknown, a value cannot be used, or a method is named
-            twice.
+        BadInput: A method or a setting is unknown, a value is invalid, or a method is named twice.
     """
     methods: dict[str, Method] = {}
     for name in filter(None, map(str.strip, text.split(","))):
@@ -237,13 +238,13 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
 
 
 def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:
-    """Read a method with a name, as NAME=METHOD.
+    """Read a named method in the form NAME=METHOD.
 
     Args:
-        text: The method: one as `read_methods` takes it, whose values may have commas here,
-            `package.module:attribute` (a Runnable, a function of the question, or one without
-            arguments that makes either), or the URL of a LangGraph deployment, which ends with the
-            name of the assistant.
+        text: The method: one as for `read_methods`, whose values may contain commas here,
+            `package.module:attribute` (a Runnable, a function of the question, or a function
+            without arguments that returns either), or the URL of a LangGraph deployment, which ends
+            with the name of the assistant.
         fields: As for `read_methods`.
 
     Raises:
@@ -273,7 +274,7 @@ def _read_method(name: str, spec: str, fields: Mapping[str, Any]) -> Method:
 
 
 def _own(name: str, spec: str) -> OwnMethod:
-    """Return a graph or a function of the user's, or a graph on a server, as a method."""
+    """Return the user's own graph or function, or a graph on a server, as a method."""
     settings = {"method": without_secrets(spec)}
     if spec.startswith("http"):
         url, _, assistant = spec.rstrip("/").rpartition("/")
@@ -298,7 +299,7 @@ def _own(name: str, spec: str) -> OwnMethod:
 
 
 def _input(fields: Container[str] | None, sample: Sample) -> Any:  # noqa: ANN401 - of any graph
-    """Return the question, for a graph in the field that it has for it: `question` or messages."""
+    """Return the input for a graph, with the question under `question` or as a message."""
     question = sample["question"]
     if fields is None:
         return question
@@ -307,7 +308,7 @@ def _input(fields: Container[str] | None, sample: Sample) -> Any:  # noqa: ANN40
 
 
 def _takes_nothing(target: object) -> bool:
-    """Tell whether a function makes the method, since it can be called without arguments."""
+    """Return whether a function can be called without arguments and so creates the method."""
     if isinstance(target, Runnable) or not callable(target):
         return False
     parameters = signature(target).parameters.values()
@@ -326,12 +327,12 @@ def method_of(
 
     Args:
         graph: The name of the graph.
-        name: The method as it was written.
-        settings: Its own settings.
-        fields: Those of all methods, as `read_methods` takes them.
+        name: The method as written.
+        settings: The method's own settings.
+        fields: Settings for all methods, as for `read_methods`.
 
     Raises:
-        BadInput: There is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     names = set(context_of(graph).model_fields)
     names |= {"embeddings"} if "memory" in names else set()
@@ -343,9 +344,9 @@ def method_of(
 
 
 def _plain(settings: object) -> Any:  # noqa: ANN401 - JSON
-    """Return settings as JSON: objects by their names, and files of this package without its place.
+    """Return settings as JSON, with objects by name and package files without their location.
 
-    Another installation goes on with a run.
+    This way, another installation can resume a run.
     """
     return json.loads(json.dumps(settings, default=_name).replace(_PACKAGE, "stepcraft"))
 

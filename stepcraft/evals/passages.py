@@ -1,4 +1,4 @@
-"""The passages of a file of samples as a corpus that methods search."""
+"""Turn the passages in a file of samples into a corpus that methods search."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from stepcraft.records import records
 
 
 def pooled(path: Path) -> dict[str, Any]:
-    """Return the setting by which methods search the passages of all records; {} without any.
+    """Return settings that make methods search the passages of all records, or {} without any.
 
     Raises:
         BadInput: A passage cannot be read, or the cache cannot be written.
@@ -26,7 +26,7 @@ def pooled(path: Path) -> dict[str, Any]:
 
 
 def _passages(path: Path) -> Iterator[dict[str, str]]:
-    """Yield each passage of a file once: a text, or an object with title and text or sentences."""
+    """Yield each passage in a file once: a string, or an object with title and text/sentences."""
     seen: set[bytes] = set()
     for record in records(path):
         for passage in fields_of(record, path).get("passages") or ():
@@ -46,10 +46,10 @@ def _passages(path: Path) -> Iterator[dict[str, str]]:
 
 
 def cached(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
-    """Write lines of JSON into the user's cache; return the file, or None where there are no lines.
+    """Write JSON Lines into the user's cache; return the file, or None if there are no lines.
 
-    The name of the file follows from its content, so that the same lines always give the same
-    configuration of an evaluation, and an index of them is built once.
+    The file name is derived from its content, so that the same lines always give the same
+    configuration of an evaluation, and are indexed only once.
 
     Raises:
         BadInput: The cache cannot be written.

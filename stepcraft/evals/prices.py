@@ -1,4 +1,4 @@
-"""What tokens cost, by prices that the user names: built-in ones would go stale."""
+"""The cost of tokens, by prices that the user names, since built-in ones would go stale."""
 
 import os
 import re
@@ -10,10 +10,10 @@ from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_PRICES"
-"""The environment variable with the entries of `--price`, with semicolons between them."""
+"""The environment variable with `--price` entries, separated by semicolons."""
 
 DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
-"""The date behind a model's name, as providers return it."""
+"""The date after a model's name, as returned by providers."""
 
 
 class Price(NamedTuple):
@@ -22,12 +22,12 @@ class Price(NamedTuple):
     read: float
     written: float
     cached: float
-    """Of tokens read from the provider's cache."""
+    """The price of tokens read from the provider's cache."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of models by their names; that of "" is the price of every other model."""
+    """The prices of models by name; "" is the price for every other model."""
 
     by_model: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
@@ -36,11 +36,12 @@ class Prices:
         """Read entries such as `0.25/2.00` or `openai:gpt-5-mini=0.25/2.00/0.025`.
 
         Args:
-            entries: USD per million tokens read, written and, where it differs, read from the
-                provider's cache; a model's name before them. None for those in STEPCRAFT_PRICES.
+            entries: USD per million tokens read, written and, if different, read from the
+                provider's cache, optionally preceded by a model's name. None means those in
+                STEPCRAFT_PRICES.
 
         Raises:
-            BadInput: An entry is no price, or a model has two.
+            BadInput: An entry is not a price, or a model has two.
         """
         if not entries:
             entries = list(filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(";"))))
@@ -56,9 +57,9 @@ class Prices:
         return Prices(by_model)
 
     def price(self, model: str) -> Price | None:
-        """Return the price of a model, None if it is unknown.
+        """Return the price of a model, or None if it is unknown.
 
-        A provider may stand before either name, and a date behind the model's.
+        Either name may have a provider prefix, and the model's name may end with a date.
         """
         for name in (model, DATED.sub("", model)):
             for priced, price in self.by_model.items():
@@ -67,11 +68,11 @@ class Prices:
         return self.by_model.get("")
 
     def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
-        """Return what a usage costs in USD; None where the price of a used model is unknown.
+        """Return the cost of usage in USD, or None if the price of a used model is unknown.
 
         Args:
-            usage: The tokens, in `models` by model.
-            model: The model of tokens that no provider's name stands at.
+            usage: The tokens, with `models` by model.
+            model: The model to which tokens are attributed if no provider named one.
         """
         if not self.by_model:
             return None

@@ -1,4 +1,4 @@
-"""How far work on many samples is, what it used, and when its budget ends it."""
+"""The progress of work on many samples, what it used, and when its budget ends it."""
 
 import asyncio
 import time
@@ -9,41 +9,41 @@ from typing import Any
 from stepcraft.errors import BadInput, RunStopped
 
 Key = tuple[str | int, ...]
-"""What identifies a part of the work, such as a method and the id of a sample."""
+"""Identifies a part of the work, such as a method and the id of a sample."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """When an evaluation stops; samples that are running are finished."""
+    """When an evaluation stops; samples in progress are finished."""
 
     calls: int | None = None
     tokens: int | None = None
-    """Tokens read and written."""
+    """The number of tokens read and written."""
     usd: float | None = None
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far work is, and what all of it used so far."""
+    """The progress of the work, and everything it used so far."""
 
     done: int
     failed: int
     total: int
     seconds: float = 0.0
-    """Since the work began."""
+    """The time since the work began."""
     calls: int = 0
     tokens: int = 0
     usd: float | None = None
-    """None where a price is unknown."""
+    """The cost, or None if a price is unknown."""
 
 
 class Spending:
-    """What work used, counted against its budget, and which of its parts are done.
+    """What the work has used, counted against its budget, and which of its parts are done.
 
     Args:
         budget: When to stop.
-        total: The number of parts.
-        on_progress: Is told of the progress after each part.
+        total: The total number of parts.
+        on_progress: Called with the progress after each part.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Spending:
         self.budget = budget
         self.on_progress = on_progress
         self.errors: dict[Key, str] = {}
-        """Why each part failed, "" where it did not; nothing for those that are not done."""
+        """Why each finished part failed, or "" if it did not; unfinished parts are missing."""
         self._total, self._began = total, time.monotonic()
         self._running = self._calls = self._tokens = 0
         self._usd: float | None = 0.0
@@ -60,7 +60,7 @@ class Spending:
 
     @property
     def progress(self) -> Progress:
-        """How far it is now."""
+        """The progress so far."""
         failed, seconds = sum(map(bool, self.errors.values())), time.monotonic() - self._began
         used = self._calls, self._tokens, self._usd
         return Progress(len(self.errors), failed, self._total, seconds, *used)
@@ -79,7 +79,7 @@ class Spending:
         return True
 
     def add(self, usage: Mapping[str, Any], usd: float | None) -> None:
-        """Count a usage of an earlier process."""
+        """Count usage from an earlier process."""
         self._calls += int(usage.get("calls", 0))
         self._tokens += total_tokens(usage)
         self._usd = None if usd is None or self._usd is None else self._usd + usd
@@ -96,15 +96,15 @@ class Spending:
             raise BadInput(unpriced(", ".join(usage.get("models") or ())))
 
     def report(self, key: Key, error: str) -> None:
-        """Note that a part is done, or why it failed, and emit the progress."""
+        """Record that a part is done, or why it failed, and report the progress."""
         self.errors[key] = error
         self.on_progress(self.progress)
 
     def check_finished(self, what: str) -> None:
-        """Check that the budget left nothing out of the parts, whose name in the plural is given.
+        """Check that the budget did not cut the work short; `what` names the parts in the plural.
 
         Raises:
-            RunStopped: It is used up.
+            RunStopped: The budget is used up.
         """
         if self._stopped:
             raise RunStopped(
@@ -114,12 +114,12 @@ class Spending:
 
 
 def total_tokens(usage: Mapping[str, Any]) -> int:
-    """Return the tokens read and written."""
+    """Return the number of tokens read and written."""
     return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
 
 
 def unpriced(model: str) -> str:
-    """Return why a budget in USD cannot be kept."""
+    """Return why a budget in USD cannot be enforced."""
     return (
         f"a budget in USD needs the price of every model, and that of {model or 'a model'} is "
         "unknown; name it with --price READ/WRITTEN, in USD per million tokens"
@@ -127,7 +127,7 @@ def unpriced(model: str) -> str:
 
 
 async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
-    """Do the jobs, N at a time.
+    """Run the jobs, N at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.

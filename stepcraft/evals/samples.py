@@ -1,4 +1,4 @@
-"""The questions of an evaluation, each with what is known of a right answer."""
+"""The questions in an evaluation, each with what is known about a right answer."""
 
 import difflib
 import hashlib
@@ -28,16 +28,16 @@ _ANSWERS = (
     *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
     *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
 )
-"""Names that other tools have for a right answer."""
+"""Other tools' names for a right answer."""
 
 
 class Gold(TypedDict):
-    """A passage that bears out the answer."""
+    """A passage that supports the answer."""
 
     title: str
-    """Its title; "" where it is known by its sentences alone."""
+    """Its title, or "" if it is known only by its sentences."""
     sentences: list[str]
-    """Those of its sentences that bear out the answer, as far as they are known."""
+    """Those of its sentences that support the answer, as far as they are known."""
 
 
 def _text(value: object) -> object:
@@ -65,46 +65,46 @@ _Gold = Annotated[Gold, BeforeValidator(_passage)]
 
 @with_config(coerce_numbers_to_str=True)
 class Sample(TypedDict):
-    """A question, and what is known of a right answer."""
+    """A question, and what is known about a right answer."""
 
     id: _Text
     question: Annotated[_Text, Field(min_length=1)]
     resources: NotRequired[_Text]
     """The available resources, for methods that take them."""
     answers: NotRequired[_Texts]
-    """The right answers; any of them is right."""
+    """The right answers, any of which counts."""
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
-    """What a right answer contains: each a list of names for the same thing."""
+    """What a right answer contains; each item is a list of names for the same thing."""
     steps: NotRequired[_Texts]
     """The steps of a right procedure."""
     long_answers: NotRequired[_Texts]
     """Right answers of several sentences, for ROUGE."""
     facts: NotRequired[_Texts]
-    """What a right answer states, each a sentence."""
+    """What a right answer states, as sentences."""
     rubric: NotRequired[_Texts]
-    """What a judge asks of an answer, each a sentence."""
+    """What a judge looks for in an answer, as sentences."""
     gold: NotRequired[Annotated[list[_Gold], BeforeValidator(_listed)]]
-    """The passages that bear out the answer."""
+    """The passages that support the answer."""
     task: NotRequired[str]
-    """The id of the sample that this is a repetition of."""
+    """The id of the sample that this one repeats."""
     seed: NotRequired[int]
-    """The seed of the model in this repetition."""
+    """The model's seed in this repetition."""
 
 
 _READER = TypeAdapter(Sample)
 
 
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
-    """Read samples from a .jsonl, .json or .csv file; in CSV a list is written as JSON in its cell.
+    """Read samples from a .jsonl, .json or .csv file; a list in CSV is written as JSON in its cell.
 
     A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains`,
     `steps`, `long_answers`, `facts`, `rubric` and `gold` (titles, or objects with title and
-    sentences). A procedure (`output`, `input`, `steps`) is the question how its output is reached
-    with its input. Other fields are ignored.
+    sentences). A procedure (`output`, `input`, `steps`) becomes the question of how to reach its
+    output with its input. Other fields are ignored.
 
     Raises:
-        BadInput: The file or a record cannot be read, a field is probably meant as one of these, or
-            two records have the same id.
+        BadInput: The file or a record cannot be read, a field is probably a misspelling of one of
+            these, or two records have the same id.
     """
     samples: dict[str, Sample] = {}
     for number, record in enumerate(islice(records(path), limit), 1):
@@ -141,7 +141,7 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
 
 
 def fields_of(record: Record, path: Path) -> dict[str, Any]:
-    """Return the fields of a record, of CSV with the lists in its cells.
+    """Return the fields of a record, parsing lists in CSV cells.
 
     Raises:
         BadInput: The record cannot be read.
@@ -161,7 +161,7 @@ def fields_of(record: Record, path: Path) -> dict[str, Any]:
 
 
 def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
-    """Return each sample N times, with ids such as `HumanEval/0#2` and a seed of its own."""
+    """Return each sample N times, with ids such as `HumanEval/0#2` and separate seeds."""
     if times == 1:
         return list(samples)
     return [
@@ -172,15 +172,15 @@ def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
 
 
 def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
-    """Return the samples that `items` names, in their order.
+    """Return the samples selected by `items`, in their order.
 
     Args:
         samples: The samples.
-        items: Places from 1, ranges of places, and ids: `3-10,17,HumanEval/5`. What may be a place
-            is one.
+        items: Places from 1, ranges of places, and ids: `3-10,17,HumanEval/5`. Anything that can be
+            a place is read as one.
 
     Raises:
-        BadInput: A place is out of range, there is no such id, or nothing is named.
+        BadInput: A place is out of range, an id does not exist, or nothing is selected.
     """
     place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
     chosen: set[int] = set()
@@ -201,7 +201,7 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
 
 
 def asked(sample: Sample) -> tuple[object, ...]:
-    """Return what a method is asked, which tells a sample from others whatever their ids are."""
+    """Return what a method is asked, which identifies a sample regardless of its id."""
     return (
         sample["question"].encode("utf-8", "replace"),
         sample.get("resources"),
@@ -210,7 +210,7 @@ def asked(sample: Sample) -> tuple[object, ...]:
 
 
 def fingerprint(samples: Sequence[Sample]) -> str:
-    """Identify samples by their content."""
+    """Return a fingerprint of the samples' content."""
     digest = hashlib.sha256()
     for sample in samples:
         text = json.dumps(sample, sort_keys=True, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Scores of one answer, from 0 to 1, by the rules of the papers' official scripts.
+"""Scores of a single answer, from 0 to 1, following the papers' official scripts.
 
 Without anything to compare with, a score is 0.
 """
@@ -20,18 +20,18 @@ _CLOSED_ANSWERS = frozenset(("yes", "no", "noanswer"))
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−+#.", "\ue000\ue000\ue001\ue002\ue003")
 _MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
-"""Punctuation that makes another value of it: a point or a sign of a number, the end of C++."""
+"""Punctuation that changes a value: a number's decimal point or sign, the end of C++."""
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
-"""ROUGE takes time with the product of both lengths: some seconds for texts of this length."""
+"""ROUGE takes time proportional to the product of both lengths: seconds for texts this long."""
 
 
 def normalise(text: str) -> str:
-    """Return a text in lower case without ASCII punctuation, English articles and needless blanks.
+    """Return a text in lower case without ASCII punctuation, English articles and extra spaces.
 
-    This is the normalisation of SQuAD's official script (Rajpurkar et al. 2016). A text of which it
-    would leave nothing, such as the answer "A", only gets lower case and single blanks.
+    This is the normalisation of SQuAD's official script (Rajpurkar et al. 2016). A text that would
+    become empty, such as the answer "A", only gets lower case and single spaces.
     """
     lowered = text.lower()
     bare = _ARTICLES.sub(" ", lowered.translate(_NO_PUNCTUATION))
@@ -43,7 +43,7 @@ def plain(text: str, gap: str = "") -> str:
 
     Args:
         text: The text.
-        gap: What takes the place of punctuation, such as a hyphen.
+        gap: The replacement for punctuation such as a hyphen.
     """
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
     return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, signed))
@@ -58,9 +58,9 @@ def exact_match(
 
 
 def f1(answer: str, golds: Iterable[str], normal: Callable[[str], str] = normalise) -> float:
-    """Return the F1 of the answer's words against the gold answer that it fits best (SQuAD's F1).
+    """Return the F1 of the answer's words against the best matching gold answer (SQuAD's F1).
 
-    Where the answer or the gold answer is "yes", "no" or "noanswer", they must be equal (HotpotQA,
+    If the answer or the gold answer is "yes", "no" or "noanswer", they must be equal (HotpotQA,
     Yang et al. 2018; 2WikiMultiHopQA, Ho et al. 2020: the official scripts).
     """
     wanted = normal(answer)
@@ -83,8 +83,8 @@ def _overlap(words: Counter[str], gold_words: Counter[str]) -> float:
 def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
     """Return the share of the needles that occur in the answer as whole words.
 
-    A needle is a text, or several of which one is enough. Case, articles and punctuation do not
-    count, nor whether words are joined by a hyphen or apart.
+    A needle is a string, or several strings of which one is enough. Case, articles and punctuation
+    are ignored, and so is whether words are hyphenated or separate.
     """
     texts = [(gap, plain(answer, gap)) for gap in ("", " ")]
     choices = [[needle] if isinstance(needle, str) else needle for needle in needles]
@@ -98,20 +98,20 @@ def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
 def _occurs(needle: str, text: str) -> bool:
     if not needle:
         return False
-    # Chinese and Japanese words have no blanks between them.
+    # Chinese and Japanese words have no spaces between them.
     before = "" if re.match(_UNSPACED, needle) else rf"(?<!{_LETTER})"
     behind = "" if re.match(_UNSPACED, needle[-1]) else rf"(?!{_LETTER})"
     return re.search(before + re.escape(needle) + behind, text) is not None
 
 
 def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
-    """Return how well steps fit the gold steps, in their order.
+    """Return how well steps match the gold steps, taking their order into account.
 
     Each step is aligned with at most one gold step, so that no two pairs cross and the sum S of the
-    pairs' similarities is the largest. The similarity of a pair is the F1 of its words after
-    normalisation (Chinese and Japanese characters are words). With m steps and n gold steps the
-    precision is S/m and the recall S/n, and the result is their F1, 2S/(m + n). The definition is
-    ours: it does not see that two steps say together what one gold step says.
+    pairs' similarities is maximal. The similarity of a pair is the F1 of its words after
+    normalisation (Chinese and Japanese characters count as words). With m steps and n gold steps,
+    the precision is S/m and the recall S/n, and the result is their F1, 2S/(m + n). The definition
+    is ours: it cannot tell that two steps together say what one gold step says.
     """
     if not steps or not gold_steps:
         return float(not steps and not gold_steps)
@@ -137,9 +137,9 @@ def need_rouge() -> None:
 
 
 def rouge_lsum(answer: str, gold: str) -> float:
-    """Return the F-measure of ROUGE-Lsum with stemming, a sentence a line (ASQA's official script).
+    """Return the F-measure of stemmed ROUGE-Lsum, one sentence per line (ASQA's official script).
 
-    `rouge-score` sees Latin letters and digits alone. Texts are cut at 10,000 characters.
+    `rouge-score` only sees Latin letters and digits. Texts are cut at 10,000 characters.
 
     Raises:
         BadInput: `rouge-score` is not installed.
@@ -149,18 +149,18 @@ def rouge_lsum(answer: str, gold: str) -> float:
     from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415
 
     lines = ["\n".join(sentences(text[:_ROUGE_CHARACTERS])) for text in (gold, answer)]
-    # The scorer's own choice of a tokenizer would set up logging for the whole process.
+    # The scorer's own way of choosing a tokenizer would set up logging for the whole process.
     scorer = RougeScorer(["rougeLsum"], tokenizer=DefaultTokenizer(use_stemmer=True))
     return float(scorer.score(*lines)["rougeLsum"].fmeasure)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that one of k answers is right, estimated from n of which c are.
+    """Return the probability that one of k answers is right, estimated from n with c right ones.
 
     The estimate is unbiased: 1 - C(n - c, k) / C(n, k) (HumanEval, Chen et al. 2021, section 2.1).
 
     Raises:
-        BadInput: It does not hold that 0 ≤ c ≤ n and 1 ≤ k ≤ n.
+        BadInput: The condition 0 ≤ c ≤ n and 1 ≤ k ≤ n does not hold.
     """
     if not 0 <= c <= n or not 1 <= k <= n:
         raise BadInput(f"pass@{k} cannot be estimated where {c} of {n} answers are right")

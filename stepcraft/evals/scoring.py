@@ -1,4 +1,4 @@
-"""The scores of an output that fit what a sample says of a right answer."""
+"""The scores of an output that fit what a sample says about a right answer."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -10,17 +10,17 @@ from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
-"""Returns the scores of an output by name; none where the sample does not say what is right."""
+"""Returns the named scores of an output, or none if the sample does not say what is right."""
 
 
 async def scores_of(
     scorers: Iterable[Scorer], sample: Sample, output: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the scores of an output by all scorers.
+    """Return the scores of an output from all scorers.
 
     Raises:
-        ValueError: A score is no finite number.
-        Exception: What a scorer raises.
+        ValueError: A score is not a finite number.
+        Exception: Whatever a scorer raises.
     """
     scores: dict[str, float] = {}
     for scorer in scorers:
@@ -35,9 +35,9 @@ async def scores_of(
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Return the scores for which the sample has something to compare with.
 
-    Of `answers`: exact match, F1, and whether one occurs, where numbers keep their signs and
-    points. Of `contains`: the share of the names. Of `steps`: the F1 of aligned steps. Of
-    `long_answers`: ROUGE-Lsum with the best of them. Of `gold`: the recall of gold passages and
+    For `answers`: exact match, F1, and whether one occurs, where numbers keep their signs and
+    points. For `contains`: the share of the names. For `steps`: the F1 of aligned steps. For
+    `long_answers`: ROUGE-Lsum with the best of them. For `gold`: the recall of gold passages and
     gold sentences.
     """
     answer = str(output.get("answer") or "")
@@ -58,10 +58,11 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
 
 
 def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the recall of gold passages and gold sentences in the evidence of an output.
+    """Return the recall of gold passages and gold sentences in an output's evidence.
 
-    A gold passage is recalled if a passage of the evidence has its title, or holds one of its
-    sentences where it has no title; a sentence, if such a passage holds it, blanks apart.
+    A gold passage is recalled if a passage in the evidence has its title or, if it has none,
+    contains one of its sentences. A gold sentence is recalled if such a passage contains it,
+    ignoring whitespace.
     """
     passages = [
         (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))

@@ -1,4 +1,4 @@
-"""Statistics of scores: means with their intervals, and tests of two methods on the same samples.
+"""Statistics of scores: means with intervals, and paired tests of two methods.
 
 `benchmarks/evaluation_proof.py` simulates how often they are right.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
 LEVEL = 0.95
-"""The confidence of all intervals."""
+"""The confidence level of all intervals."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and where it lies at a confidence of 95 %; infinite ends where nothing is known."""
+    """A mean with its 95 % confidence interval; the bounds are infinite if nothing is known."""
 
     mean: float
     low: float
@@ -24,16 +24,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference(Interval):
-    """A mean difference between two methods on the same samples."""
+    """The mean difference between two methods on the same samples."""
 
     p: float
-    """Of the paired t-test, two-sided."""
+    """The two-sided p-value of the paired t-test."""
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return the mean of scores: Wilson's interval where all are 0 or 1, else Student's t.
+    """Return the mean of scores, with Wilson's interval if all are 0 or 1, or else Student's t.
 
-    The interval of scores between 0 and 1 is cut to that range.
+    The interval of scores between 0 and 1 is clipped to that range.
     """
     if set(values) <= {0, 1}:
         return share(round(sum(values)), len(values))
@@ -50,9 +50,9 @@ def share(count: int, total: int) -> Interval:
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Return the mean of a - b with Student's t-interval and the p of the paired t-test.
+    """Return the mean of a - b with Student's t-interval and the p-value of the paired t-test.
 
-    Of differences that are all the same the p is that of the sign test.
+    If all differences are the same, the p-value is that of the sign test.
     """
     least = -1.0 if _are_shares([*a, *b]) else -math.inf
     return _student([x - y for x, y in zip(a, b, strict=True)], least)
@@ -63,11 +63,11 @@ def _are_shares(values: Sequence[float]) -> bool:
 
 
 def _student(values: Sequence[float], least: float) -> Difference:
-    """Return the mean, its interval, and the p of a mean of 0.
+    """Return the mean, its interval, and the p-value for a mean of 0.
 
     Args:
-        values: The values; they are at most 1 unless `least` is infinite.
-        least: The least that a value can be.
+        values: The values, which are at most 1 unless `least` is infinite.
+        least: The minimum possible value.
     """
     mean, count, most = fmean(values), len(values), 1.0 if math.isfinite(least) else math.inf
     error = stdev(values, mean) / math.sqrt(count) if count > 1 else 0.0
@@ -75,8 +75,8 @@ def _student(values: Sequence[float], least: float) -> Difference:
         reach = error * _t_quantile(count - 1)
         low, high = max(least, mean - reach), min(most, mean + reach)
         return Difference(mean, low, high, _t_tails(mean / error, count - 1))
-    # Values that are all the same have no scatter to go by. By the exact binomial bound, this share
-    # of all values is the same at least (Clopper and Pearson 1934); the others may be anything.
+    # Values that are all the same have no spread to go by. By the exact binomial bound, at least
+    # this share of all values is the same (Clopper and Pearson 1934); the others may be anything.
     low, high = (_alike(count) * mean + (1 - _alike(count)) * end for end in (least, most))
     return Difference(mean, low, high, sign_test(count, 0) if mean else 1.0)
 
@@ -94,7 +94,7 @@ def _t_quantile(freedom: int) -> float:
 
 
 def _t_tails(t: float, freedom: int) -> float:
-    """Return how likely |T| > |t| is (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return the probability that |T| > |t| (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     theta = math.atan(abs(t) / math.sqrt(freedom))
     cosine, sine = math.cos(theta), math.sin(theta)
     term = total = 1.0 if freedom % 2 == 0 else cosine
@@ -108,18 +108,18 @@ def _t_tails(t: float, freedom: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided exact p of the sign test; of right and wrong it is McNemar's test."""
+    """Return the exact two-sided p of the sign test; for right and wrong, it is McNemar's test."""
     rounds = wins + losses
     as_few = sum(math.comb(rounds, count) for count in range(min(wins, losses) + 1))
     return min(1.0, 2 * as_few / (1 << rounds))
 
 
 def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[float]:
-    """Return the p of several tests, adjusted so that they hold together (Holm 1979).
+    """Return the p-values of several tests, adjusted to hold jointly (Holm 1979).
 
     Args:
-        ps: The p of each test.
-        families: What each test is about; tests of one family count as one.
+        ps: The p-value of each test.
+        families: What each test is about; tests in the same family count as one.
     """
     families = range(len(ps)) if families is None else families
     adjusted, highest = [0.0] * len(ps), 0.0
@@ -133,18 +133,18 @@ def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[
 
 
 def power(count: int, points: float) -> float:
-    """Return how often the sign test finds a difference of right answers (p < 0.05).
+    """Return how often the sign test detects a difference in right answers (p < 0.05).
 
-    One method is right on half of the samples and the other on so much more; two of three samples
-    are as hard for both, as in `benchmarks/evaluation_proof.py`.
+    One method is right on half of the samples and the other on that many more; two of three samples
+    are equally hard for both, as in `benchmarks/evaluation_proof.py`.
 
     Args:
-        count: The number of samples, some hundred at most.
-        points: The difference of the shares of right answers, up to 0.5.
+        count: The number of samples, at most a few hundred.
+        points: The difference between the shares of right answers, up to 0.5.
     """
     lost = (0.5 - points) / 6
     won = lost + points
-    power, few = 0.0, -1  # so few losses, or wins, of the samples that differ are significant
+    power, few = 0.0, -1  # with so few losses, or wins, the samples that differ are significant
     for rounds in range(count + 1):
         while 2 * few < rounds and sign_test(rounds - few - 1, few + 1) < 1 - LEVEL:
             few += 1
@@ -161,14 +161,14 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
     """Return Cohen's kappa of two raters (1960) with its interval (Fleiss, Cohen, Everitt 1969).
 
     Args:
-        pairs: What both say of each thing.
+        pairs: Both raters' labels for each item.
     """
     count, both = len(pairs), Counter(pairs)
     ours, theirs = (Counter(each) for each in zip(*pairs, strict=True))
     categories = ours.keys() | theirs.keys()
     agreed = sum(both[each, each] for each in categories) / count
     expected = sum(ours[each] * theirs[each] for each in categories) / count**2
-    if 1 in (len(ours), len(theirs)):  # who always says the same tells nothing apart
+    if 1 in (len(ours), len(theirs)):  # a rater who always says the same distinguishes nothing
         return Interval(float(agreed == 1), -math.inf, math.inf)
     mean = (agreed - expected) / (1 - expected)
     if agreed == 1:  # by the exact bound, as for differences that are all the same

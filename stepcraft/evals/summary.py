@@ -1,4 +1,4 @@
-"""What an evaluation found: the scores and costs of each method, and which are better."""
+"""The results of an evaluation: each method's scores and costs, and which methods are better."""
 
 import re
 from collections import Counter
@@ -34,9 +34,9 @@ from stepcraft.evals.votes import (
 from stepcraft.models.resolve import EXTRACTIVE
 
 _PASSED = "pass@1"
-"""What the name of a score begins with that says whether a program is right."""
+"""The prefix of score names that say whether a program is right."""
 _SIZES = (5, 10, 100)
-"""The k of pass@k that are reported where every task has as many answers."""
+"""The values of k for which pass@k is reported if every task has that many answers."""
 _TOKENS = {
     "tokens in": "input_tokens",
     "cached": "cached_input_tokens",
@@ -58,80 +58,80 @@ class MethodSummary:
     """The scores and costs of a method."""
 
     method: str
-    """Its name, behind that of the directory where there are several."""
+    """Its name, preceded by that of the directory if there are several."""
     directory: str
     name: str
     outcomes: Sequence[Outcome]
-    """Its samples, without their outputs."""
+    """The outcomes of its samples, without their outputs."""
     model: str
     searched: Sequence[str]
-    """What its answers rest on: sources and memories."""
+    """The sources and memories that its answers are based on."""
     limits: Mapping[str, float]
-    """The limits of its runs by the names of their settings."""
+    """The limits on its runs, by setting name."""
     scores: Mapping[str, Interval]
-    """The mean of each score over the tasks, 0 where there is no answer."""
+    """The mean of each score over the tasks, counting 0 if there is no answer."""
     costs: Mapping[str, float]
-    """Of a sample, failed ones among them, as far as they are known.
+    """The mean costs per sample, including failed ones, as far as they are known.
 
-    `calls`, `tokens in`, `cached` (those of them that the provider's cache had), `tokens out`,
-    `seconds`, `USD`.
+    `calls`, `tokens in`, `cached` (those read from the provider's cache), `tokens out`, `seconds`,
+    `USD`.
     """
     samples: int
-    """Those that are finished, the failed ones among them."""
+    """The number of finished samples, including failed ones."""
     unanswered: int
-    """Runs that ended without an answer, which count as wrong."""
+    """The number of runs that ended without an answer, which count as wrong."""
     failed: int
-    """Runs that failed otherwise, which have no score."""
+    """The number of runs that failed otherwise, which have no score."""
     reason: str
-    """Why most of the unanswered and failed ones are."""
+    """The most common reason for unanswered and failed runs."""
     from_cache: int
-    """Replies that `--cache` had, which cost nothing."""
+    """The number of replies from `--cache`, which cost nothing."""
     warnings: Mapping[str, int]
-    """The warnings of the runs, each with the number of samples that have it."""
+    """The runs' warnings, each with the number of samples that have it."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score of a method against the same score of another, on the tasks that both have."""
+    """A score of one method compared with that of another, on the tasks that both have."""
 
     method: str
     against: str
     score: str
     samples: int
     difference: Difference
-    """Its interval is of this comparison alone."""
+    """The difference, with an interval for this comparison alone."""
     wins: int
     losses: int
     p: float
-    """Of the paired t-test, of scores that are 0 or 1 of the exact sign test (McNemar's).
+    """The p-value of the paired t-test, or of the exact sign test (McNemar's) for scores of 0 or 1.
 
-    It is adjusted for all pairs of methods and all scores (Holm); scores that measure the same,
-    such as exact match and F1, count as one.
+    It is adjusted for all pairs of methods and all scores (Holm). Scores that measure the same
+    thing, such as exact match and F1, count as one.
     """
     factors: Mapping[str, float]
-    """Each cost of the method over that of the other, on the samples that both have answered."""
+    """The ratio of the methods' costs, on the samples that both have answered."""
     is_change: bool
-    """Whether the other is of an earlier directory."""
+    """Whether the other method is from an earlier directory."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference is beyond chance."""
+        """Whether the difference goes beyond chance."""
         return self.p < 1 - LEVEL
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a judge's readings of a method's answers are worth."""
+    """The scores from a judge's readings of a method's answers."""
 
     judge: str
     method: str
     readings: int
     unread: int
-    """Readings that failed or could not be read, and do not count."""
+    """The number of readings that failed or could not be read, and do not count."""
     cut: int
-    """Answers of which passages were left out because they were too long."""
+    """The number of answers for which passages were left out because they were too long."""
     kin: str
-    """"model" where the judge wrote the answers, "family" where a model of its family did."""
+    """"model" if the judge wrote the answers, "family" if a model from its family did."""
 
 
 @dataclass(frozen=True)
@@ -140,22 +140,23 @@ class Summary:
 
     methods: list[MethodSummary]
     pairs: list[Comparison]
-    """Each method against each other of its directory, and against that of its name in earlier
-    directories; where no name is in two directories, against all of earlier ones."""
+    """Each method compared with each other one in its directory, and with the method of the same
+    name in earlier directories; if no name occurs in two directories, with all in earlier ones.
+    """
     baselines: list[str]
-    """The method of each directory that the others are compared with."""
+    """The method in each directory that the others are compared with."""
     preferences: list[Preference] = field(default_factory=list[Preference])
     judges: list[Judged] = field(default_factory=list[Judged])
     benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
 
     @property
     def is_keyless(self) -> bool:
-        """Whether the keyless model wrote answers, which say nothing of a method."""
+        """Whether the keyless model wrote answers, which say nothing about a method."""
         return any(method.model == EXTRACTIVE for method in self.methods)
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Each method against earlier directories, and against the baseline of its directory."""
+        """Each method compared with earlier directories, and with the baseline of its directory."""
         shown = [each for each in self.pairs if each.is_change or each.against in self.baselines]
         return sorted(shown, key=lambda each: not each.is_change)
 
@@ -170,12 +171,12 @@ def summarise(
     Args:
         directories: The directory, or the directories.
         baseline: The method that the others are compared with; None for the first.
-        prices: What tokens cost; None for the prices in STEPCRAFT_PRICES, and without any, what
+        prices: The prices of tokens. None means those in STEPCRAFT_PRICES or, without any, what
             each sample cost when it was run.
 
     Raises:
-        BadInput: One is no directory of an evaluation, nothing in it is finished, or the baseline
-            is none of its methods.
+        BadInput: A directory contains no evaluation, nothing in it is finished, or the baseline is
+            not one of its methods.
     """
     named = {"": directories} if isinstance(directories, Path) else directories
     prices = Prices.of(None) if prices is None else prices
@@ -218,7 +219,7 @@ def _outcomes(
 
 
 def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
-    """Return the method that the others are compared with: the chosen one, else the first.
+    """Return the method that the others are compared with: the chosen one, or else the first.
 
     Raises:
         BadInput: There is no such method.
@@ -230,13 +231,13 @@ def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
 
 
 def family(model: str) -> str:
-    """Return the family of a model, such as "gpt" of `openai:gpt-5-mini-2025-08-07`, or ""."""
+    """Return a model's family, such as "gpt" for `openai:gpt-5-mini-2025-08-07`, or ""."""
     name = re.split(r"[/.](?=[a-z])", _undated(model))[-1].removeprefix("chat")
     return "gpt" if re.match(r"o\d", name) else re.split(r"[^a-z]", name)[0]
 
 
 def _undated(model: str) -> str:
-    """Return the name of a model without its provider and its date."""
+    """Return the name of a model without its provider and date."""
     provider, _, name = model.lower().partition(":")
     is_tag = not re.match(r"(?!latest)[a-z]", name)
     return DATED.sub("", provider if is_tag else name)
@@ -263,7 +264,7 @@ def _judges(methods: Sequence[MethodSummary], judgements: Sequence[Judgement]) -
 
 
 def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
-    """Compare the methods of each directory, and with those of earlier directories."""
+    """Compare the methods in each directory with each other, and with those in earlier ones."""
     comparisons: list[Comparison] = []
     for directory in dict.fromkeys(each.directory for each in methods):
         here = [each for each in methods if each.directory == directory]
@@ -280,12 +281,12 @@ def _task(sample: Sample) -> str:
 def compare(
     pairs: Iterable[tuple[MethodSummary, MethodSummary]], task_of: Callable[[Sample], object]
 ) -> list[Comparison]:
-    """Compare methods in all scores that both have; p is adjusted over all comparisons.
+    """Compare methods on all scores that both have; p is adjusted over all comparisons.
 
     Args:
-        pairs: Each method and the one that it is compared with. A pair in both orders is one
-            comparison.
-        task_of: What tells a sample from others; repetitions are one task.
+        pairs: Each method with the one that it is compared with. A pair in both orders counts as
+            one comparison.
+        task_of: Returns what identifies a sample; repetitions are one task.
     """
     comparisons: list[Comparison] = []
     for ours, theirs in pairs:
@@ -309,9 +310,9 @@ def _family(score: str) -> tuple[str, str]:
 def task_scores(
     outcomes: Iterable[Outcome], task_of: Callable[[Sample], object] = _task
 ) -> dict[str, dict[object, float]]:
-    """Return the scores by name and task; of a task with several answers the mean.
+    """Return scores by name and task, averaging tasks that have several answers.
 
-    Beside a score that begins with `pass@1` stands pass@k, estimated without bias.
+    A score that begins with `pass@1` is accompanied by pass@k, estimated without bias.
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
@@ -362,7 +363,7 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    # Of few answers that are right or wrong, the t-test finds differences too easily.
+    # With few answers that are right or wrong, the t-test finds differences too easily.
     is_binary = {value for pair in scores for value in pair} <= {0, 1}
     costs, their_costs = map(_costs, _shared(ours.outcomes, theirs.outcomes))
     return Comparison(
@@ -384,10 +385,10 @@ def _comparison(
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what a sample cost, as far as it is known of all."""
+    """Return the mean costs per sample, for those costs that are known for all samples."""
     usages = [outcome["usage"] for outcome in outcomes]
     costs: dict[str, list[float | None]] = {}
-    # What asks no model that LangChain sees may well ask others, and some report no tokens.
+    # A method without calls visible to LangChain may still make some, and some report no tokens.
     if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
         costs["calls"] = [usage.get("calls", 0) for usage in usages]
     if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
@@ -404,7 +405,7 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return of each side the outcomes of the questions that both have answered."""
+    """Return, for each side, the outcomes of the questions that both have answered."""
     by_question = [
         {asked(each["sample"]): each for each in side if answered(each)} for side in sides
     ]

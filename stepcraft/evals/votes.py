@@ -1,4 +1,4 @@
-"""What judges said of an evaluation's outputs, line by line in a file, and what it comes to."""
+"""The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ Kind = Literal["vote", "support", "facts", "rubric", "reference"]
 
 
 class Item(TypedDict):
-    """A sentence, fact or criterion, and what a judge says of it."""
+    """A sentence, fact or criterion, and a judge's verdict on it."""
 
     text: str
     verdict: str
@@ -31,39 +31,39 @@ class Item(TypedDict):
 
 
 class Judgement(TypedDict):
-    """One call of a judge: a vote on two answers, or a reading of one."""
+    """A single call to a judge: a vote on two answers, or a reading of one."""
 
     kind: Kind
     judge: str
-    """The name of the model."""
+    """The name of the judging model."""
     method: str
     against: str
-    """Of a vote: the method that was compared with."""
+    """For a vote, the method compared with."""
     id: str
-    """The sample."""
+    """The id of the sample."""
     number: int
-    """Of a vote: its number, from 0, which is also its seed."""
+    """For a vote, its number from 0, which is also its seed."""
     reply: str
-    """The end of what the judge said."""
+    """The end of the judge's reply."""
     error: str
-    """Why there is no reply, "" where there is one."""
+    """Why there is no reply, or "" if there is one."""
     usage: dict[str, Any]
     verdict: NotRequired[Literal["win", "loss", "tie", "unreadable"]]
-    """Of a vote, for the method; absent without a reply."""
+    """For a vote, the verdict on the method; absent without a reply."""
     shown_first: NotRequired[bool]
-    """Of a vote: whether the method's answer was shown before the other."""
+    """For a vote, whether the method's answer was shown before the other."""
     items: NotRequired[list[Item] | None]
-    """Of a reading: what was judged; None where the reply is unreadable."""
+    """For a reading, what was judged, or None if the reply is unreadable."""
     left_out: NotRequired[int]
-    """Of a reading: how many passages were too long to be shown."""
+    """For a reading, how many passages were too long to be shown."""
 
 
 key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
-"""What tells a call of a judge from any other."""
+"""Returns the key that identifies a call to a judge."""
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
-    """Return what the judges said so far, of each call the last.
+    """Return the judgements so far, using the last one for each call.
 
     Raises:
         BadInput: A line is damaged.
@@ -72,7 +72,7 @@ def read_judgements(directory: Path) -> list[Judgement]:
 
 
 def every_judgement(directory: Path) -> Iterator[Judgement]:
-    """Yield every call of a judge, those that failed and were made again among them.
+    """Yield every call to a judge, including those that failed and were repeated.
 
     Raises:
         BadInput: A line is damaged.
@@ -82,7 +82,7 @@ def every_judgement(directory: Path) -> Iterator[Judgement]:
 
 
 def judged_outcomes(directory: Path) -> Iterator[Outcome]:
-    """Yield the outcomes with the scores that judges gave them, as `read_outcomes` does.
+    """Yield the outcomes like `read_outcomes`, with the scores that judges gave them.
 
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
@@ -113,17 +113,17 @@ _SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {
     "rubric": ("rubric", {"met": 1}),
     "reference": ("reference", {"right": 1, "partly": 0.5}),
 }
-"""The scores: of which kind of reading, and what a verdict counts."""
+"""The scores, each with its kind of reading and the weights of verdicts."""
 _GRADES: Mapping[str, Kind] = {
     "facts covered": "facts",
     "rubric": "rubric",
     "reference": "reference",
 }
-"""The scores that are 0 where there is no answer."""
+"""The scores that are 0 if there is no answer."""
 
 
 def criteria(kind: str, sample: Sample) -> list[str]:
-    """Return what an answer to a sample is graded by, one by one."""
+    """Return the individual criteria by which an answer to a sample is graded."""
     if kind == "facts":
         return sample.get("facts", [])
     if kind == "rubric":
@@ -133,11 +133,11 @@ def criteria(kind: str, sample: Sample) -> list[str]:
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:
-    """Return the scores that a reading gives its answer, none where it could not be read.
+    """Return the scores that a reading gives its answer, or none if it could not be read.
 
-    "support" is faithfulness as RAGAS defines it, sentence by sentence: the share of the claims
-    that the passages support. "citation recall" is ALCE's: the share of the claims that the
-    passages cited with them support.
+    "support" is faithfulness as RAGAS defines it, sentence by sentence: the share of claims that
+    the passages support. "citation recall" is ALCE's: the share of claims that the passages cited
+    with them support.
     """
     items = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
     if not items:
@@ -156,30 +156,32 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Preference:
-    """What a judge's votes on two methods come to."""
+    """The result of a judge's votes on two methods."""
 
     judge: str
     method: str
     against: str
     wins: int
-    """Samples on which most votes are for the method."""
+    """The number of samples on which most votes are for the method."""
     losses: int
     ties: int
-    """Samples on which most votes say so, or no verdict has more votes than the others."""
+    """The number of samples on which most votes are ties, or no verdict leads."""
     undecided: int
-    """Samples without a readable vote."""
+    """The number of samples without a readable vote."""
     p: float
-    """Of the sign test, adjusted for the number of pairs that the judge compared (Holm)."""
+    """The p-value of the sign test, adjusted for the number of pairs that the judge compared
+    (Holm).
+    """
     votes: int
-    """Readable votes."""
+    """The number of readable votes."""
     unreadable: int
     failed: int
     position_bias: Interval | None
-    """The share of the votes for the answer that was shown first, ties apart; 0.5 is none."""
+    """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
 
 
 def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
-    """Return what the votes say of each pair of methods, by judge."""
+    """Return the result of the votes on each pair of methods, by judge."""
     by_judge: dict[str, list[Preference]] = {}
     for names, each in votes_on_pairs(judgements).items():
         by_judge.setdefault(names[0], []).append(_preference(*names, each))
@@ -193,7 +195,7 @@ def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
 def votes_on_pairs(
     judgements: Iterable[Judgement],
 ) -> dict[tuple[str, str, str], list[Judgement]]:
-    """Return the votes by the judge, the method, and the one that it is compared with."""
+    """Return the votes by judge, method, and the method that it is compared with."""
     votes: dict[tuple[str, str, str], list[Judgement]] = {}
     for vote in judgements:
         if vote["kind"] == "vote":
@@ -223,7 +225,7 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
 
 
 def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
-    """Return the verdict of the votes on a pair for each sample, by its id."""
+    """Return the verdict of the votes on a pair for each sample, by sample id."""
     by_sample: dict[str, Counter[str]] = {}
     for vote in votes:
         by_sample.setdefault(vote["id"], Counter())[vote.get("verdict", "failed")] += 1
@@ -231,7 +233,7 @@ def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
 
 
 def majority(votes: Mapping[str, int]) -> str | None:
-    """Return the verdict with most votes, "tie" where none has, None without a readable vote."""
+    """Return the leading verdict, "tie" if none leads, or None without a readable vote."""
     counts = Counter({verdict: votes.get(verdict, 0) for verdict in _VERDICTS})
     (leading, most), (_, second), _ = counts.most_common()
     return None if not most else leading if most > second else "tie"

@@ -1,4 +1,4 @@
 """The compiled graphs.
 
-Each module has a function `build_…` and, for servers, `graph` without a checkpointer.
+Each module has a `build_…` function and, for servers, a `graph` without a checkpointer.
 """

@@ -1,9 +1,8 @@
-"""AAG, analogy-augmented generation: a procedure for a goal from those in memory (AAG §3).
+"""AAG, analogy-augmented generation: write a procedure from similar ones in memory (AAG §3).
 
-What has to be looked up is listed first, and once more when the first searches have been read; the
-steps are drafted from the procedures that are found, then checked against what is found for each
-step. The paper's
-algorithm is `stepcraft_papers.graphs.aag`.
+The graph first lists what to look up, and lists once more after reading the first results. It then
+drafts the steps from the procedures it found, and checks them against what is found for each step.
+The paper's algorithm is `stepcraft_papers.graphs.aag`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,10 +39,10 @@ MODEL_NODES = (look_up, look_again, draft_steps, critic)
 
 @described
 class AagInput(TypedDict, total=False):
-    """A goal, or messages; and what is at hand for it."""
+    """A goal, or messages, and the available resources."""
 
     question: Annotated[str, EphemeralValue]
-    """The goal: what is to be reached; without one, it is the last human message."""
+    """The goal to reach; without one, the last human message is used."""
     resources: Annotated[str | list[str], EphemeralValue]
     """The available resources, as a comma-separated text or a list."""
     messages: Messages
@@ -51,23 +50,24 @@ class AagInput(TypedDict, total=False):
 
 @described
 class AagOutput(Answer):
-    """The procedure and how it was written."""
+    """The procedure, with details of how it was written."""
 
     steps: list[str]
-    """The steps in order; `answer` has them as one numbered text."""
+    """The steps in order; `answer` holds them as one numbered text."""
     queries: list[str]
-    """What was looked up before the steps were drafted."""
+    """The queries made before the steps were drafted."""
     first_draft: str
     """The steps before the checks, as one text."""
     revisions: list[Revision]
-    """What the critic changed, by step and round."""
+    """The critic's changes, by step and round."""
     names: list[CheckedName]
-    """The names in the code of the steps, and where else they stand; an unverified one may be
-    invented."""
+    """The names in the code of the steps, and where else they occur; an unverified one may be
+    invented.
+    """
     reviews: list[Review]
-    """What people decided on the steps, with `review` or `remember`."""
+    """People's decisions on the steps, with `review` or `remember`."""
     remembered: str
-    """The id of the procedure that the steps were remembered as, "" if they were not."""
+    """The id of the procedure that the steps were saved as, or "" if they were not."""
 
 
 class State(LookState, AagInput):
@@ -77,7 +77,7 @@ class State(LookState, AagInput):
     names: list[CheckedName]
     reviews: list[Review]
     reason: str
-    """Why a person has rejected the steps, until the critic has mended them."""
+    """Why a person rejected the steps, until the critic has revised them."""
     remembered: str
 
 
@@ -172,14 +172,13 @@ def aag_builder(
 def build_aag(
     **options: Unpack[GraphOptions],
 ) -> CompiledStateGraph[State, AagContext, AagInput, AagOutput]:
-    """Build and compile AAG. The options are those of the builder and of LangGraph's `compile`.
+    """Build and compile AAG, with the options of the builder and of LangGraph's `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(aag_builder, "aag", options)
 
 
 graph = build_aag()
-"""AAG with everything from the context, the environment and the defaults, for servers and
-Studio."""
+"""AAG configured by the context, the environment and the defaults, for servers and Studio."""

@@ -1,6 +1,6 @@
-"""The baselines that the methods are compared with, all with one input and output.
+"""The baselines that the methods are compared with, which share one input and output.
 
-They are direct, rag and react. Others, such as those of `stepcraft_papers`, are built with
+They are direct, rag and react. Others, such as those in `stepcraft_papers`, are built with
 `baseline_builder` and `one_call_builder`.
 """
 
@@ -44,7 +44,7 @@ def _initial(
 
 
 def baseline_builder(resources: Resources[S], *nodes: str, searches: bool = True) -> Builder:
-    """Return a builder with the first node of a baseline; `nodes` are those that ask a model."""
+    """Return a builder with a baseline's first node; `nodes` are the nodes that ask a model."""
     builder: Builder = StateGraph(
         State, resources.settings_type, input_schema=QuestionInput, output_schema=Answer
     )
@@ -56,7 +56,7 @@ def baseline_builder(resources: Resources[S], *nodes: str, searches: bool = True
 def one_call_builder(
     graph: str, settings_type: type[S], node: ModelNode, options: BuilderOptions
 ) -> Builder:
-    """Return a baseline of one node, which asks a model and searches nothing."""
+    """Return a baseline with a single node, which asks a model without searching."""
     resources = Resources.of(graph, settings_type, options)
     builder = baseline_builder(resources, node.name, searches=False)
     builder.add_node("answer", node.bound(resources))
@@ -66,7 +66,7 @@ def one_call_builder(
 
 
 def direct_builder(**options: Unpack[BuilderOptions]) -> Builder:
-    """Return the baseline of one call without evidence."""
+    """Return the baseline that makes one call without evidence."""
     return one_call_builder("direct", DirectContext, answer, options)
 
 
@@ -85,7 +85,7 @@ def rag_builder(**options: Unpack[BuilderOptions]) -> Builder:
 def react_builder(**options: Unpack[BuilderOptions]) -> Builder:
     """Return the agent with a search tool.
 
-    Where it gives no answer, a call without tools writes it.
+    If it gives no answer, a call without tools writes one.
     """
     resources = Resources.of("react", ReactContext, options)
     builder = baseline_builder(resources, AGENT, "answer")
@@ -124,5 +124,6 @@ def build_react(**options: Unpack[GraphOptions]) -> Graph:
 
 
 direct, rag, react = build_direct(), build_rag(), build_react()
-"""The baselines with everything from the context, the environment and the defaults, for servers and
-Studio."""
+"""The baselines configured by the context, the environment and the defaults, for servers and
+Studio.
+"""

@@ -1,7 +1,7 @@
-"""The chat: a conversation in which the graph that fits answers each message.
+"""The chat: a conversation in which each message is answered by the graph that suits it.
 
-Each graph runs as a subgraph with the settings of the chat. Below the answer are its sources, what
-was not found in them, and warnings.
+Each graph runs as a subgraph with the chat's settings. The answer is followed by its sources, the
+statements not found in them, and warnings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,16 +46,16 @@ BUILDS: Mapping[MethodName, Callable[..., Any]] = {
 }
 
 MAX_NOT_FOUND = 10
-"""Statements that are listed as not found below an answer."""
+"""The maximum number of statements listed as not found below an answer."""
 _SOON_S = 0.001
-"""The deadline of a graph where the chat's own has passed: it ends with what needs no call."""
+"""The deadline for a graph if the chat's own has passed: it ends with what needs no call."""
 
 
 @described
 class ChatInput(TypedDict, total=False):
-    """Messages that are added to a conversation, the last of them a person's.
+    """Messages to add to a conversation, the last of them from a person.
 
-    Or one as plain text.
+    A single message may be given as plain text instead.
     """
 
     messages: Messages
@@ -70,7 +70,7 @@ class ChatOutput(Answer):
     method: str
     """The graph that wrote the answer."""
     asked: str
-    """What the graph was asked: the last message, as a question that stands on its own."""
+    """The question passed to the graph: the last message, rewritten to stand on its own."""
 
 
 class State(Answer, RunState, ChatInput):
@@ -82,11 +82,11 @@ class State(Answer, RunState, ChatInput):
 
 
 class Method(Runnable[Any, dict[str, Any]]):
-    """A graph as a node of the chat.
+    """Runs a graph as a node of the chat.
 
     Args:
         graph: The compiled graph.
-        resources: What the chat is built with.
+        resources: The resources that the chat is built with.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Method(Runnable[Any, dict[str, Any]]):
         self.resources = resources
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
-        """Run the graph on the question that stands on its own."""
+        """Run the graph on the standalone question."""
         context = self._context(input)
         result = self.graph.invoke({"question": input["asked"]}, config, context=context)
         return _update(result, input)
@@ -105,13 +105,13 @@ class Method(Runnable[Any, dict[str, Any]]):
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> dict[str, Any]:
-        """As `invoke`, on the running event loop."""
+        """Run the graph like `invoke`, on the running event loop."""
         context = self._context(input)
         result = await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
         return _update(result, input)
 
     def _context(self, state: Mapping[str, Any]) -> Any:
-        """Return the settings of the chat that the graph has, with what is left of its limits."""
+        """Return the chat settings that apply to the graph, with what is left of its limits."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
@@ -126,9 +126,9 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the output of a graph, with a message that shows all warnings of the run.
+    """Return a graph's output, with a message that shows all warnings of the run.
 
-    A question that came in by itself becomes a message too, so that the next turn has it.
+    A question that was passed in on its own becomes a message too, so that the next turn has it.
     """
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
@@ -140,9 +140,9 @@ def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, An
 
 
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
-    """Return the sources of an answer as numbered lines below it; "" if there are none.
+    """Return the sources of an answer as numbered lines below it, or "" if there are none.
 
-    Those that the answer cites are all listed, others up to the number `most`.
+    All cited sources are listed, and others up to the number `most`.
     """
     cited = marks(answer)
     lines = [
@@ -157,9 +157,9 @@ def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> 
 
 
 def not_found_below(result: Mapping[str, Any]) -> str:
-    """Return what the sources do not say, as lines below an answer; "" if there is nothing.
+    """Return statements not found in the sources as lines below an answer, or "" if none.
 
-    A statement that has changed since it was not found is left out.
+    A statement that has changed since it was judged is left out.
     """
     texts = [
         f'"{check["words"]}" in: {check["text"]}' if check["words"] else check["text"]
@@ -174,17 +174,17 @@ def not_found_below(result: Mapping[str, Any]) -> str:
 
 
 def warnings_below(warnings: Sequence[str]) -> str:
-    """Return the warnings of a run as lines below its answer; "" if there are none."""
+    """Return a run's warnings as lines below its answer, or "" if there are none."""
     return "\n- ".join(["\n\nWarnings:", *warnings]) if warnings else ""
 
 
 def _initial(
     _state: Mapping[str, Any], settings: ChatContext, _searched: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return the first state; settings that no graph takes are refused before a model is asked."""
+    """Return the initial state, refusing settings that no graph accepts before asking a model."""
     is_auto = settings.method == "auto"
     contexts = [context_of(name) for name in (BUILDS if is_auto else [settings.method])]
-    # Graphs have different nodes, so a node's model can be named for one graph alone.
+    # Graphs have different nodes, so a node's model can only be named for a single graph.
     fields = {name for each in contexts for name in each.model_fields}
     fields -= {"node_models"} if is_auto else set()
     if unknown := sorted(settings.method_settings.keys() - fields):
@@ -198,7 +198,7 @@ def _initial(
 
 
 def _known(context_type: Any, values: Mapping[str, Any]) -> Any:
-    """Return the settings of a graph with those values that it has fields for."""
+    """Return the settings of a graph, using only those values that it has fields for."""
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 
@@ -216,7 +216,7 @@ def chat_builder(
     }
     builder = StateGraph(State, ChatContext, input_schema=ChatInput, output_schema=ChatOutput)
     builder.add_node("begin", Begin(resources, ["route"], _initial, searches=False))
-    # A chat interface shows what is streamed: the answer, and nothing of the choice of its graph.
+    # A chat interface shows what is streamed, which should be the answer but not the routing.
     builder.add_node("route", route.bound(resources).with_config(tags=[TAG_NOSTREAM]))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "route")
@@ -235,11 +235,10 @@ def build_chat(
     The options are those of the builder and of LangGraph's `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(chat_builder, "chat", options)
 
 
 graph = build_chat()
-"""The chat with everything from the context, the environment and the defaults, for servers and
-Studio."""
+"""The chat configured by the context, the environment and the defaults, for servers and Studio."""

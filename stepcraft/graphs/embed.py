@@ -1,6 +1,6 @@
-"""A graph as a tool of an agent.
+"""Use a graph as a tool of an agent.
 
-As a node of a parent it needs no adapter: call it in a function, or share keys.
+As a node in a parent graph it needs no adapter: call it in a function, or share state keys.
 """
 
 import re
@@ -22,7 +22,7 @@ from stepcraft.secrets import excerpt
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 MAX_SOURCES = 20
-"""Sources that the content of a tool's reply lists beside those that the answer cites."""
+"""The maximum number of uncited sources listed in the content of a tool's reply."""
 
 
 def as_tool(
@@ -34,22 +34,23 @@ def as_tool(
     arguments: Sequence[str] = (),
     context: Settings | Mapping[str, Any] | None = None,
 ) -> BaseTool:
-    """Return a graph as a tool for `create_agent` and any other program whose model calls tools.
+    """Return a graph as a tool for `create_agent` and any other program that supports tools.
 
-    The model reads the answer with its sources, numbered where the answer cites them, what was not
-    found in them, and what failed and is therefore unchecked; the artifact of the reply is the
-    whole output. An error is a reply with `status="error"`; interrupts pass through to the agent.
+    The model reads the answer with its sources (numbered as cited), the statements not found in
+    them, and anything that failed and is therefore unchecked; the artifact of the reply is the
+    complete output. An error becomes a reply with `status="error"`; interrupts pass through to the
+    agent.
 
     Args:
-        graph: A compiled graph of this package.
-        name: The tool's name; by default that of the graph.
-        description: What the model is told about the tool; by default what the graph does.
-        arguments: The keys of the graph's input that the model may fill beside `question`.
-        context: The settings of all runs; a mapping is validated now.
+        graph: A compiled graph from this package.
+        name: The tool's name; defaults to that of the graph.
+        description: The tool's description for the model; defaults to what the graph does.
+        arguments: The keys of the graph's input, besides `question`, that the model may fill in.
+        context: The settings for all runs. A mapping is validated immediately.
 
     Raises:
-        BadInput: The graph is none of this package, there is no such argument, the context is of
-            another kind, or the name has characters that models' providers refuse.
+        BadInput: The graph is not from this package, an argument does not exist, the context has
+            the wrong type, or the name has characters that model providers refuse.
     """
     context_type: Any = getattr(graph, "context_schema", None)
     if not (isinstance(context_type, type) and issubclass(context_type, Settings)):
@@ -137,10 +138,10 @@ def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def tool_errors() -> Generator[None]:
-    """Turn an error of ours into the reply of a tool with `status="error"`.
+    """Turn a package error into a tool reply with `status="error"`.
 
     Raises:
-        ToolException: An error of ours was raised.
+        ToolException: A package error was raised.
     """
     try:
         yield
@@ -149,7 +150,7 @@ def tool_errors() -> Generator[None]:
 
 
 def argument_sentence(error: Any) -> str:
-    """Return what is wrong with the arguments of a call."""
+    """Return a sentence about what is wrong with the arguments of a call."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]

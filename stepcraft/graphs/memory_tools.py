@@ -1,6 +1,6 @@
-"""A procedural memory as tools of any agent: search it, save what worked, rate what was used.
+"""Tools that let any agent search a procedural memory, save what worked, and rate what it used.
 
-Whoever builds the agent names the memory; the model names neither it nor any file or host.
+Whoever builds the agent names the memory; the model cannot name it or any file or host.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,17 +67,18 @@ def memory_tools(
 ) -> list[BaseTool]:
     """Return tools that search, save and rate procedures.
 
-    They are for `create_agent` and any other program whose model calls tools.
-    `save_procedure` adds a procedure after a person has approved it: it stops the agent by
-    `interrupt` with LangChain's HITLRequest, and the run, which needs a checkpointer, is resumed
-    with its HITLResponse. `rate_procedure` moves a procedure in later searches. An error is a reply
-    with `status="error"`.
+    They work with `create_agent` and any other program that supports tools. `save_procedure` adds a
+    procedure once a person has approved it: it pauses the agent by calling `interrupt` with
+    LangChain's HITLRequest, and the run, which needs a checkpointer, is resumed with an
+    HITLResponse. `rate_procedure` affects a procedure's rank in later searches. An error becomes a
+    reply with `status="error"`.
 
     Args:
-        memory: The memory, or a URL for `open_memory`, opened when a tool is first used and created
-            when missing; `store:` is the store of the agent, and its namespace may hold {user}.
-        approve: Whether a person is asked before a procedure is saved.
-        embeddings: The embeddings of a memory that is named by a URL.
+        memory: The memory, or a URL for `open_memory`, which is opened when a tool is first used
+            and created if missing. `store:` is the agent's store, and its namespace may contain
+            {user}.
+        approve: Whether a person must approve a procedure before it is saved.
+        embeddings: The embeddings for a memory given as a URL.
     """
 
     def search(query: str, k: int = 3) -> Reply:
@@ -124,7 +125,7 @@ def memory_tools(
 
 
 def opened(memory: ProcedureMemory | str, embeddings: Embeddings | str | None) -> ProcedureMemory:
-    """Return a memory that was named when an agent was built; made where it is missing."""
+    """Return the memory of an agent, opening it (and creating it if missing) if it is a URL."""
     if not isinstance(memory, str):
         return memory
     runtime: Any = get_runtime()
@@ -133,7 +134,7 @@ def opened(memory: ProcedureMemory | str, embeddings: Embeddings | str | None) -
 
 
 def shown_procedures(hits: Sequence[Found]) -> str:
-    """Return what the model of an agent sees of procedures; "" of none."""
+    """Return the procedures as shown to an agent's model, or "" if there are none."""
     sections = [Section("procedure", hit.procedure.id, _shown(hit.procedure)) for hit in hits]
     return f"{_HEAD}\n\n{written(sections)}" if sections else ""
 
@@ -141,21 +142,22 @@ def shown_procedures(hits: Sequence[Found]) -> str:
 def save_procedure(
     memory: ProcedureMemory, args: Mapping[str, Any], config: RunnableConfig, *, approve: bool
 ) -> Reply:
-    """Store a procedure after a person has approved it, as it is or edited.
+    """Store a procedure, as is or edited, once a person has approved it.
 
-    What a person approved, and what is repaired, is replaced only where a person approves it: else
-    the new one stands beside it, and outcomes decide which one is found first.
+    A procedure that a person approved, or one being repaired, is only replaced with a person's
+    approval. Otherwise the new one is stored alongside it, and outcomes decide which one ranks
+    first.
 
     Args:
         memory: The memory.
-        args: The goal, the needs and the steps; for one in place of another a `Proposal`'s fields.
-        config: That of the run.
-        approve: Whether a person is asked.
+        args: The goal, the needs and the steps; for a replacement, the fields of a `Proposal`.
+        config: The config of the run.
+        approve: Whether a person must approve it.
 
     Raises:
         GraphInterrupt: The person has not answered yet.
-        ToolException: The memory refuses it.
-        Conflict: The one that it replaces has changed.
+        ToolException: The memory refuses the procedure.
+        Conflict: The procedure to replace has changed.
     """
     goal, needs, steps = args["goal"], args["needs"], args["steps"]
     procedure = Procedure(output=goal, input=needs, steps=tuple(steps))
@@ -214,7 +216,7 @@ def _shown(procedure: Procedure) -> str:
 
 
 def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
-    """Return a procedure that is kept with the text of another, and the metadata of both."""
+    """Return the stored procedure with another's text and the metadata of both."""
     metadata = {**kept.metadata, **procedure.metadata}
     return replace(with_text(kept, procedure), metadata=metadata)
 
@@ -222,10 +224,10 @@ def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
 def _read(
     args: Mapping[str, Any], config: RunnableConfig, decision: Decision
 ) -> tuple[Decision, Procedure]:
-    """Return a decision with the procedure as it was approved or edited.
+    """Return a decision, with the procedure as approved or edited.
 
     Raises:
-        BadInput: An edited argument cannot be used.
+        BadInput: An edited argument is invalid.
     """
     values = {**args, **(decision["edited_action"]["args"] if decision["type"] == "edit" else {})}
     try:
@@ -243,9 +245,9 @@ def _read(
 
 
 def _call(config: RunnableConfig, id: str) -> str:
-    """Return what tells a call of a tool from others where its step may run again.
+    """Return a key that identifies a tool call even if its step runs again.
 
-    "" where it cannot.
+    It is "" if the config does not allow this.
     """
     settings = config.get("configurable", {})
     thread, step = settings.get("thread_id"), settings.get("checkpoint_ns")

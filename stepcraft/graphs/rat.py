@@ -1,6 +1,6 @@
-"""RAT, retrieval-augmented thoughts: write, look up every part, change what is wrong (RAT §3).
+"""RAT, retrieval-augmented thoughts: write, look up each part, fix what is wrong (RAT §3).
 
-A draft that comes in is checked as it is: "check this answer against my documents". The paper's
+A draft that is passed in is checked as is: "check this answer against my documents". The paper's
 algorithm, thought by thought, is `stepcraft_papers.graphs.rat`.
 """
 
@@ -34,24 +34,24 @@ MODEL_NODES = (draft, to_query, revise, finish)
 
 @described
 class RatInput(TypedDict, total=False):
-    """A question, or messages; and a draft to be checked, if there is one."""
+    """A question, or messages, and optionally a draft to check."""
 
     question: Question
     draft: Annotated[str, EphemeralValue]
-    """An answer that is checked instead of being drafted."""
+    """An answer to check instead of drafting one."""
     messages: Messages
 
 
 @described
 class RatOutput(Answer):
-    """The answer and how it was corrected."""
+    """The answer, with details of how it was corrected."""
 
     first_draft: str
     """The text before the checks."""
     checks: list[Check]
-    """What the evidence says of the draft, statement by statement."""
+    """The verdicts of the evidence on the draft, statement by statement."""
     revisions: list[Revision]
-    """What the checks changed, by part and round."""
+    """The changes made by the checks, by part and round."""
 
 
 class State(CheckState, RatInput):
@@ -127,14 +127,13 @@ def rat_builder(
 def build_rat(
     **options: Unpack[GraphOptions],
 ) -> CompiledStateGraph[State, RatContext, RatInput, RatOutput]:
-    """Build and compile RAT. The options are those of the builder and of LangGraph's `compile`.
+    """Build and compile RAT, with the options of the builder and of LangGraph's `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(rat_builder, "rat", options)
 
 
 graph = build_rat()
-"""RAT with everything from the context, the environment and the defaults, for servers and
-Studio."""
+"""RAT configured by the context, the environment and the defaults, for servers and Studio."""

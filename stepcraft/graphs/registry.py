@@ -1,6 +1,6 @@
-"""The graphs by name, each imported when it is first used.
+"""A registry of graphs by name, each imported when it is first used.
 
-Other distributions, such as `stepcraft-papers`, register theirs as entry points of the group
+Other distributions, such as `stepcraft-papers`, register theirs as entry points in the group
 `stepcraft.graphs`; each loads a `GraphInfo`:
 
     [project.entry-points."stepcraft.graphs"]
@@ -27,16 +27,16 @@ _OF_PAPERS = {"aag_paper", "cot", "few_shot", "rat_paper", "rpg_paper", "self_re
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """Where a graph is, and what it is for."""
+    """Where a graph is defined, and what it is for."""
 
     builder: str
-    """The function that builds it: `package.module:build_graph`."""
+    """The function that builds it, as `package.module:build_graph`."""
     settings: str
-    """The class of its settings: `package.module:GraphContext`."""
+    """The class of its settings, as `package.module:GraphContext`."""
     sentence: str
-    """What it is for, for people who choose and for models that call it as a tool."""
+    """Its purpose, for people who choose a graph and for models that call it as a tool."""
     inputs: tuple[str, ...] = ("question",)
-    """The keys of its input beside `messages`."""
+    """The keys of its input besides `messages`."""
 
 
 GRAPHS: Mapping[str, GraphInfo] = {
@@ -82,19 +82,19 @@ GRAPHS: Mapping[str, GraphInfo] = {
         "For a fact that is found by trying: an agent that searches as it sees fit",
     ),
 }
-"""The graphs of this package."""
+"""The graphs in this package."""
 
 
 def graph_names() -> list[str]:
-    """Return the names of the graphs, those of this package first, then the installed ones."""
+    """Return the names of the graphs in this package, then of the installed ones."""
     return [*GRAPHS, *installed_names(_GROUP)]
 
 
 def graph_info(name: str) -> GraphInfo:
-    """Return where a graph is and what it is for, by its name.
+    """Return where the graph with the given name is defined, and what it is for.
 
     Raises:
-        BadInput: There is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     graph = GRAPHS.get(name) or installed(_GROUP, name, GraphInfo)
     if graph is not None:
@@ -110,10 +110,10 @@ def graph_info(name: str) -> GraphInfo:
 def get_graph(
     name: str, /, **options: Unpack[GraphOptions]
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Build a graph by its name.
+    """Build the graph with the given name.
 
     Raises:
-        BadInput: There is no graph of this name, or an option is of another kind than it has to be.
+        BadInput: There is no graph with this name, or an option has the wrong type.
     """
     graph: CompiledStateGraph[Any, Any, Any, Any] = resolve_name(graph_info(name).builder)(
         **options
@@ -125,7 +125,7 @@ def context_of(name: str) -> type[Settings]:
     """Return the class of a graph's settings.
 
     Raises:
-        BadInput: There is no graph of this name.
+        BadInput: There is no graph with this name.
     """
     settings: type[Settings] = resolve_name(graph_info(name).settings)
     return settings

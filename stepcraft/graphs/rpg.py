@@ -1,7 +1,7 @@
-"""RPG, retrieve-plan-generate: plan what to look up, look again, write, check every part (RPG §3).
+"""RPG, retrieve-plan-generate: plan the searches, look again, write, check each part (RPG §3).
 
-The second look sees what the first one found, so that questions of several hops need no loop. The
-paper's loop is `stepcraft_papers.graphs.rpg`.
+The second look sees the results of the first, so that multi-hop questions need no loop. The paper's
+loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,27 +42,28 @@ class RpgInput(TypedDict, total=False):
 
     question: Question
     kind: Annotated[Literal["auto", "long", "short"], EphemeralValue]
-    """The form of the answer; `auto` leaves it to the plan. The setting of that name comes
-    first."""
+    """The form of the answer; `auto` leaves it to the plan. The setting with the same name takes
+    precedence.
+    """
     messages: Messages
 
 
 @described
 class RpgOutput(Answer):
-    """The answer and what each of its sentences rests on."""
+    """The answer, and the evidence for each of its sentences."""
 
     sentences: list[TracedSentence]
     """The sentences of the answer, each with the ids of the passages that it cites."""
     queries: list[str]
-    """What was looked up before the answer was written."""
+    """The queries made before the answer was written."""
     form: str
     """The form of the answer: long or short."""
     first_draft: str
     """The answer before the checks."""
     checks: list[Check]
-    """What the evidence says of the draft, statement by statement."""
+    """The verdicts of the evidence on the draft, statement by statement."""
     revisions: list[Revision]
-    """What the checks changed, by part and round."""
+    """The changes made by the checks, by part and round."""
 
 
 class State(LookState, RpgInput):
@@ -126,14 +127,13 @@ def rpg_builder(
 def build_rpg(
     **options: Unpack[GraphOptions],
 ) -> CompiledStateGraph[State, RpgContext, RpgInput, RpgOutput]:
-    """Build and compile RPG. The options are those of the builder and of LangGraph's `compile`.
+    """Build and compile RPG, with the options of the builder and of LangGraph's `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(rpg_builder, "rpg", options)
 
 
 graph = build_rpg()
-"""RPG with everything from the context, the environment and the defaults, for servers and
-Studio."""
+"""RPG configured by the context, the environment and the defaults, for servers and Studio."""

@@ -1,4 +1,4 @@
-"""The SQLite file of an index: layout, opening, rows, and errors as one sentence each."""
+"""The SQLite file of an index: its layout, opening it, its rows, and one-sentence errors."""
 
 import json
 import os
@@ -40,7 +40,7 @@ _OUTDATED = (
     "ALTER TABLE entries ADD COLUMN parts TEXT",
     "UPDATE entries SET folded = folded(text), parts = parts(text)",
 )
-"""Takes the words out of a file of layout 2, and makes them anew."""
+"""Removes the words from a file with layout 2, and recreates them."""
 _ADD = (
     "INSERT INTO words (rowid, text, parts)"
     " VALUES (new.seq, coalesce(new.folded, new.text), new.parts);"
@@ -52,7 +52,7 @@ _REMOVE = (
 _UNEMBED = "DELETE FROM vectors WHERE seq = old.seq;"
 _LOG = "INSERT INTO changed (seq) VALUES (old.seq);"
 _WORDS = (
-    # To this tokenizer all that is no ASCII belongs to words.
+    # This tokenizer treats all non-ASCII characters as parts of words.
     "CREATE VIRTUAL TABLE words USING fts5 (text, parts, content='', tokenize='porter ascii')",
     f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25(1, {PARTS_WEIGHT})')",  # noqa: S608
     "INSERT INTO words (rowid, text, parts) SELECT seq, coalesce(folded, text), parts FROM entries",
@@ -64,13 +64,13 @@ _WORDS = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
 )
-"""Lays out the words of a file.
+"""Creates the words tables of a file.
 
 The triggers keep them in step with the entries, since a contentless FTS5 table needs the old text
-to take a row out; `folded` is the text for FTS5 where it is not the text itself, `parts` those of
-compounds. `changed` logs the last rows that were deleted or reworded, for the vectors that other
-processes hold; new rows are found by their numbers, of which none is used again. The ids of the
-entries of a group begin with its name and ":", after which ";" is the next character.
+to remove a row. `folded` is the text for FTS5 if it differs from the text itself, and `parts` are
+the parts of compounds. `changed` logs the last rows that were deleted or reworded, for the vectors
+held by other processes; new rows are found by their numbers, which are never reused. The ids of a
+group's entries begin with its name and ":", and ";" is the character after that.
 """
 
 
@@ -78,7 +78,7 @@ _EMBEDDINGS = "SELECT max(value) FROM meta WHERE key = 'embeddings'"
 
 
 class Entry(NamedTuple):
-    """A text to be found, with its id and any JSON values that belong to it."""
+    """A searchable text with its id and any JSON values that belong to it."""
 
     id: str
     text: str
@@ -86,11 +86,11 @@ class Entry(NamedTuple):
 
 
 class DamagedIndex(MemoryFailure):
-    """The file of an index is damaged, or is none that this version reads."""
+    """The file of an index is damaged, or cannot be read by this version."""
 
 
 class NoIndex(BadInput):
-    """There is no file, or nothing in it yet."""
+    """There is no file, or it is still empty."""
 
 
 _REMEDY = "restore it from a copy, fill a new file, or import it if it holds procedures as text"
@@ -106,7 +106,7 @@ _FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
     "NOTADB": _DAMAGED,
     "ERROR": _DAMAGED,  # a statement that does not fit the tables
 }
-"""The error for what SQLite says, by the name of its code, and what to do."""
+"""The exception for each SQLite error code by name, and what to do."""
 
 
 def connect(
@@ -115,13 +115,13 @@ def connect(
     """Open the index in a file; return the connection and the embeddings that it was made with.
 
     Args:
-        path: The file; ":memory:" for none.
-        embeddings: What to record where the file does not have it yet.
-        create: Whether a missing file is made.
+        path: The file, or ":memory:" for none.
+        embeddings: The name to record if the file does not have one yet.
+        create: Whether to create a missing file.
 
     Raises:
         BadInput: There is no such file or folder, or it is a pipe or a device.
-        DamagedIndex: The file is damaged, or is no index.
+        DamagedIndex: The file is damaged or not an index.
         MemoryFailure: The file cannot be opened.
     """
     if path != MEMORY:
@@ -149,14 +149,14 @@ def connect(
 
 
 def is_read_only(path: str) -> bool:
-    """Tell whether there is a file that cannot be written."""
+    """Return whether a file exists and is not writable."""
     return Path(path).exists() and not os.access(path, os.W_OK)
 
 
 def frozen_state(path: str) -> tuple[int, int] | None:
-    """Return time and size of a file that has no log and can get none; None of any other.
+    """Return the mtime and size of a file that has no log and can get none, or None otherwise.
 
-    Such a file is read as immutable, and has to be opened again when this changes.
+    Such a file is read as immutable, and must be reopened when this value changes.
     """
     file = Path(path).resolve()
     if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
@@ -168,7 +168,7 @@ def frozen_state(path: str) -> tuple[int, int] | None:
 def entries_where(
     connection: sqlite3.Connection, condition: str, *values: object
 ) -> list[tuple[int, Entry]]:
-    """Return the entries that meet an SQL condition, after the numbers of their rows."""
+    """Return the entries that match an SQL condition, each preceded by its row number."""
     sql = f"SELECT seq, id, text, payload FROM entries WHERE {condition}"  # noqa: S608 - ours
     return [
         (number, Entry(name, text, dict(json.loads(payload))))
@@ -178,7 +178,7 @@ def entries_where(
 
 @contextmanager
 def plain_failures(path: str) -> Generator[None]:
-    """Raise MemoryFailure, in one sentence that says what to do, for what fails in the block."""
+    """Turn failures in the block into a MemoryFailure that says in one sentence what to do."""
     try:
         yield
     except StepcraftError:
@@ -192,10 +192,10 @@ def plain_failures(path: str) -> Generator[None]:
 
 
 def recorded_embeddings(path: str | Path) -> str | None:
-    """Return the name of the embeddings that the index in a file was made with, if there is one.
+    """Return the name of the embeddings that a file's index was made with, if it exists.
 
     Raises:
-        MemoryFailure: The file cannot be opened, or holds something else.
+        MemoryFailure: The file cannot be opened, or contains something else.
     """
     try:
         connection, embeddings = connect(str(named_path(path)), create=False)
@@ -219,13 +219,13 @@ def _check_place(path: Path, *, create: bool) -> None:
 
 
 def _read_only_uri(path: str) -> str:
-    """Return the URI to read a file; as immutable if no log can be put or stands beside it."""
+    """Return the URI for reading a file, as immutable if there is and can be no log next to it."""
     immutable = "&immutable=1" if frozen_state(path) else ""
     return f"{Path(path).resolve().as_uri()}?mode=ro{immutable}"
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check whose file it is; lay it out if it is new, and its words if they are outdated."""
+    """Check the file's type, lay it out if it is new, and recreate its words if outdated."""
     connection.create_function("folded", 1, _folded, deterministic=True)
     connection.create_function("parts", 1, _parts, deterministic=True)
     layout = _layout(connection)
@@ -251,7 +251,7 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")
-    # While others open a new file, too, SQLite does not wait to change its mode; they will.
+    # While others are opening a new file too, SQLite does not wait to change its mode; they will.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 
@@ -261,7 +261,7 @@ _OLD = (True, _APPLICATION_ID, 2)
 
 
 def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
-    """Return whether there are tables, whose they are, and of which layout."""
+    """Return whether there are tables, which application they belong to, and their layout."""
     has_tables, application, version = connection.execute(
         "SELECT (SELECT count(*) FROM sqlite_master) > 0, *"
         " FROM pragma_application_id, pragma_user_version"
@@ -270,7 +270,7 @@ def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
 
 
 def _folded(text: str) -> str | None:
-    """Return the words of a text; None of ASCII, in which FTS5 finds them itself."""
+    """Return the words of a text, or None for ASCII, in which FTS5 finds them itself."""
     return None if text.isascii() else stored_words(text).words
 
 

@@ -1,4 +1,4 @@
-"""Acting on many items at once where some of them may be refused."""
+"""Process many items at once even if some of them are refused."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -9,28 +9,28 @@ T = TypeVar("T")
 
 
 class BrokenModel(MemoryFailure):
-    """An embedding model gave something else than one vector a text, whatever the texts are."""
+    """An embedding model did not return one vector per text, whatever the texts are."""
 
 
 MOST_REFUSED = 20
-"""Items of one batch that may be refused; with more, the failure is one of the whole batch."""
+"""The maximum number of refused items in a batch; beyond it, the whole batch is taken to fail."""
 
 
 def refusals(
     items: Sequence[T], act: Callable[[Sequence[T]], object], probe: Callable[[], object]
 ) -> list[tuple[T, MemoryFailure]]:
-    """Act on all items; return those that are refused, with the reasons.
+    """Process all items, and return those that are refused, with the reasons.
 
-    Where the whole batch fails, it is halved until the items are found that fail on their own.
+    If the whole batch fails, it is halved until the items that fail on their own are found.
 
     Args:
-        items: What to act on.
-        act: Acts on some items, all or none; it may be called again with fewer.
-        probe: Fails if what is asked takes nothing at all.
+        items: The items to process.
+        act: Processes some items, all or none; it may be called again with fewer.
+        probe: Fails if requests fail regardless of the items.
 
     Raises:
-        MemoryFailure: The failure is not one of single items: the probe fails, too, more than
-            `MOST_REFUSED` items do, or it is a BrokenModel.
+        MemoryFailure: The failure does not concern single items: the probe fails too, more than
+            `MOST_REFUSED` items fail, or it is a BrokenModel.
     """
     refused: list[tuple[T, MemoryFailure]] = []
 

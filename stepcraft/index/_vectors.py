@@ -1,4 +1,4 @@
-"""Embedding models, the vectors of an index in memory, and the ranking by words and vectors."""
+"""Embedding models, an index's vectors in memory, and the ranking by vectors."""
 
 import math
 import os
@@ -21,20 +21,20 @@ Matrix = NDArray[np.float32]
 
 _BLOCK = 8192
 _READ = 256
-"""Rows that are read at once: each more leaves a hole in the memory of the process."""
+"""The number of rows read at once: each further row leaves a hole in the process's memory."""
 
 _TIE = 1e-6
-"""Scores closer than this count as equal: sums in another order differ by about a tenth of it."""
+"""Scores closer than this count as equal; a different order of summation causes a tenth of it."""
 
 
 class Embedder(Protocol):
     """An embedding model."""
 
     name: str
-    """The name of the model, as recorded in files; it never holds a secret."""
+    """The name of the model as recorded in files; it never contains a secret."""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a text, of shape (texts, dimensions)."""
+        """Return one vector per text, of shape (texts, dimensions)."""
         ...
 
     def embed_query(self, text: str) -> Matrix:
@@ -43,7 +43,7 @@ class Embedder(Protocol):
 
 
 class Hit(NamedTuple):
-    """An entry and how well it fits the query: higher is better, 1 is best."""
+    """An entry and how well it fits the query: higher is better, and 1 is the best."""
 
     entry: Entry
     score: float
@@ -53,25 +53,24 @@ class Embedded(NamedTuple):
     """The vectors of texts."""
 
     vectors: dict[str, bytes]
-    """The unit vector of each text that has one, in 32-bit floats."""
+    """The unit vector of each text that has one, as 32-bit floats."""
     refused: dict[str, str]
-    """Why the others have none."""
+    """The reasons why the other texts have none."""
 
 
 def embedded(embedder: Embedder, texts: Sequence[str], stored: int = 0) -> Embedded:
     """Return the unit vectors of texts.
 
-    A text has none if the model refuses it, or gives a vector that is zero, not finite, or of
-    another length than the others.
+    A text has none if the model refuses it, or returns a vector that is zero, not finite, or of a
+    different length from the others.
 
     Args:
         embedder: The model.
         texts: The texts.
-        stored: The bytes of a vector that is stored already; 0 if none is.
+        stored: The size in bytes of a vector already stored, or 0 if there is none.
 
     Raises:
-        MemoryFailure: The embedder failed for all texts, or returned something else than one vector
-            a text.
+        MemoryFailure: The embedder failed for all texts, or did not return one vector per text.
     """
     vectors: dict[str, bytes] = {}
 
@@ -91,10 +90,10 @@ def embedded(embedder: Embedder, texts: Sequence[str], stored: int = 0) -> Embed
 
 
 def unit_vectors(embedder: Embedder, texts: Sequence[str]) -> Matrix:
-    """Return unit vectors of shape (texts, dimensions), zeros for those that are not finite, too.
+    """Return unit vectors of shape (texts, dimensions), with zeros for those that are not finite.
 
     Raises:
-        MemoryFailure: The embedder failed, or returned something else than one vector a text.
+        MemoryFailure: The embedder failed, or did not return one vector per text.
     """
     vectors = embedder.embed_documents(texts)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
@@ -118,11 +117,11 @@ def _units(vectors: Matrix) -> Matrix:
 
 
 class Vectors:
-    """The vectors of one file, which all its indexes in this process share.
+    """The vectors of one file, shared by all its indexes in this process.
 
-    They are kept in blocks of one size, by which a row is found, so that a growing file copies
-    nothing. A thread that holds `lock` while it begins a transaction and searches sees no row that
-    is older than those that are here.
+    They are kept in blocks of equal size, by which a row is located, so that a growing file copies
+    nothing. A thread that holds `lock` while it begins a transaction and searches never sees rows
+    older than the vectors held here.
     """
 
     def __init__(self) -> None:
@@ -136,16 +135,16 @@ class Vectors:
         self._numbers = np.empty(0, np.int64)
         self._blocks: list[Matrix] = []
         self._gone = 0
-        """About how many of the rows were deleted; their vectors are not numbers."""
+        """The approximate number of deleted rows, whose vectors are not numbers."""
         self._changes = 0
-        """The last number read of the log of changed rows."""
+        """The last number read from the log of changed rows."""
 
     def cosines(
         self, connection: sqlite3.Connection, vector: Matrix
     ) -> tuple[NDArray[np.int64], Matrix]:
-        """Return number and cosine of each row to a unit vector; -inf for deleted rows.
+        """Return each row's number and its cosine with a unit vector, or -inf for deleted rows.
 
-        What was written since the last call is read first.
+        Anything written since the last call is read first.
         """
         self._update(connection)
         rows = len(self._numbers)
@@ -155,7 +154,7 @@ class Vectors:
         return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
     def _update(self, connection: sqlite3.Connection) -> None:
-        """Take in what was written since the last call; read all again only when far behind."""
+        """Read what was written since the last call, or everything if far behind."""
         first, last = connection.execute(
             "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM changed"
         ).fetchone()
@@ -200,11 +199,11 @@ _sharing = threading.RLock()
 
 
 class _Fork:
-    """Lets no process fork in the middle of a search, whose locks the child would never release."""
+    """Prevents forks during a search, whose locks the child would never release."""
 
     def __init__(self) -> None:
         self.generation = 0
-        """How many forks lie between this process and the first one."""
+        """The number of forks between this process and the first one."""
         self._held: list[Vectors] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -212,7 +211,7 @@ class _Fork:
             )
 
     def _hold(self) -> None:
-        # In the order in which others take them: the locks of vectors, then that of all.
+        # In the order in which others acquire them: the locks of vectors, then the global one.
         while True:
             with _sharing:
                 self._held = [*_all]
@@ -238,7 +237,7 @@ fork = _Fork()
 
 
 def vectors_of(path: str) -> Vectors:
-    """Return the vectors of the file at a path; the same object for all who name the same file."""
+    """Return the vectors of the file at a path, as one object for all callers."""
     if path == MEMORY:
         return Vectors()
     status = Path(path).stat()
@@ -249,7 +248,7 @@ def vectors_of(path: str) -> Vectors:
 def best(
     numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int
 ) -> list[tuple[int, float]]:
-    """Return number and score of the k best rows, ties in order of number."""
+    """Return the numbers and scores of the k best rows, with ties in numerical order."""
     if len(scores) > k:
         least = np.partition(scores, -k)[-k]
         near = np.flatnonzero(scores >= least - _TIE)

@@ -1,4 +1,4 @@
-"""The ranking of rows by words."""
+"""Rank rows by words."""
 
 import itertools
 import sqlite3
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from stepcraft.text.words import query_words
 
 MIN_RANKED = 15_000
-"""Rows that are ranked by words at least, where so many hold one; a twentieth of a larger index.
+"""The minimum number of rows that are ranked by words, if that many match; in a larger index, a
+twentieth of its rows.
 
-Ranking costs some 2 µs a row. At 100,000 procedures 97 of 100 of the first three results are those
-of ranking every row that shares a word with the query, which takes four times as long
+Ranking costs about 2 µs per row. At 100,000 procedures, 97 of 100 of the first three results match
+those of ranking every row that shares a word with the query, which takes four times as long
 (`benchmarks/local_memory.py`).
 """
 
@@ -21,12 +22,12 @@ _RANKS = "SELECT rowid, rank FROM words WHERE words MATCH ?"
 
 
 def _any(words: Iterable[str]) -> str:
-    """Return the FTS5 expression for rows that hold any of some words."""
+    """Return the FTS5 expression for rows that contain any of the given words."""
     return " OR ".join(f'"{word}"' for word in words)
 
 
 class WordRanking:
-    """Ranks rows by the words of a query, and remembers in how many rows a word stands."""
+    """Ranks rows by the words of a query, and caches how many rows contain a word."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -35,15 +36,16 @@ class WordRanking:
     def scores(
         self, connection: sqlite3.Connection, query: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return number and BM25 ÷ the best BM25 of each row that shares a word with a query.
+        """Return the number and the BM25 ÷ best BM25 of each row that shares a word with a query.
 
-        Where the words of the query stand in too many rows, only rows with one of the rarest words
-        are ranked, by all words.
+        If the query's words occur in too many rows, only rows with one of the rarest words are
+        ranked, using all words.
         """
         rare, frequent = map(_any, self._parted(connection, query_words(query)))
         sql, values = _RANKS, [rare]
         if frequent:
-            # FTS5 knows no optional words: rows that hold a frequent word too, then all others.
+            # FTS5 has no optional words, so rows that also contain a frequent word come first, then
+            # all others.
             sql = f"{_RANKS} UNION ALL {_RANKS}"
             values = [f"({rare}) AND ({frequent})", f"({rare}) NOT ({frequent})"]
         rows = connection.execute(sql, values).fetchall() if rare else []
@@ -53,16 +55,16 @@ class WordRanking:
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the words that a row must have one of to be ranked, and the others that count."""
+        """Return the words of which a ranked row needs at least one, and the others that count."""
         (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
-        if abs(rows - self._rows) > self._rows / 10:  # the counts only choose among the words
+        if abs(rows - self._rows) > self._rows / 10:  # the counts only help to choose among words
             self._rows, self._counts = rows, {}
         counts = {word: self._count(connection, word) for word in words}
         most = max(MIN_RANKED, rows // 20)
         if sum(counts.values()) <= most:
             return words, ()
         rising = sorted(filter(counts.get, words), key=counts.__getitem__)
-        # BM25 gives no weight to a word that stands in more than half of the rows.
+        # BM25 gives no weight to a word that occurs in more than half of the rows.
         telling = [word for word in rising if counts[word] <= rows / 2] or rising[:1]
         sums = itertools.accumulate(counts[word] for word in telling)
         rare = sum(total <= most for total in sums) or 1
@@ -70,7 +72,7 @@ class WordRanking:
 
     def _count(self, connection: sqlite3.Connection, word: str) -> int:
         count = self._counts.get(word, 0)
-        if not count:  # nor is it remembered that there is none: a row with the word may be added
+        if not count:  # nor is its absence remembered: a row with the word may be added
             (count,) = connection.execute(
                 "SELECT count(*) FROM words WHERE words MATCH ?", (_any([word]),)
             ).fetchone()

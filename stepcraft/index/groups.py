@@ -1,4 +1,4 @@
-"""GroupedIndex: a LocalIndex whose entries belong to groups, such as the passages of a file."""
+"""GroupedIndex, a LocalIndex whose entries belong to groups, such as the passages of a file."""
 
 import json
 import sqlite3
@@ -15,34 +15,34 @@ _POLL_S = 0.1
 
 
 class Complete(NamedTuple):
-    """All that a group holds now, and the mark that says as of when."""
+    """The complete contents of a group, and the mark that says as of when."""
 
     mark: str
     ids: Collection[str]
 
 
 def in_group(group: str, name: str) -> str:
-    """Return the id of an entry of a group."""
+    """Return the id of an entry in a group."""
     return f"{group}:{name}"
 
 
 class GroupedIndex(LocalIndex):
-    """A LocalIndex whose entries belong to groups; their ids are made by `in_group`.
+    """A LocalIndex whose entries belong to groups; `in_group` builds their ids.
 
-    A group has a mark once it is complete. The mark is empty if the process was killed while it was
-    filled; filling it again does not embed again what is stored.
+    A group has a mark once it is complete. The mark is empty if the process was killed while
+    filling it; filling it again does not embed stored texts again.
     """
 
     batch = 4000
-    """Entries that are best put at once."""
+    """The recommended number of entries to store at once."""
 
     @contextmanager
     def filling(self, *, wait: bool = True) -> Generator[bool]:
-        """Let one process at a time fill the file.
+        """Let only one process at a time fill the file.
 
         Args:
-            wait: Whether to wait for another process that fills it; else the value is False, and
-                nothing is to be filled.
+            wait: Whether to wait for another process that is filling it. Otherwise the value is
+                False in that case, and nothing should be filled.
         """
         if self.path == MEMORY:
             yield True
@@ -54,7 +54,7 @@ class GroupedIndex(LocalIndex):
                     lock.execute("BEGIN EXCLUSIVE")
                     is_free = True
                 except sqlite3.OperationalError as error:
-                    if "locked" not in str(error):  # a folder that cannot be written
+                    if "locked" not in str(error):  # a folder that is not writable
                         break
                     if not wait:
                         yield False
@@ -63,12 +63,12 @@ class GroupedIndex(LocalIndex):
             yield True
 
     def marks(self) -> dict[str, str]:
-        """Return the mark of each group, empty if the group is not complete."""
+        """Return the mark of each group, which is empty if the group is incomplete."""
         with self._read() as connection:
             return dict(connection.execute("SELECT name, mark FROM groups"))
 
     def numbered(self, group: str, numbers: Iterable[int]) -> list[Entry]:
-        """Return the entries of a group whose payload has one of these values of `number`."""
+        """Return the entries in a group whose payload has one of the given values of `number`."""
         where = (
             "id > ? AND id < ? AND json_extract(payload, '$.number') IN"
             " (SELECT value FROM json_each(?))"
@@ -78,10 +78,10 @@ class GroupedIndex(LocalIndex):
             return [entry for _, entry in entries_where(connection, where, *values)]
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
-        """Store entries like `put`, and delete what else the groups in `complete` held.
+        """Store entries like `put`, and delete everything else in the groups in `complete`.
 
-        Returns the entries that were refused, with the reasons, which the mark of a complete group
-        ends with, too.
+        Returns the entries that were refused, with the reasons, which are also appended to the mark
+        of a complete group.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.

@@ -37,33 +37,34 @@ from stepcraft.index._words import WordRanking
 from stepcraft.text.clean import clean
 
 Merge = Callable[[Entry, Entry], Entry]
-"""Makes what is stored of the stored entry and of a new one with its id."""
+"""Combines the stored entry and a new one with the same id into what is stored."""
 
 Then: TypeAlias = Callable[[sqlite3.Connection, Sequence[Failed]], None]
-"""Goes on in the transaction that stores entries, and is told of those that were refused."""
+"""Continues in the transaction that stores entries, given those that were refused."""
 
 MOST_RESULTS = 10_000
-"""Limit on the results of a search, which is that of Weaviate."""
+"""The maximum number of search results, which is that of Weaviate."""
 
 _PAGE = 1000
 _inherited: list[sqlite3.Connection] = []
-"""Connections that the process was forked with. They are not closed: that could remove the log of
-the process that made them."""
+"""Connections inherited through a fork. They are not closed, since that could remove the log of the
+process that opened them.
+"""
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
 
 class LocalIndex:
-    """Texts with payloads and vectors in one SQLite file, for threads and processes at once.
+    """Texts with payloads and vectors in one SQLite file, for many threads and processes.
 
-    What `put` and `delete` have returned from survives the death of the process. The vectors are
-    held in memory, once for all indexes of a file in this process.
+    Once `put` or `delete` has returned, its changes survive a process crash. The vectors are held
+    in memory, once for all indexes of a file in this process.
 
     Args:
-        path: The file, made when missing; ":memory:" for none.
-        embedder: The embedding model; None to search by words alone. Its name is recorded in the
-            file, and a file that was made with another one is refused.
-        create: Whether a missing file is made.
+        path: The file, created if missing, or ":memory:" for none.
+        embedder: The embedding model, or None to search by words only. Its name is recorded in the
+            file, and a file made with another one is refused.
+        create: Whether to create a missing file.
 
     Raises:
         BadInput: There is no such file or folder.
@@ -84,7 +85,7 @@ class LocalIndex:
         self._vectors = Vectors()
         self._writing = Lock()
         self._connections: list[sqlite3.Connection] = []
-        # An index that nobody uses any more closes its file at once.
+        # An index that is no longer used closes its file at once.
         self._close = weakref.finalize(self, _close_all, self._connections)
         name = embedder.name if embedder else "none"
         self._embeddings = self._open(name, create=create)
@@ -104,15 +105,15 @@ class LocalIndex:
         merge: Merge = lambda _, new: new,
         then: Then = lambda _connection, _failed: None,
     ) -> AddReport:
-        """Store entries, all or none; an entry with the id of another replaces it in place.
+        """Store entries, all or none; an entry with an existing id replaces that one in place.
 
         A text that is already stored under its id is not embedded again. An entry whose text the
-        embedder refuses is not stored, and named in the report.
+        embedder refuses is not stored, but listed in the report.
 
         Args:
-            entries: What to store.
-            merge: Makes what is stored of the stored entry and of a new one with its id.
-            then: Called in the transaction, after all else.
+            entries: The entries to store.
+            merge: Combines the stored entry and a new one with the same id into what is stored.
+            then: Called in the transaction, after everything else.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
@@ -135,13 +136,13 @@ class LocalIndex:
         return report
 
     def update(self, id: str, change: Callable[[Entry | None], Entry]) -> Entry:  # noqa: A002
-        """Read an entry, change it and write it, and return it.
+        """Read, change and write an entry, and return it.
 
         Args:
             id: The id of the entry.
-            change: Makes the new entry, with the same id, of the stored one, or of None if there is
-                none. It is called again where somebody else wrote the entry meanwhile, so that no
-                change is lost.
+            change: Returns the new entry, with the same id, for the stored one, or for None if
+                there is none. It is called again if somebody else has written the entry in the
+                meantime, so that no change is lost.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was changed.
@@ -153,7 +154,7 @@ class LocalIndex:
         return entry
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete entries; return how many of the ids were there."""
+        """Delete entries, and return how many of the given ids existed."""
         with self._written() as connection:
             sql = "DELETE FROM entries WHERE id = ?"
             return connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
@@ -163,18 +164,18 @@ class LocalIndex:
     ) -> list[Hit]:
         """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
 
-        Equal scores are in the order in which the entries were added. Without an embedder, and with
-        alpha 0, only entries that share a word with the query are found. Cosines are exact; in a
-        large index the words of an entry count if a rare word of the query is among them.
+        Ties are in the order in which the entries were added. Without an embedder, or with alpha 0,
+        only entries that share a word with the query are found. Cosines are exact; in a large
+        index, the words of an entry count only if it contains a rare word of the query.
 
         Args:
             query: The query.
-            k: How many to return at most.
+            k: The maximum number of results.
             alpha: The weight of the cosines.
-            tags: Values that the payload of an entry must have below `tags`, by their names.
+            tags: Named values that the payload of an entry must have under `tags`.
 
         Raises:
-            BadInput: k is below 1 or alpha not between 0 and 1.
+            BadInput: k is below 1, or alpha is not between 0 and 1.
             MemoryFailure: The file cannot be read, or the embedder failed.
         """
         check_search(k, alpha)
@@ -219,13 +220,13 @@ class LocalIndex:
             last = page[-1][0]
 
     def close(self) -> None:
-        """Close the file and let go of the vectors; closing again does nothing."""
+        """Close the file and release the vectors; closing again does nothing."""
         with self._writing, self._vectors.lock:
             self._close()
             self._vectors = Vectors()
 
     def _open(self, name: str = "", *, create: bool = False) -> str | None:
-        """Open the file; return the name of the embeddings that it was made with."""
+        """Open the file, and return the name of the embeddings that it was made with."""
         self._reader, embeddings = connect(self.path, name, create=create)
         self._writer = self._reader if self.path == MEMORY else None
         self._generation = fork.generation
@@ -236,17 +237,17 @@ class LocalIndex:
 
     @contextmanager
     def _read(self) -> Generator[sqlite3.Connection]:
-        """One consistent view of the file. It waits for no writer."""
+        """Provide a consistent view of the file without waiting for any writer."""
         self._renew()
         with self._vectors.lock, plain_failures(self.path), self._reader as connection:
             connection.execute("BEGIN DEFERRED")
             yield connection
 
     def _renew(self) -> None:
-        """Open the file again where the connection is of no use.
+        """Reopen the file if the connection is unusable.
 
-        That is one that the process was forked with, and one to a file without a log that another
-        user has written since.
+        That is one inherited through a fork, or one to a file without a log that another user has
+        since written.
         """
         with self._vectors.lock, plain_failures(self.path):
             is_forked = self._generation != fork.generation and self.path != MEMORY
@@ -262,12 +263,12 @@ class LocalIndex:
 
     @contextmanager
     def _written(self) -> Generator[sqlite3.Connection]:
-        """A transaction to write in, while no other process does."""
+        """Provide a transaction for writing, excluding other processes."""
         self._renew()
         lock = self._vectors.lock if self._writer is self._reader else self._writing
         with lock, plain_failures(self.path):
             if not self._writer:
-                self._reader.execute("SELECT 1")  # which fails after the index was closed
+                self._reader.execute("SELECT 1")  # which fails after the index has been closed
                 self._writer, _ = connect(self.path, create=False)
                 self._connections.append(self._writer)
             with self._writer as connection:
@@ -280,10 +281,10 @@ class LocalIndex:
         plan: Callable[[Mapping[str, Entry]], Sequence[Entry]],
         then: Then = lambda _connection, _failed: None,
     ) -> tuple[Sequence[Entry], AddReport]:
-        """Write what `plan` makes of the stored rows.
+        """Write the entries that `plan` returns for the stored rows.
 
-        The texts are embedded before the transaction, so that nobody waits for a model. Where
-        somebody else wrote these rows meanwhile, all is done again.
+        The texts are embedded before the transaction, so that nobody has to wait for a model. If
+        somebody else has written these rows in the meantime, everything is repeated.
         """
         vectors: dict[str, bytes] = {}
         refused: dict[str, str] = {}
@@ -318,7 +319,7 @@ class LocalIndex:
                     continue
                 for vector in itertools.islice(vectors.values(), 1):
                     self._check_dimensions(connection, len(vector))
-                # In place of entries with the same ids, or after all others.
+                # Replacing entries with the same ids, or after all others.
                 connection.executemany(
                     "INSERT INTO entries (id, text, payload, folded, parts)"
                     " VALUES (?1, ?2, ?3, folded(?2), parts(?2)) ON CONFLICT (id) DO UPDATE SET"
@@ -336,7 +337,7 @@ class LocalIndex:
             return entries, AddReport(len(changed) - updated, present, updated, failed)
 
     def _check_dimensions(self, connection: sqlite3.Connection, size: int) -> None:
-        """Refuse vectors of another size in bytes than the stored ones."""
+        """Reject vectors whose size in bytes differs from the stored ones."""
         if (stored := _vector_size(connection)) not in (0, size):
             raise MemoryFailure(
                 f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding model "
@@ -351,7 +352,7 @@ def _stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Ent
 
 
 def _tagged(connection: sqlite3.Connection, tags: Mapping[str, str]) -> list[int]:
-    """Return the numbers of the rows whose payload has these tags."""
+    """Return the numbers of the rows whose payload has the given tags."""
     conditions = " AND ".join(["json_extract(payload, ?) = ?"] * len(tags))
     values = [each for name, value in tags.items() for each in (f'$.tags."{name}"', value)]
     query = f"SELECT seq FROM entries WHERE {conditions}"  # noqa: S608 - our own constants
@@ -359,7 +360,7 @@ def _tagged(connection: sqlite3.Connection, tags: Mapping[str, str]) -> list[int
 
 
 def _vector_size(connection: sqlite3.Connection) -> int:
-    """Return the bytes of a stored vector; 0 if there is none."""
+    """Return the size of a stored vector in bytes, or 0 if there is none."""
     row = connection.execute("SELECT length(vector) FROM vectors LIMIT 1").fetchone()
     return row[0] if row else 0
 
@@ -370,10 +371,10 @@ def _close_all(connections: Sequence[sqlite3.Connection]) -> None:
 
 
 def check_search(k: int, alpha: float) -> None:
-    """Refuse a search without results, or with another weight of vectors than there is.
+    """Reject a search with an invalid number of results or weight of vectors.
 
     Raises:
-        BadInput: k is no whole number from 1 to `MOST_RESULTS`, or alpha not between 0 and 1.
+        BadInput: k is not an integer from 1 to `MOST_RESULTS`, or alpha is not between 0 and 1.
     """
     if not (isinstance(k, int) and 1 <= k <= MOST_RESULTS and 0 <= alpha <= 1):
         raise BadInput(

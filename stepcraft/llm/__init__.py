@@ -1,1 +1,1 @@
-"""Asking a chat model: calls, retries, budgets, prompts and replies."""
+"""Chat model access: calls, retries, budgets, prompts and replies."""

@@ -1,7 +1,7 @@
-"""Nodes whose work is written once for blocking and for async runs.
+"""Nodes whose work is written once for both blocking and async runs.
 
-Such a node awaits the methods of `Calls` and nothing else. In a blocking run these never suspend,
-so that the coroutine runs to its end at once.
+Such a node awaits only the methods of `Calls`. In a blocking run these never suspend, so the
+coroutine runs to its end at once.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model, u
 T = TypeVar("T")
 
 _MOST_CALLS = 16
-"""Calls that are made at the same time, unless the config's `max_concurrency` says otherwise."""
+"""The maximum number of concurrent calls, unless the config sets `max_concurrency`."""
 
 
 class Call(NamedTuple):
-    """A call of a runnable, with options for its `invoke`."""
+    """A call to a runnable, with options for its `invoke`."""
 
     runnable: Runnable[Any, Any]
     input: Any
@@ -36,10 +36,10 @@ class Call(NamedTuple):
 
 
 class Calls(ABC):
-    """The ways in which a node calls what takes time.
+    """How a node makes calls that take time.
 
     Args:
-        config: The config of the node, for traces and callbacks.
+        config: The node's config, for traces and callbacks.
     """
 
     def __init__(self, config: RunnableConfig | None) -> None:
@@ -47,7 +47,7 @@ class Calls(ABC):
 
     @abstractmethod
     async def model(self, choice: ChatModel | str) -> ChatModel:
-        """Return the model of a name."""
+        """Return the model with the given name."""
 
     @abstractmethod
     async def function(self, function: Callable[[], T], seconds: float | None) -> T:
@@ -67,11 +67,11 @@ class Calls(ABC):
 
     @abstractmethod
     async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
-        """Make calls side by side; return a result, an exception or a TimeoutError for each."""
+        """Make calls concurrently; return a result, an exception or a TimeoutError for each."""
 
     @property
     def most(self) -> int:
-        """How many calls are made at the same time."""
+        """The maximum number of concurrent calls."""
         return (self.config or {}).get("max_concurrency") or _MOST_CALLS
 
     def blocking(self, call: Call) -> Callable[[], Any]:
@@ -80,7 +80,7 @@ class Calls(ABC):
 
 
 class BlockingCalls(Calls):
-    """Calls in a blocking run. With a limit on their time they are made in daemon threads."""
+    """Calls in a blocking run; those with a time limit are made in daemon threads."""
 
     @override
     async def model(self, choice: ChatModel | str) -> ChatModel:
@@ -102,7 +102,7 @@ class BlockingCalls(Calls):
 class AsyncCalls(Calls):
     """Calls on the running event loop.
 
-    With a limit on its time, what blocks runs in a daemon thread: a loop that is closed waits for
+    With a time limit, blocking calls run in daemon threads, because a loop that is closed waits for
     its own threads.
     """
 
@@ -146,7 +146,7 @@ class AsyncCalls(Calls):
 
 
 def _blocks(runnable: Runnable[Any, Any]) -> bool:
-    """Tell whether a runnable is a retriever, or a model, that has no async call of its own."""
+    """Return whether a runnable is a retriever or a model without an async call of its own."""
     kind: Any = type(unbound(runnable))
     if issubclass(kind, BaseChatModel):
         calls = ("_agenerate", "_astream")
@@ -156,7 +156,7 @@ def _blocks(runnable: Runnable[Any, Any]) -> bool:
 
 
 class Node(Runnable[Any, dict[str, Any]], ABC):
-    """A node of a graph whose work is `run`."""
+    """A graph node whose work is done in `run`."""
 
     @abstractmethod
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:

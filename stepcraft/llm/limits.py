@@ -1,7 +1,7 @@
-"""The limits of a run, `max_calls` and `deadline_s`: one counter and clock that its branches share.
+"""The limits of a run, `max_calls` and `deadline_s`, with one counter and clock for all branches.
 
-They are never saved. A run that is resumed, or forked from an earlier point, begins with the calls
-that its state has counted and with a new deadline, so that the time it waited for a person does not
+They are never saved. A run that is resumed, or forked from an earlier point, starts with the calls
+that its state has counted and with a new deadline, so that time spent waiting for a person does not
 count.
 """
 
@@ -19,32 +19,32 @@ _LOCK = Lock()
 
 @dataclass
 class RunLimits:
-    """The calls of one run and its clock. Thread-safe."""
+    """The call counter and the clock of one run. Thread-safe."""
 
     max_calls: int | None
     ends_at: float | None
     """The deadline on the monotonic clock."""
     calls: int = 0
-    """Calls that the run has made."""
+    """The number of calls that the run has made."""
     has_reply: bool = False
-    """Whether a model has replied, so that it does not refuse every call."""
+    """Whether a model has replied, which shows that it does not refuse every call."""
 
     @classmethod
     def of(cls, settings: Settings, calls: int = 0) -> "RunLimits":
-        """Return the limits of a run that begins or goes on now.
+        """Return the limits for a run that starts or resumes now.
 
         Args:
             settings: The settings of the run.
-            calls: Calls that the run has made before.
+            calls: The number of calls that the run has already made.
         """
         ends_at = settings.deadline_s and time.monotonic() + settings.deadline_s
         return cls(settings.max_calls, ends_at, calls, has_reply=calls > 0)
 
     def take_call(self, reserved: int = 0) -> str:
-        """Count a call that is about to be made; return why it may not be made, "" if it may.
+        """Count a call about to be made; return why it must not be made, or "" if it may.
 
         Args:
-            reserved: Calls that later nodes need for the answer.
+            reserved: The number of calls that later nodes need for the answer.
         """
         with _LOCK:
             if self.max_calls is not None and self.calls + 1 + reserved > self.max_calls:
@@ -58,11 +58,11 @@ class RunLimits:
             return ""
 
     def seconds_left(self) -> float | None:
-        """Return the seconds until the deadline, not below 0; None without one."""
+        """Return the seconds until the deadline, at least 0, or None without a deadline."""
         return None if self.ends_at is None else max(0.0, self.ends_at - time.monotonic())
 
 
 def limits_of(state: Mapping[str, Any], settings: Settings) -> RunLimits:
-    """Return the limits of the run that a state belongs to, new ones where the run is resumed."""
+    """Return the limits of the run that a state belongs to, or new ones if the run is resumed."""
     usage = state.get("usage")
     return state.get("limits") or RunLimits.of(settings, usage["calls"] if usage else 0)

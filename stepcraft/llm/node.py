@@ -1,10 +1,10 @@
 """The graph node that asks a chat model.
 
-A model node is three pure functions, tested without a model: `ask` makes the messages from the
-state, `read` turns the reply into a state update, and a fallback replaces a failed step. The
-adapter here does the rest: it keeps the limits of the run, hands an unreadable reply back once,
-counts usage, and lets a failure cost the step instead of the run. Retries are those of the
-provider's client, caching is LangChain's (`set_llm_cache`).
+A model node consists of three pure functions, tested without a model: `ask` builds the messages
+from the state, `read` turns the reply into a state update, and `fallback` replaces a failed step.
+The adapter here does the rest: it enforces the run's limits, returns an unreadable reply to the
+model once, counts usage, and makes a failure cost only the step rather than the run. Retries are
+left to the provider's client, and caching to LangChain (`set_llm_cache`).
 """
 
 import re
@@ -30,7 +30,7 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import restored
 
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
-"""What langchain-core from 1.2 on raises for a prompt that is too long."""
+"""The error that langchain-core 1.2 and later raise for a prompt that is too long."""
 _TOO_LONG_WORDS = re.compile(
     r"context_length_exceeded|\bcontext[ -](?:length|window|size)"
     r"|(?:prompt|input|request) is too (?:long|large)|request too large|too many (?:input )?tokens"
@@ -38,10 +38,10 @@ _TOO_LONG_WORDS = re.compile(
     r"|exceeds? the (?:maximum|max)\b[^.\n]{0,40}\btokens",
     re.IGNORECASE,
 )
-"""What other servers' errors say of it, or their codes."""
+"""Phrases and codes in other servers' errors for a prompt that is too long."""
 
 State = Any
-"""The input of a node: the state of its graph, or what a `Send` holds."""
+"""The input of a node: the state of its graph, or the payload of a `Send`."""
 Update = dict[str, Any]
 
 _HAND_BACK = (
@@ -54,37 +54,40 @@ _HAND_BACK_IN_PART = (
 )
 _REFUSED_STATUS = frozenset({401, 403, 404})
 _EARLY_S = 0.05
-"""The timer of an event loop fires up to so many seconds before its time."""
+"""An event loop's timer may fire up to this many seconds early."""
 
 
 @dataclass(frozen=True)
 class ModelNode:
-    """A node that asks a chat model, declared at module level and bound to a graph by `bound`."""
+    """A node that asks a chat model, declared at module level and bound to a graph with `bound`."""
 
     name: str
     ask: Callable[[State, Any], list[BaseMessage]]
-    """Makes the messages from the node's state and the run's settings. The state also has the
-    model's `input_limit` in tokens, or None, and in `left_out` the passages not to be shown."""
+    """Builds the messages from the node's state and the run's settings. The state also holds the
+    model's `input_limit` in tokens (or None), and the passages to omit in `left_out`.
+    """
     read: Callable[[str, State, Any], Update]
-    """Makes the update from the reply's text and the same state. Raises UnreadableReply with a
-    sentence that tells the model what was wrong, and with the update from the rest of the reply, if
-    that is of use. The state of a second reply has that update as `first_update`."""
+    """Builds the update from the reply's text and the same state. Raises UnreadableReply with a
+    sentence that tells the model what was wrong, and with the update from the rest of the reply if
+    that is useful. The state for a second reply holds that update as `first_update`.
+    """
     fallback: Callable[[State, str], Update]
-    """Makes the update when the step fails, from the state and the reason. Raises NoAnswer where
-    the run cannot go on."""
+    """Builds the update when the step fails, from the state and the reason. Raises NoAnswer if the
+    run cannot go on.
+    """
     skip: Callable[[State, Any], Update | None] = lambda _state, _settings: None
-    """Makes the update where no model is needed; None where one is."""
+    """Builds the update if no model is needed; returns None if one is."""
     keep_back: Callable[[Any], int] = lambda _settings: 0
-    """Says how many calls later nodes need for the answer."""
+    """Returns the number of calls that later nodes need for the answer."""
     started: str = ""
-    """What the step is about to do, for progress; {passages} is what has been found."""
+    """A progress message about what the step is going to do; {passages} is what has been found."""
     finished: Callable[[State, Update], str] = lambda _state, _update: ""
-    """Says what the step did, for progress."""
+    """Returns a progress message about what the step did."""
     is_last: bool = False
     """Whether the node ends the run, so that the answer in its update is published."""
 
     def bound(self, resources: Resources[Any], name: str = "") -> "BoundNode":
-        """Return the node with the resources of a graph, under another name where one is passed."""
+        """Return the node bound to a graph's resources, optionally under another name."""
         return BoundNode(replace(self, name=name or self.name), resources)
 
 
@@ -93,7 +96,7 @@ class BoundNode(Node):
 
     Args:
         node: The node.
-        resources: What the graph is built with.
+        resources: The resources that the graph is built with.
     """
 
     def __init__(self, node: ModelNode, resources: Resources[Any]) -> None:
@@ -105,7 +108,7 @@ class BoundNode(Node):
         """Ask the model and return the state update.
 
         Raises:
-            ModelFailure: The provider refuses the first call of a run for good (a wrong key, an
+            ModelFailure: The provider permanently refuses the first call of a run (wrong key,
                 unknown model).
             NoAnswer: The step failed and the run cannot go on without it.
         """
@@ -133,7 +136,7 @@ class BoundNode(Node):
 
 @dataclass
 class _Step:
-    """One execution of a node that asks its model."""
+    """A single execution of a node that asks its model."""
 
     node: ModelNode
     graph: str
@@ -145,7 +148,7 @@ class _Step:
     warnings: list[str] = field(default_factory=list[str])
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
-        """Ask the model, and once more if its reply cannot be read; return the update."""
+        """Ask the model, once more if its reply cannot be read, and return the update."""
         node, first_update = self.node, None
         try:
             model = await calls.model(choice)
@@ -163,7 +166,7 @@ class _Step:
                         state = {**self.state, "first_update": first_update}
                     if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
-                    words = str(reply.text).strip()  # without calls of tools, which have no results
+                    words = str(reply.text).strip()  # without tool calls, which have no results
                     problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
                     problem.append(HumanMessage(request.format(error)))
@@ -184,10 +187,10 @@ class _Step:
     async def _reply(
         self, prompt: "_Prompt", problem: Sequence[BaseMessage], calls: Calls
     ) -> AIMessage:
-        """Ask for a reply, with fewer passages where the model refuses the prompt as too long.
+        """Ask for a reply, showing fewer passages if the model refuses the prompt as too long.
 
         Raises:
-            _LimitReached: The run may make no more calls.
+            _LimitReached: The run must not make any more calls.
         """
         while True:
             if reason := self.limits.take_call(self.node.keep_back(self.settings)):
@@ -249,7 +252,7 @@ class _Step:
 
 
 class _Prompt:
-    """The messages of a step. Where they are too long, the least similar passages are left out."""
+    """The messages of a step. If they are too long, the least similar passages are left out."""
 
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
         self.model = model
@@ -268,7 +271,7 @@ class _Prompt:
         self._why = f"to keep within {limit or 0:,} input tokens"
 
     def halve(self) -> bool:
-        """Leave out half of the passages, or more; return False if that makes it no shorter."""
+        """Leave out at least half of the passages; return False if that shortens nothing."""
         size = prompt_tokens(self.messages)
         while (shown := len(self._order) - self._left_out) > 0:
             self._leave_out(self._left_out + (shown + 1) // 2)
@@ -278,7 +281,7 @@ class _Prompt:
         return False
 
     def warnings(self) -> list[str]:
-        """Return that passages were left out, if they were; once."""
+        """Return a warning about newly omitted passages, once."""
         if not self._left_out or not self._why:
             return []
         warning = (
@@ -290,7 +293,7 @@ class _Prompt:
 
     @property
     def left_out(self) -> list[int]:
-        """The numbers of the passages that are not shown."""
+        """The numbers of the passages that are left out."""
         return self._order[: self._left_out]
 
     def _leave_out(self, number: int) -> None:
@@ -303,9 +306,9 @@ class _Prompt:
 
 
 def published(graph: str, state: State, update: Update) -> Update:
-    """Stream the answer of a run's last update, and return the update.
+    """Stream the answer in a run's last update, and return the update.
 
-    The answer is a message too where messages came in.
+    If the run started from messages, the answer is also added as a message.
     """
     emit_answer(graph, update["answer"])
     messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
@@ -313,10 +316,10 @@ def published(graph: str, state: State, update: Update) -> Update:
 
 
 def _input_limit(model: ChatModel, settings: Settings) -> int | None:
-    """Return how many tokens a prompt may have; None where no limit is known."""
+    """Return the maximum number of tokens in a prompt, or None if no limit is known."""
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
     return settings.max_input_tokens or profile.get("max_input_tokens")
 
 
 class _LimitReached(Exception):
-    """The run may make no more calls."""
+    """The run must not make any more calls."""

@@ -1,9 +1,9 @@
 """The layout of every prompt.
 
-A prompt is a system message with the instructions and the reply format, which stay the same from
-run to run, and a human message with the material in named sections. Where the calls of one run show
-the same passages, the material comes first, so that they begin alike: a provider's prompt cache
-serves what two prompts have in common at their beginning.
+A prompt consists of a system message with the instructions and the reply format, which stay the
+same from run to run, and a human message with the material in named sections. If several calls in a
+run show the same passages, the material comes first so that the prompts begin alike: a provider's
+prompt cache reuses the common beginning of two prompts.
 """
 
 from collections.abc import Sequence
@@ -32,12 +32,13 @@ def prompt(
     """Build a prompt.
 
     Args:
-        instructions: The node's instructions; a field of the settings, so a user may replace them.
-        reply_format: The form of the reply that the node's `read` parses; a user cannot replace it.
+        instructions: The node's instructions. They are a field of the settings, so a user may
+            replace them.
+        reply_format: The reply format that the node's `read` parses. A user cannot replace it.
         kind: The name of the reply format, by which the keyless model recognises it.
-        sections: The material. What changes most comes last.
-        material_first: Whether the instructions stand behind the material; behind them the question
-            is repeated, which a model may lose sight of over many passages.
+        sections: The material, with the parts that change most at the end.
+        material_first: Whether the instructions follow the material. If so, the question is
+            repeated after them, as a model may lose sight of it among many passages.
     """
     form = written([Section("reply_format", kind, reply_format)])
     material = written([each for each in sections if each])
@@ -54,7 +55,7 @@ def prompt(
 
 
 def without_system_role(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return a prompt whose human message begins with the text of its system message."""
+    """Return a prompt with the system message merged into the start of the human message."""
     match messages:
         case [SystemMessage() as system, HumanMessage() as human, *rest]:
             return [HumanMessage(f"{system.text}\n\n{human.text}"), *rest]
@@ -63,7 +64,7 @@ def without_system_role(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def asked(question: str, resources: str = "") -> list[Section | None]:
-    """Return the section of the question, or of the goal where there are resources."""
+    """Return the section for the question, or for the goal if there are resources."""
     return [
         Section("question", "", question),
         Section("resources", "", resources) if resources else None,
@@ -73,11 +74,11 @@ def asked(question: str, resources: str = "") -> list[Section | None]:
 def passages(
     evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
 ) -> list[Section | None]:
-    """Return a section for each passage; its id is p and its place among the evidence, from 1.
+    """Return a section for each passage, with an id such as p1 for its place in the evidence.
 
     Args:
-        evidence: The evidence of the run.
-        numbers: The numbers of the passages to show; by default all.
+        evidence: The run's evidence.
+        numbers: The numbers of the passages to show, or None for all.
     """
     shown = range(1, len(evidence) + 1) if numbers is None else numbers
     return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in shown]
@@ -89,5 +90,5 @@ def _titled(passage: Evidence) -> str:
 
 
 def prompt_tokens(messages: Sequence[BaseMessage]) -> int:
-    """Estimate the tokens of a prompt: four bytes each, and four tokens around each message."""
+    """Estimate the tokens in a prompt, with four bytes per token and four tokens per message."""
     return sum(tokens(str(message.content)) + 4 for message in messages)

@@ -1,4 +1,4 @@
-"""Read a provider's message: the text of the reply, or why there is none."""
+"""Read a provider's message: the text of the reply, or the reason why there is none."""
 
 import re
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ _WHOLE = re.compile(
     r"|(?:finish_reason_)?(?:stop|unspecified)|end_turn|stop_sequences?|stop_token|eos(?:_token)?"
     r"|tool_(?:calls?|use)|function_calls?|completed?|success|finished|done|null|none"
 )
-"""Why a reply ends that is whole."""
+"""The reasons given for the end of a complete reply."""
 _CITATIONS = ("citations", "annotations", "reference")
 
 
 class Refused(Exception):
-    """The model declined to do what the step asks, or the provider's filter stopped it.
+    """The model declined the request, or the provider's filter stopped it.
 
     Asking again would not help, so the step is skipped.
     """
@@ -37,7 +37,7 @@ def reply_text(message: AIMessage) -> str:
     """Return the text of a message, without reasoning.
 
     Raises:
-        Refused: The model refuses, or a filter stopped the reply; half a text is not returned.
+        Refused: The model refused, or a filter stopped the reply; partial text is not returned.
         UnreadableReply: There is no text.
     """
     if refusal := _refusal(message):
@@ -51,25 +51,25 @@ def reply_text(message: AIMessage) -> str:
 
 
 def is_cut_off(message: AIMessage) -> bool:
-    """Tell whether the reply ended at the model's token limit, or within its reasoning."""
+    """Return whether the reply ended at the model's token limit or inside its reasoning."""
     return (
         any(map(_CUT_OFF.fullmatch, _reasons(message))) or without_reasoning(_content(message))[1]
     )
 
 
 def odd_end(message: AIMessage) -> str:
-    """Return the provider's reason why a reply ended, where it may be half of one; else ""."""
+    """Return the provider's reason for the end of a possibly incomplete reply, or else ""."""
     reasons = (each for each in _reasons(message) if not _WHOLE.fullmatch(each))
     return next((each for each in reasons if not _CUT_OFF.fullmatch(each)), "")
 
 
 def answer_text(reply: str) -> str:
-    """Return an answer without what stands around it; a program keeps its fence."""
+    """Return an answer without any wrapping around it; a program keeps its fence."""
     return unfenced(reply, keep_code=True).strip()
 
 
 def _reasons(message: AIMessage) -> Iterator[str]:
-    """Yield why the reply ended, in lower case."""
+    """Yield the reasons why the reply ended, in lower case."""
     metadata = message.response_metadata
     incomplete = _mapping(metadata.get("incomplete_details"))
     reasons = [metadata.get(key) for key in _REASON_KEYS]
@@ -78,7 +78,7 @@ def _reasons(message: AIMessage) -> Iterator[str]:
 
 
 def _refusal(message: AIMessage) -> str:
-    """Return the words of a refusal, or the provider's name for it; "" if there is none."""
+    """Return the text of a refusal, or the provider's name for it, or "" if there is none."""
     if words := message.additional_kwargs.get("refusal"):
         return str(words)
     for block in _blocks(message):
@@ -107,9 +107,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _word(reason: Any) -> str:
-    """Return a reason, which may be a member of an enumeration, in lower case.
+    """Return a reason, which may be an enum member, in lower case.
 
-    LangChain joins the reasons of several chunks, so that one may stand there twice.
+    LangChain concatenates the reasons of several chunks, so that one may appear twice.
     """
     word = str(getattr(reason, "value", reason) or "").lower()
     half = word[: len(word) // 2]
@@ -117,22 +117,22 @@ def _word(reason: Any) -> str:
 
 
 def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a message's content."""
+    """Yield the blocks in a message's content."""
     content = [message.content] if isinstance(message.content, str) else message.content
     for block in content:
         yield {"type": "text", "text": block} if isinstance(block, str) else block
 
 
 def _has_signature(block: dict[str, Any]) -> bool:
-    """Tell whether a text block carries a signature of Gemini's thoughts, for which it is split."""
+    """Return whether a text block was split off because it carries a Gemini thought signature."""
     return "signature" in _mapping(block.get("extras")) or "thought_signature" in block
 
 
 def _content(message: AIMessage) -> str:
-    """Return the text blocks of a message, on lines of their own.
+    """Return the text blocks of a message, each on its own lines.
 
-    A provider that cites splits one text into consecutive blocks, some of them with citations;
-    these are joined as they are. A commentary of OpenAI's is not part of the answer.
+    A provider that cites sources splits a text into consecutive blocks, some of them with
+    citations; these are joined directly. OpenAI's commentary is not part of the answer.
     """
     text = ""
     before: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What a graph is built with, and the settings of a run in progress."""
+"""The resources that a graph is built with, and the settings of a run in progress."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -45,30 +45,32 @@ _SYNONYMS = {
     "config": "settings",
     "memory_store": "memory",
 }
-"""Options that other libraries have, and ours for the same thing."""
+"""Option names in other libraries, with our names for the same thing."""
 
 
 class BuilderOptions(TypedDict, total=False):
     """The arguments of every builder."""
 
     model: ChatModel | str
-    """The model of all nodes, as an object or a name for `init_chat_model`."""
+    """The model for all nodes, as an object or a name for `init_chat_model`."""
     node_models: Mapping[str, ChatModel | str]
-    """Another model for some nodes, by the name of the node."""
+    """Different models for some nodes, by node name."""
     memory: Memories
-    """The procedural memory: an object, a URL for `open_memory`, or several by the names that runs
-    may choose."""
+    """The procedural memory: an object, a URL for `open_memory`, or several under names that runs
+    may choose.
+    """
     sources: Sources
-    """The sources of evidence: a retriever or a search tool of LangChain, a spec for
-    `open_source`, several, or several by name."""
+    """The sources of evidence: a LangChain retriever or search tool, a spec for `open_source`, a
+    list of these, or several by name.
+    """
     embeddings: Embeddings | str | None
-    """The embeddings of a memory that is named by a URL."""
+    """The embeddings for a memory given as a URL."""
     settings: Settings
-    """The settings of runs without a context of their own."""
+    """The settings for runs without a context of their own."""
 
 
 class GraphOptions(BuilderOptions, total=False):
-    """The arguments of every `build_…`: the builder's, and those of LangGraph's `compile`."""
+    """The arguments of every `build_…` function: the builder's and those of `compile`."""
 
     checkpointer: BaseCheckpointSaver[Any] | bool | None
     cache: BaseCache[Any] | None
@@ -80,13 +82,13 @@ class GraphOptions(BuilderOptions, total=False):
 
 @dataclass(frozen=True)
 class Resources(Generic[S]):
-    """What a graph is built with."""
+    """The resources that a graph is built with."""
 
     graph: str
     """The name of the graph in traces and events, such as "aag"."""
     settings_type: type[S]
     defaults: S
-    """The settings of runs without a context."""
+    """The settings for runs without a context."""
     target: RetrievalTarget
     model: ChatModel | str | None = None
     node_models: Mapping[str, ChatModel | str] | None = None
@@ -100,11 +102,11 @@ class Resources(Generic[S]):
         *,
         prefers_memory: bool = False,
     ) -> "Resources[S]":
-        """Return the resources of a builder's arguments.
+        """Return the resources described by a builder's arguments.
 
         Raises:
-            BadInput: An argument is of another kind than it has to be.
-            TypeError: There is no such argument.
+            BadInput: An argument has the wrong type.
+            TypeError: An argument does not exist.
         """
         _check_options(f"{graph}_builder", options, BuilderOptions.__annotations__)
         defaults = options.get("settings") or settings_type()
@@ -128,20 +130,20 @@ class Resources(Generic[S]):
         return cls(graph, settings_type, defaults, target, options.get("model"), node_models)
 
     def bind(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return a node or a router with these resources."""
+        """Bind these resources to a node or a router."""
         return partial(function, resources=self)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> S:
         """Return the settings of the run in progress.
 
-        Each field is that of the context, else the one that the run began with, else the builder's.
-        The context of a parent graph is not ours, unless it is of our class.
+        Each field comes from the context, or else from the settings that the run began with, or
+        else from the builder. The context of a parent graph is ignored unless it is of our class.
 
         Args:
-            state: The state of the run; None where it begins.
+            state: The state of the run, or None when it begins.
 
         Raises:
-            BadInput: The run, which is no parent's, has the context of another graph.
+            BadInput: The run is not part of a parent's and has the context of another graph.
         """
         runtime: Any = get_runtime()
         context = runtime.context if runtime else None
@@ -158,11 +160,11 @@ class Resources(Generic[S]):
         return self.settings_type(**{**self.defaults.model_dump(exclude_unset=True), **fields})
 
     def choice(self, node: str, settings: Settings) -> ChatModel | str:
-        """Return the model of a node, as an object or a name: that of the settings first.
+        """Return a node's model, as an object or a name, with the settings taking precedence.
 
         Raises:
-            BadInput: The settings name a model that neither STEPCRAFT_MODELS nor the builder's
-                settings have, or one that cannot be made.
+            BadInput: The settings name a model that is in neither STEPCRAFT_MODELS nor the
+                builder's settings, or one that cannot be created.
         """
         if name := settings.node_models.get(node) or settings.model:
             return self._named(name)
@@ -180,13 +182,13 @@ class Resources(Generic[S]):
 
 
 def is_model(value: object) -> bool:
-    """Tell whether a value is the name of a chat model, or replies to messages like one."""
+    """Return whether a value is the name of a chat model, or replies to messages like one."""
     others = (BaseRetriever, BaseTool, BaseLLM)
     return isinstance(value, Runnable | str) and not isinstance(value, others)
 
 
 def _is_subgraph() -> bool:
-    """Tell whether the graph in progress runs within another."""
+    """Return whether the current graph is running inside another."""
     return "|" in get_config().get("configurable", {}).get("checkpoint_ns", "")
 
 
@@ -221,7 +223,7 @@ def compiled(
         if key in compile_options
     }
     result = make_builder(**for_builder).compile(**compile_options)
-    # The limits are an object of this process; a stream has nothing of them.
+    # The limits are an in-process object and do not belong in a stream.
     result.stream_channels = [name for name in result.stream_channels_list if name != "limits"]
     metadata = {"stepcraft_graph": graph, "stepcraft_version": __version__}
     return result.with_config(RunnableConfig(metadata=metadata))

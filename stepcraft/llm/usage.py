@@ -1,4 +1,4 @@
-"""The usage of models by a run, and the reducers of the keys that every graph's state has."""
+"""A run's model usage, and the reducers for the state keys that all graphs share."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired
@@ -14,7 +14,7 @@ from stepcraft.schema import described
 
 @described
 class NodeUsage(TypedDict):
-    """Model calls, and input and output tokens as the provider counts them."""
+    """Model calls, and the input and output tokens that the provider counted."""
 
     calls: Annotated[
         int, Field(description="Model calls; replies that were handed back count again.")
@@ -31,11 +31,11 @@ class Usage(NodeUsage):
     """The usage of a run, in total and by node."""
 
     nodes: dict[str, NodeUsage]
-    """The usage of each node that asked a model."""
+    """The usage of each node that called a model."""
 
 
 def no_usage() -> Usage:
-    """Return the usage of a run that has made no call."""
+    """Return the usage of a run without any calls."""
     return {
         "calls": 0,
         "input_tokens": 0,
@@ -46,7 +46,7 @@ def no_usage() -> Usage:
 
 
 def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
-    """Return the usage of one node: its calls, and the tokens of those that were answered."""
+    """Return the usage of one node: its calls, and the tokens of its replies."""
     counted = [reply.usage_metadata for reply in replies if reply.usage_metadata]
     used = NodeUsage(
         calls=calls,
@@ -60,7 +60,7 @@ def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
 
 
 def add_usage(left: Usage | None, right: Usage) -> Usage:
-    """Add two usages, in total and by node; a reducer."""
+    """Add two usages, in total and by node (a reducer)."""
     left = left or no_usage()
     nodes = dict(left["nodes"])
     for name, used in right["nodes"].items():
@@ -78,18 +78,18 @@ def _sum(left: NodeUsage | Usage, right: NodeUsage | Usage) -> NodeUsage:
 
 
 def add_warnings(left: list[str], right: list[str]) -> list[str]:
-    """Join two lists of warnings, each warning once; a reducer."""
+    """Join two lists of warnings without duplicates (a reducer)."""
     return list(dict.fromkeys([*left, *right]))
 
 
 class RunState(TypedDict):
-    """The keys of every graph's state that hold its warnings, its usage, settings and limits."""
+    """The state keys of every graph for warnings, usage, settings and limits."""
 
     warnings: Annotated[list[str], add_warnings]
-    """Failed steps, reached limits, and whatever else a reader of the answer should know."""
+    """Failed steps, reached limits, and anything else that a reader of the answer should know."""
     usage: Annotated[Usage, add_usage]
     """Model calls and tokens, in total and by node."""
     settings: NotRequired[dict[str, Any]]
-    """The settings that the run began with, which hold where it is resumed without a context."""
+    """The settings that the run began with, which apply if it is resumed without a context."""
     limits: NotRequired[Annotated[RunLimits, UntrackedValue(RunLimits, guard=False)]]
-    """The limits of the run; absent where it is resumed."""
+    """The limits of the run; absent when it is resumed."""

@@ -1,1 +1,1 @@
-"""Procedural memory: procedures, and the places that keep and find them."""
+"""Procedural memory: procedures, and the places where they are stored and searched."""

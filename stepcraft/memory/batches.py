@@ -1,4 +1,4 @@
-"""What the memories share when procedures are added to them."""
+"""Shared code for adding procedures to memories."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,19 +13,19 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory, changed
 
 _OF_TEXT = ("approved", "provenance", "stale")
-"""Metadata that speaks of one text: a procedure with another text does not have it."""
+"""Metadata about one particular text, which a procedure with another text does not inherit."""
 
 
 def merged(stored: Procedure, added: Procedure) -> Procedure:
-    """Return what a memory stores when a procedure is added under the id of another.
+    """Return the procedure that is stored when one is added under an existing id.
 
-    It is the added one with the outcomes of both and its earlier versions and, where the text is
-    the same, with what builds and people said of that text.
+    It is the added one with the outcomes of both and the earlier versions. If the text is the same,
+    it also keeps what builds and people noted about that text.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
     metadata |= added.metadata
-    # The higher of each counter, so that an export imported again counts nothing twice.
+    # The higher value of each counter, so that importing an export again counts nothing twice.
     outcomes = stored.outcomes.together(added.outcomes, max)
     if metadata != added.metadata or outcomes != added.outcomes:
         added = replace(added, metadata=metadata, outcomes=outcomes)
@@ -36,7 +36,7 @@ class BatchedMemory(ProcedureMemory):
     """A memory to which procedures are added in batches."""
 
     batch: int
-    """How many procedures are stored at once."""
+    """The number of procedures stored at once."""
 
     @abstractmethod
     def _put(self, procedures: list[Procedure]) -> AddReport:
@@ -49,8 +49,8 @@ class BatchedMemory(ProcedureMemory):
 
         Raises:
             ReadOnlyMemory: The memory cannot be changed.
-            AddStopped: A batch failed after others were stored. Adding again does the rest, also
-                what a server that was killed has lost of what it had taken.
+            AddStopped: A batch failed after others were stored. Adding again completes it, and also
+                restores anything that a killed server accepted but lost.
             MemoryFailure: The first batch failed.
         """
         report, done, rest = AddReport(), 0, iter(procedures)
@@ -68,7 +68,7 @@ class BatchedMemory(ProcedureMemory):
 
 
 class ServedMemory(BatchedMemory):
-    """A memory in a server, which replaces what is stored by one thread at a time."""
+    """A memory in a server, where one thread at a time replaces stored procedures."""
 
     @abstractmethod
     def _stored(self, ids: Iterable[str]) -> Mapping[str, Procedure]:
@@ -78,14 +78,14 @@ class ServedMemory(BatchedMemory):
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
-        """Write procedures in place of those stored, and return those that were refused."""
+        """Write procedures, replacing those stored, and return those that were refused."""
 
     def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:  # noqa: ARG002
-        """Return the ids of what has to be written again although it is as it should be."""
+        """Return the ids of unchanged procedures that must nevertheless be written again."""
         return ()
 
     def _exclusively(self) -> AbstractContextManager[object]:
-        """Keep others from changing what is stored. New procedures are added without it."""
+        """Keep others from changing stored procedures. Adding new ones does not need it."""
         return shared_lock(("changing", self.name))
 
     def update(
@@ -95,7 +95,7 @@ class ServedMemory(BatchedMemory):
         *,
         made_from: Procedure | None = None,
     ) -> Procedure:
-        """Read a procedure, change it and write it."""
+        """Read, change and write a procedure."""
         with self._exclusively():
             stored = self._stored([id])
             procedure = changed(self, stored.get(id), id, change, made_from)
@@ -112,7 +112,7 @@ class ServedMemory(BatchedMemory):
         if not self._stored(new):
             refused = self._write(new, {})
             return AddReport(len(new) - len(refused), len(procedures) - len(new), 0, refused)
-        with self._exclusively():  # what is replaced may have changed since it was read
+        with self._exclusively():  # a replaced procedure may have changed since it was read
             stored = self._stored(new)
             new |= {id_: merged(before, new[id_]) for id_, before in stored.items()}
             damaged = self._damaged(stored)

@@ -1,4 +1,4 @@
-"""Crediting the outcome of a run to the procedures that it was shown."""
+"""Credit the outcome of a run to the procedures that it was shown."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,14 +17,14 @@ def record_outcome(
     succeeded: bool,
     run: str = "",
 ) -> list[Procedure]:
-    """Credit the outcome of a run to the procedures that it was shown, and return these.
+    """Credit a run's outcome to the procedures that it was shown, and return them.
 
     Args:
         memory: The memory.
-        used: The result of AAG, or of an agent with `ProceduralMemoryMiddleware`; or the ids of the
-            procedures. Ids that the memory does not have are left out.
+        used: The result of AAG or of an agent with `ProceduralMemoryMiddleware`, or the ids of the
+            procedures. Ids that the memory does not contain are ignored.
         succeeded: Whether the run reached its goal.
-        run: The id of the run, which counts once however often it is recorded.
+        run: The id of the run, which counts once no matter how often it is recorded.
 
     Raises:
         ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
@@ -39,6 +39,6 @@ def record_outcome(
 
 
 def shown_ids(result: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the procedures that a run was shown, and of passages, if it saw some."""
+    """Return the ids of the procedures, and any passages, that a run was shown."""
     evidence = [str(each["id"]) for each in result.get("evidence", ())]
     return [*result.get("shown_procedures", ()), *evidence]

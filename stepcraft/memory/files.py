@@ -1,4 +1,4 @@
-"""Reading procedures from text files, and writing them to JSONL."""
+"""Read procedures from text files, and write them to JSONL."""
 
 import ast
 import json
@@ -20,10 +20,10 @@ FIELDS = (
     *("output", "input", "steps", "source", "id", "metadata", "tags", "key"),
     *("expires", "outcomes", "versions"),
 )
-"""The fields of a record; any others go into the metadata."""
+"""The fields of a record; all others go into the metadata."""
 
 _MAY_BE_JSON = ("metadata", "tags", "outcomes", "versions")
-"""The fields that may be texts of JSON, as in a CSV file."""
+"""The fields that may be strings of JSON, as in a CSV file."""
 
 _OTHER_NAMES = {
     "output": ("title", "name", "goal", "headline"),
@@ -31,11 +31,11 @@ _OTHER_NAMES = {
     "steps": ("recipeinstructions", "instructions", "directions", "step", "method"),
 }
 _TEXTS = ("text", "step", "itemListElement", "instruction", "description", "name")
-"""The fields of a step that is an object, schema.org's among them."""
+"""The fields that hold the text of a step given as an object, including schema.org's."""
 
 
 def _r_vector(text: str) -> object:
-    """Read a vector of R, such as c("flour", "yeast")."""
+    """Read an R vector, such as c("flour", "yeast")."""
     return ast.literal_eval(text.removeprefix("c"))
 
 
@@ -45,7 +45,7 @@ _LISTS = (
     (re.compile(r"c\("), _r_vector),
 )
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
-"""Items with a bar between them; one with blanks around it joins commands of a shell."""
+"""Items separated by bars; a bar with spaces around it is a shell pipe."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,17 +53,16 @@ _log = logging.getLogger(__name__)
 def read_procedures(
     path: str | Path, failed: list[Failed], *, fields: Mapping[str, str] | None = None
 ) -> Iterator[Procedure]:
-    """Yield the procedures of a file.
+    """Yield the procedures in a file.
 
-    Steps are a list, or a text that holds a JSON list or numbered lines. An id that is no UUID, and
-    fields such as tags that hold something else than ours, go into the metadata, as unknown fields
-    do.
+    Steps are a list, or a string with a JSON list or numbered lines. An id that is not a UUID, and
+    fields such as tags that do not have our form, go into the metadata, as unknown fields do.
 
     Args:
-        path: A .jsonl, .json (an array, or one object a line) or .csv (with a header) file, in
+        path: A .jsonl, .json (an array, or one object per line) or .csv (with a header) file in
             UTF-8.
-        failed: Takes the records that are none, with their lines.
-        fields: The names of fields in the file where they differ, as in `{"output": "title"}`.
+        failed: Receives the records that are not procedures, with their line numbers.
+        fields: The names of fields in the file that differ from ours, as in `{"output": "title"}`.
 
     Raises:
         BadInput: The file cannot be read, or none of its records is a procedure.
@@ -87,10 +86,10 @@ def read_procedures(
 
 
 def read_all(path: str | Path) -> list[Procedure]:
-    """Return all procedures of a file; a warning is logged for each record that is none.
+    """Return all procedures in a file, logging a warning for each record that is not one.
 
     Raises:
-        BadInput: As `read_procedures`.
+        BadInput: As for `read_procedures`.
     """
     failed: list[Failed] = []
     procedures = list(read_procedures(path, failed))
@@ -100,10 +99,10 @@ def read_all(path: str | Path) -> list[Procedure]:
 
 
 def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
-    """Write procedures, one JSON object a line, and return how many; an error leaves an old file.
+    """Write procedures as JSON Lines, and return how many; an error leaves an old file as it is.
 
     Raises:
-        BadInput: No file can have this path.
+        BadInput: The path is not valid for a file.
         MemoryFailure: The file cannot be written.
     """
     path, written = named_path(path), 0
@@ -114,23 +113,23 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
                 file.write(json_line(procedure) + "\n")
                 written += 1
         draft.replace(path)
-    except MemoryFailure:  # of the memory that is exported; it is an OSError, too
+    except MemoryFailure:  # from the memory being exported; it is an OSError too
         raise
     except OSError as error:
         raise MemoryFailure(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        with suppress(OSError):  # its name may be too long even if that of the file is not
+        with suppress(OSError):  # its name may be too long even if the file's own is not
             draft.unlink(missing_ok=True)
     return written
 
 
 def json_line(procedure: Procedure) -> str:
-    """Format a procedure as one line of JSON, which `read_procedures` reads."""
+    """Format a procedure as one line of JSON that `read_procedures` can read."""
     return json.dumps(procedure.to_dict(), ensure_ascii=False)
 
 
 def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
-    """Yield a record, or the records that it holds: in a list, or by names of their own."""
+    """Yield a record, or the records nested in it, in a list or under names of their own."""
     values = record.values or {}
     if names["output"] not in values and not _named(values, "output"):
         lists = [each for each in values.values() if isinstance(each, list)]
@@ -147,9 +146,9 @@ def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
 
 
 def _named(values: Mapping[str, Any], field: str) -> str:
-    """Return the name under which a record has a field in the words of others, "" if it has none.
+    """Return the name that a record uses for a field instead of ours, or "" if it has none.
 
-    Those are schema.org's, and what collections of recipes use.
+    Such names come from schema.org and from collections of recipes.
     """
     names = {name.lower(): name for name in values}
     return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
@@ -182,16 +181,16 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
 
 
 def _steps(text: str) -> list[str]:
-    """Return the steps of one text: its items or lines, else its sentences."""
+    """Return the steps in a text: its items or lines, or else its sentences."""
     steps = read_steps(text) or [text]
     return [each.strip() for each in sentences(text)] if len(steps) == 1 else steps
 
 
 def texts_of(value: object) -> list[str]:
-    """Return the texts of a list as people write them.
+    """Return the strings in a list, in any of the forms that people use.
 
-    That is a list of texts, or of objects with one, or an object of numbered texts; or a text that
-    holds one in JSON, Python or R. Any other text is one.
+    Such a list is a list of strings, or of objects containing one, or an object with numbered
+    strings, or a string with such a list in JSON, Python or R. Any other string is a single item.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -211,7 +210,7 @@ def texts_of(value: object) -> list[str]:
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a text that holds a list or an object; any other value is returned as it is."""
+    """Parse a string that contains a list or an object; return any other value as is."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         with suppress(ValueError, RecursionError):
             return json.loads(value)

@@ -1,4 +1,4 @@
-"""Earlier versions of a procedure, kept with it: when it was changed, why, and by whom."""
+"""Earlier versions of a procedure, stored with it: when, why and by whom it was changed."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Content, Procedure, Version
 
 MOST_VERSIONS = 20
-"""Earlier versions that are kept of a procedure; older ones go."""
+"""The number of earlier versions that are kept for a procedure; older ones are dropped."""
 
 _reason: ContextVar[tuple[str, str]] = ContextVar("reason", default=("", ""))
 
 
 @contextmanager
 def reason(why: str, by: str = "") -> Generator[None]:
-    """Say why, and by whom, procedures are changed within the block."""
+    """Record why, and by whom, procedures are changed within the block."""
     token = _reason.set((why, by))
     try:
         yield
@@ -27,18 +27,18 @@ def reason(why: str, by: str = "") -> Generator[None]:
 
 
 def content_of(written: Procedure | Mapping[str, Any]) -> Content:
-    """Return what a procedure says, or a draft or a version of one."""
+    """Return the content of a procedure, a draft or a version."""
     fields = vars(written) if isinstance(written, Procedure) else written
     return Content(output=fields["output"], input=fields["input"], steps=[*fields["steps"]])
 
 
 def same_text(first: Procedure, second: Procedure) -> bool:
-    """Tell whether two procedures read the same, whatever source and metadata they have."""
+    """Return whether two procedures have the same text, regardless of source and metadata."""
     return content_of(first) == content_of(second)
 
 
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
-    """Return a procedure that takes the place of the stored one, with that among its versions."""
+    """Return the replacement for a stored procedure, with the stored text among its versions."""
     earlier = tuple(new.versions or stored.versions)
     if not same_text(stored, new):
         why, by = _reason.get()
@@ -49,7 +49,7 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
 
 
 def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
-    """Return the kept procedure with the output, the input and the steps of a new one."""
+    """Return the stored procedure with the output, the input and the steps of a new one."""
     content: dict[str, Any] = {**content_of(new)}
     return replace(kept, **content)
 
@@ -57,11 +57,11 @@ def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
     """Return a procedure with the text of an earlier version, for `ProcedureMemory.update`.
 
-    The text that it has now becomes the latest of its versions, so that this can be undone, too.
+    Its current text becomes the latest of its versions, so that this can be undone too.
 
     Args:
         procedure: The procedure.
-        number: Which of its versions: 1 for the latest.
+        number: The number of the version, where 1 is the latest.
 
     Raises:
         BadInput: It has no such version.

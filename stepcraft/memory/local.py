@@ -1,4 +1,4 @@
-"""A memory in a SQLite file, or in this process, read from a text file."""
+"""A memory in a SQLite file, or in this process if it is read from a text file."""
 
 import logging
 import os
@@ -24,23 +24,24 @@ _log = logging.getLogger(__name__)
 
 
 class LocalMemory(BatchedMemory):
-    """Procedures in one SQLite file, for several threads and processes at once.
+    """Procedures in a single SQLite file, for several threads and processes at once.
 
     Args:
-        path: The file; ":memory:" for none. The procedures of a JSONL or CSV file are read
-            into memory, and cannot be changed.
-        embeddings: As in `open_memory`.
-        create: Whether a missing file is created.
-        name: The name of the memory; the path by default.
+        path: The file, or ":memory:" for none. The procedures in a JSONL or CSV file are read into
+            memory and cannot be changed.
+        embeddings: As for `open_memory`.
+        create: Whether to create a missing file.
+        name: The name of the memory, by default the path.
 
     Raises:
-        BadInput: The embedding model is unknown, or no record of a text file is a procedure.
+        BadInput: The embedding model is unknown, or a text file contains no procedure.
         MemoryFailure: The file cannot be opened, or was made with another model.
     """
 
     batch = 1000
     large = 500_000
-    """With how many procedures a warning names Weaviate when the memory is opened."""
+    """The number of procedures from which opening the memory logs a warning that suggests Weaviate.
+    """
 
     def __init__(
         self,
@@ -76,9 +77,9 @@ class LocalMemory(BatchedMemory):
         *,
         made_from: Procedure | None = None,
     ) -> Procedure:
-        """Read a procedure, change it and write it; no change of another process is lost.
+        """Read, change and write a procedure without losing another process's change.
 
-        `change` is called again where another process changed the procedure meanwhile.
+        `change` is called again if another process has changed the procedure in the meantime.
         """
         self._check_writable()
 
@@ -96,7 +97,7 @@ class LocalMemory(BatchedMemory):
         alpha: float | None = None,
         where: Mapping[str, str] | None = None,
     ) -> list[Found]:
-        """Find the k procedures that fit best."""
+        """Return the k procedures that fit best."""
         tags = checked_tags(where or {})
         hits = self._index.search(query, k, alpha=ALPHA if alpha is None else alpha, tags=tags)
         return [Found(_procedure(hit.entry), hit.score) for hit in hits]
@@ -107,7 +108,7 @@ class LocalMemory(BatchedMemory):
         return _procedure(entry) if entry else None
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete procedures, and return how many of the ids existed."""
+        """Delete procedures, and return how many of the given ids existed."""
         self._check_writable()
         return self._index.delete(ids)
 
@@ -116,7 +117,7 @@ class LocalMemory(BatchedMemory):
         return self._index.count()
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures in the order in which they were added."""
+        """Iterate over all procedures in the order in which they were added."""
         return (_procedure(entry) for entry in self._index)
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ def _merged(stored: Entry, added: Entry) -> Entry:
 def recorded_embedder(
     place: str, embeddings: "str | Embeddings | None", recorded: str | None
 ) -> Embedder | None:
-    """Return the model that was asked for, or else the one that a memory was made with."""
+    """Return the requested model, or else the one that a memory was made with."""
     wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
     if wanted is not None or recorded is None:
         return resolve_embeddings(wanted)
@@ -171,7 +172,7 @@ def recorded_embedder(
 
 
 def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: str) -> None:
-    """Refuse another model than the one that something was made with; none searches by words.
+    """Reject a model other than the recorded one; no model at all means a search by words.
 
     Raises:
         MemoryFailure: The model is another one; `again` is the command that fills another place.

@@ -1,4 +1,4 @@
-"""`open_memory` opens a procedural memory by its URL."""
+"""Open a procedural memory by its URL."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ BUNDLED = "the bundled procedures"
 """The name of the memory with the procedures that ship with the package."""
 
 MEMORY_VARIABLE = "STEPCRAFT_MEMORY"
-"""The environment variable with the URL that is used where none is passed."""
+"""The environment variable with the default URL."""
 
 
 def open_memory(
@@ -37,9 +37,9 @@ def open_memory(
             STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object. None
             means the model that an existing database was made with, or else STEPCRAFT_EMBEDDINGS,
-            or else the best one that needs no key.
-        store: The store that a `store:` URL names.
-        create: Whether a missing database or collection is created.
+            or else the best model that needs no key.
+        store: The store that a `store:` URL refers to.
+        create: Whether to create a missing database or collection.
 
     Raises:
         BadInput: The URL is malformed or not allowed, or its file cannot be read as procedures.

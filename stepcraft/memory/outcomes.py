@@ -1,15 +1,15 @@
-"""What came of following procedures, and what that is worth in a search.
+"""The outcomes of following procedures, and their weight in a search.
 
-A procedure moves by `weight` times the difference of two shares: of the runs that succeeded with
-it, and of those that failed, each as the lower end of its 95 % interval (Wilson 1927). So a single
-outcome moves it little (by 0.2 of the weight), ten that agree by 0.7, and many approach the weight.
-A procedure that is marked as stale moves down by the whole weight beside that. One that keeps
-failing comes behind all others, and one that has expired is not found.
+A procedure's score moves by `weight` times the difference of two shares, those of successful and of
+failed runs with it, each taken as the lower end of its 95 % interval (Wilson 1927). So a single
+outcome moves it little (by 0.2 of the weight), ten that agree by 0.7, and many approach the full
+weight. A procedure marked as stale additionally moves down by the full weight. One that keeps
+failing ranks after all others, and one that has expired is not found.
 
-The default weight, 0.1, is what lies between neighbours of a search: for goals like those of the
-bundled procedures the best result is 0.08 ahead of the fourth in the median, and the third 0.09
-ahead of the thirteenth. So outcomes change the order of what fits about equally well, and lift
-nothing that does not fit.
+The default weight, 0.1, is the typical gap between neighbouring results: for goals like those of
+the bundled procedures, the best result is 0.08 ahead of the fourth in the median, and the third
+0.09 ahead of the thirteenth. So outcomes reorder results that fit about equally well, and do not
+raise results that do not fit.
 """
 
 import hashlib
@@ -22,26 +22,28 @@ from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import MOST_RUNS, Found, Outcomes, Procedure
 
 OUTCOME_WEIGHT = 0.1
-"""By how much outcomes move the score of a procedure at most; 0 switches them off."""
+"""The maximum by which outcomes change a procedure's score; 0 switches them off."""
 
 _BEYOND = 10
-"""How many more procedures are fetched than are wanted, so that one that moves down makes room."""
+"""The number of extra procedures fetched, so that one that moves down can be replaced."""
 
 _KEEPS_FAILING = 0.5
-"""The least share of failures, as the lower end of its interval, of what keeps failing: four of
-four, or seven of eight."""
+"""The minimum share of failures, as the lower end of its interval, of a procedure that keeps
+failing: four of four, or seven of eight.
+"""
 
 _Z2 = 1.959964**2
-"""The square of the normal quantile of a 95 % interval."""
+"""The square of the normal quantile for a 95 % interval."""
 
 
 def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Procedure:
-    """Return the procedure with one more outcome, for `ProcedureMemory.update`.
+    """Return a procedure with one more outcome, for `ProcedureMemory.update`.
 
     Args:
         procedure: The procedure.
         succeeded: Whether following it worked.
-        run: The id of the run, or of a tool call, which counts once however often it is recorded.
+        run: The id of the run or of a tool call, which counts once no matter how often it is
+            recorded.
     """
     successes, failures, _, runs = procedure.outcomes
     if run:
@@ -55,7 +57,7 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
 
 
 def adjustment(procedure: Procedure, weight: float) -> float:
-    """Return by how much a score moves: between minus twice the weight and the weight."""
+    """Return the change to a score, between minus twice the weight and the weight."""
     successes, failures, *_ = procedure.outcomes
     tried = successes + failures
     stale = 1 if procedure.metadata.get("stale") else 0
@@ -63,18 +65,18 @@ def adjustment(procedure: Procedure, weight: float) -> float:
 
 
 def keeps_failing(procedure: Procedure) -> bool:
-    """Tell whether following a procedure fails more often than not, beyond chance."""
+    """Return whether following a procedure fails more often than not, beyond chance."""
     successes, failures, *_ = procedure.outcomes
     return _least_share(failures, successes + failures) > _KEEPS_FAILING
 
 
 def has_expired(procedure: Procedure) -> bool:
-    """Tell whether the last day of a procedure has passed."""
+    """Return whether a procedure's last day has passed."""
     return bool(procedure.expires) and procedure.expires < datetime.now(UTC).date().isoformat()
 
 
 def fetched(k: int, weight: float) -> int:
-    """Return how many procedures to search for, so that `reranked` can choose k of them.
+    """Return how many procedures to search for so that `reranked` can choose k of them.
 
     Raises:
         BadInput: The weight is not between 0 and 1.
@@ -85,7 +87,7 @@ def fetched(k: int, weight: float) -> int:
 
 
 def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:
-    """Return the k best hits once outcomes count; without outcomes, the first k as they are."""
+    """Return the k best hits after counting outcomes; without a weight, just the first k."""
     moved = [
         Found(hit.procedure, hit.score + adjustment(hit.procedure, weight))
         for hit in hits
@@ -99,7 +101,7 @@ def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:
 
 
 def marks(procedure: Procedure) -> list[str]:
-    """Return in a few words what speaks for a procedure or against it; none of most."""
+    """Return short notes for or against a procedure; most have none."""
     outcomes = procedure.outcomes
     tried = outcomes.successes + outcomes.failures
     return [
@@ -111,7 +113,7 @@ def marks(procedure: Procedure) -> list[str]:
 
 
 def _least_share(part: int, whole: int) -> float:
-    """Return the lower end of Wilson's 95 % interval of a share; 0 of nothing."""
+    """Return the lower end of Wilson's 95 % interval of a share, or 0 for a share of 0."""
     if not part:
         return 0.0
     share = part / whole

@@ -1,4 +1,4 @@
-"""A memory in the LangGraph store of a Postgres database, opened by its URL."""
+"""A memory in the LangGraph store of a Postgres database, opened by URL."""
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,9 @@ SELECT to_regclass('store') IS NOT NULL,
     EXISTS (SELECT FROM pg_attribute
         WHERE attrelid = to_regclass('stepcraft_words') AND attname = 'version')
 """
-"""Whether there is a store, of which dimensions its vectors are, whether there are our tables, and
-whether they are those of this version."""
+"""Whether the store exists, the dimensions of its vectors, whether our tables exist, and whether
+they are of this version.
+"""
 
 _SETUP = """
 SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
@@ -47,13 +48,14 @@ ALTER TABLE stepcraft_words ADD COLUMN IF NOT EXISTS version int NOT NULL DEFAUL
 CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words);
 CREATE TABLE IF NOT EXISTS stepcraft_memories (prefix text PRIMARY KEY, embeddings text NOT NULL)
 """
-"""Makes our own tables: the words of each text, and the embedding model of each memory. The store's
-tables stay as LangGraph made them."""
+"""Creates our own tables: the words of each text, and the embedding model of each memory. The
+store's tables stay as LangGraph created them.
+"""
 _RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
 _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 WORDS = "setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts)"
-"""The words of two columns, which `words_of` makes."""
+"""The words in the two columns that `words_of` fills."""
 
 _WITHOUT_WORDS = f"""
 SELECT key, stored.updated_at, coalesce(value->>'text', '') AS text
@@ -72,7 +74,8 @@ ON CONFLICT (prefix, key) DO UPDATE
     SET words = excluded.words, updated_at = excluded.updated_at, version = excluded.version
 """  # noqa: S608 - our own constants
 _MOST_CHARACTERS = 100_000
-"""Words that are kept of a text: more than a megabyte is refused by a tsvector."""
+"""The maximum number of characters of words stored per text: a tsvector must not exceed a megabyte.
+"""
 _REMOVE_WORDS = """
 DELETE FROM stepcraft_words AS known WHERE prefix = %(prefix)s
     AND NOT EXISTS (SELECT FROM store WHERE prefix = known.prefix AND key = known.key)
@@ -84,10 +87,10 @@ _IS_CURRENT = (
     f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}"
     f" AND version = {VERSION}) AS is_current"
 )
-"""Whether the words are those of the store, into which others may have written without us."""
+"""Whether the words match the store, which others may have written to without updating them."""
 
-# BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank knows
-# nothing of how rare a word is. The length of a text is the number of its different words.
+# BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank ignores how
+# rare a word is. The length of a text is its number of distinct words.
 BEST_WORDS = f"""
 WITH hits AS MATERIALIZED (
     SELECT key, lexeme, length(texts.words) AS size, cardinality(positions)
@@ -106,8 +109,9 @@ WITH hits AS MATERIALIZED (
 )
 {{found}}
 """  # noqa: S608 - our own constants
-"""The texts that fit best by words: `texts` selects the keys and words of all, `total` counts them,
-and `found` selects from `best`, which has keys and scores."""
+"""The best texts by words: `texts` selects the keys and words of all texts, `total` counts them,
+and `found` selects from `best`, which has keys and scores.
+"""
 _BEST_WORDS = BEST_WORDS.format(
     texts="""SELECT key, words FROM stepcraft_words WHERE prefix = %(prefix)s
         AND (%(tags)s::jsonb = '{}' OR key IN (SELECT key FROM store
@@ -117,32 +121,32 @@ _BEST_WORDS = BEST_WORDS.format(
         FROM best JOIN store USING (key) WHERE prefix = %(prefix)s""",
 )
 QUERY_WORDS = "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words"
-"""The words of a query, as they are in a tsvector."""
+"""The words of a query, in the form that a tsvector has."""
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
-"""A lock of the session on a name; closing the connection releases it."""
+"""A session-level lock on a name; closing the connection releases it."""
 
 
 class PostgresMemory(StoreMemory):
-    """Procedures in a namespace of the LangGraph store that a Postgres database holds.
+    """Procedures in a namespace of a LangGraph store in a Postgres database.
 
-    The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph which is
-    compiled with such a store finds the same procedures under `store:name/space`. They stay as
-    LangGraph made them: the words of each text, and the embedding model of each memory, are kept in
-    tables of our own. A database has vectors of one length for all namespaces. Search by vectors is
-    exact, unless the table has an approximate index.
+    The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph compiled with
+    such a store finds the same procedures under `store:name/space`. They stay as LangGraph created
+    them: the words of each text, and the embedding model of each memory, are kept in tables of our
+    own. All namespaces in a database share one vector length. Search by vectors is exact, unless
+    the table has an approximate index.
 
     Args:
-        url: `store+postgresql://user@host:5432/database/name/space`; the password comes from
+        url: `store+postgresql://user@host:5432/database/name/space`; the password is read from
             PGPASSWORD or ~/.pgpass.
-        embeddings: As `open_memory` takes them. None means no vectors in a store that was made
-            without, else the default. A store that has vectors can be read, and searched by words,
-            with "none".
-        create: Whether `setup` is called where tables are missing.
+        embeddings: As for `open_memory`. None means no vectors if the store was created without
+            them, or else the default. A store with vectors can be read, and searched by words, with
+            "none".
+        create: Whether to call `setup` if tables are missing.
 
     Raises:
         BadInput: The URL is malformed.
-        MemoryFailure: The database is out of reach or has no store, or its vectors were made with
+        MemoryFailure: The database is unreachable or has no store, or its vectors were made with
             other embeddings.
     """
 
@@ -187,9 +191,9 @@ class PostgresMemory(StoreMemory):
             raise
 
     def setup(self) -> None:
-        """Create the tables of the store and our own where they are missing.
+        """Create the tables of the store and our own if they are missing.
 
-        A user who may not create ours has words ranked as in any store.
+        If the user may not create ours, words are ranked as in any other store.
         """
         with self._plain_failures():
             self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
@@ -211,10 +215,10 @@ class PostgresMemory(StoreMemory):
         return int(row["count"])
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures in the order of their ids, a page at a time.
+        """Iterate over all procedures in the order of their ids, one page at a time.
 
-        One query is open meanwhile: without statistics on the table, as after an import, a query
-        for a page is planned as a scan of all.
+        A single query stays open meanwhile: without statistics on the table, for example after an
+        import, a query for one page would be planned as a full scan.
         """
         query = "SELECT value FROM store WHERE prefix = %s ORDER BY key"
         with (
@@ -252,7 +256,7 @@ class PostgresMemory(StoreMemory):
         return failed
 
     def _add_words(self, keys: Sequence[str] | None) -> None:
-        """Bring the words of some procedures up to date, or of all of the namespace."""
+        """Update the words of the given procedures, or of all in the namespace."""
         values: dict[str, Any] = {"prefix": self._prefix, "keys": keys, "last": ""}
         with self._plain_failures(), self._pool.connection() as connection:
             while rows := connection.execute(_WITHOUT_WORDS, values, prepare=False).fetchall():
@@ -268,7 +272,7 @@ class PostgresMemory(StoreMemory):
                 connection.execute(_REMOVE_WORDS, {"prefix": self._prefix}, prepare=False)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete procedures, and return how many of the ids existed."""
+        """Delete procedures, and return how many of the given ids existed."""
         deleted = super().delete(ids)
         if deleted and self._has_tables:
             self._add_words(None)
@@ -306,14 +310,14 @@ class PostgresMemory(StoreMemory):
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
-            # Planned for these values: a plan for any values compares each word with all others.
+            # Planned for these values: a generic plan would compare each word with all others.
             rows: list[dict[str, Any]] = connection.execute(query, values, prepare=False).fetchall()
         return rows
 
     @contextmanager
     def _exclusively(self) -> Generator[None]:
-        """Keep others from changing what is stored, also other processes that use this class."""
-        # A connection of its own: those of the pool might all wait for one that none gives back.
+        """Keep others from changing stored procedures, even other processes using this class."""
+        # A separate connection: all pooled ones might wait for a connection that is never returned.
         with super()._exclusively():
             with self._plain_failures():
                 connection = self._connect()
@@ -326,7 +330,7 @@ class PostgresMemory(StoreMemory):
     def _index(
         self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
-        """Return the vector index of the store; None without one."""
+        """Return the vector index of the store, or None if it has none."""
         if exists and dimensions is None and embeddings is None:
             embeddings = "none"
         embedder = recorded_embedder(self.name, embeddings, self._embeddings or None)
@@ -355,12 +359,12 @@ class PostgresMemory(StoreMemory):
 
 
 def connected(database: str) -> psycopg.Connection:
-    """Return a connection of its own."""
+    """Return a new connection to a database."""
     return psycopg.connect(database, **_OPTIONS)
 
 
 def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
-    """Return connections to a database, which give rows as mappings and are made anew when lost."""
+    """Return a connection pool that yields rows as mappings and replaces lost connections."""
     return ConnectionPool(
         database,
         min_size=1,
@@ -375,7 +379,7 @@ def pool_of(database: str) -> Any:  # noqa: ANN401 - generic
 
 
 def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the values of the columns that `WORDS` reads."""
+    """Return the values for the columns that `WORDS` reads."""
     stored = [stored_words(text) for text in texts]
     return {
         "words": [each.words[:_MOST_CHARACTERS] for each in stored],
@@ -384,24 +388,24 @@ def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def any_word(words: Sequence[str]) -> dict[str, Any]:
-    """Return what `BEST_WORDS` needs of the words of a query."""
+    """Return the parameters that `BEST_WORDS` needs for the words of a query."""
     return {"words": words, "query": " | ".join(f"'{word}'" for word in words)}
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
-    """Have pgvector read on in an HNSW index until enough of the wanted rows are there.
+    """Make pgvector continue reading an HNSW index until it has enough matching rows.
 
-    Older versions ignore it.
+    Older versions ignore this.
     """
     connection.execute("SET hnsw.iterative_scan = strict_order")
     connection.execute(f"SET hnsw.ef_search = {CANDIDATES}")
 
 
 def parts_of(url: str) -> tuple[str, str]:
-    """Return how libpq connects to the database, and what stands behind its name.
+    """Return the libpq connection string for the database, and the path after its name.
 
     Raises:
-        BadInput: The URL is malformed, names no database, or holds a password.
+        BadInput: The URL is malformed, names no database, or contains a password.
     """
     try:
         info: Any = conninfo_to_dict(url.removeprefix("store+"))

@@ -1,4 +1,4 @@
-"""Procedures: the unit that memories store (AAG §3.1)."""
+"""Procedures, which are the units that memories store (AAG §3.1)."""
 
 import json
 import uuid
@@ -16,13 +16,13 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 100_000
-"""The length of the longest procedure that is accepted, all fields together."""
+"""The maximum length of a procedure, counting all fields."""
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 _Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 MOST_RUNS = 200
-"""Runs that are remembered, so that each counts once."""
+"""The number of runs that are remembered so that each counts once."""
 
 
 class Outcomes(NamedTuple):
@@ -31,23 +31,23 @@ class Outcomes(NamedTuple):
     successes: _Count = 0
     failures: _Count = 0
     last_used: str = ""
-    """When the last of them was recorded, in ISO 8601 and UTC; "" if there is none."""
+    """When the last outcome was recorded, in ISO 8601 and UTC, or "" if there is none."""
     runs: tuple[str, ...] = ()
-    """What identifies the latest runs that they come from, the last one first."""
+    """Identifiers of the latest runs that they come from, most recent first."""
 
     def __str__(self) -> str:
         return f"+{self.successes} -{self.failures}"
 
     @classmethod
     def of(cls, value: object) -> "Outcomes":
-        """Return outcomes as they were stored; what somebody else stored counts for nothing."""
+        """Return outcomes as they were stored; values in any other form count as no outcomes."""
         try:
             return _OUTCOMES.validate_python(value)
         except ValidationError:
             return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
-        """Return the outcomes of two procedures, or of two copies, whose numbers `count` joins."""
+        """Combine two procedures' or copies' outcomes, with `count` joining the numbers."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),
@@ -60,7 +60,7 @@ _OUTCOMES = TypeAdapter(Outcomes)
 
 
 class Content(TypedDict):
-    """What a procedure says."""
+    """The content of a procedure."""
 
     output: str
     input: str
@@ -68,7 +68,7 @@ class Content(TypedDict):
 
 
 class Version(Content):
-    """An earlier version of a procedure, and the change that replaced it."""
+    """An earlier version of a procedure, with details of the change that replaced it."""
 
     at: str
     """When it was replaced, in ISO 8601 and UTC."""
@@ -93,45 +93,47 @@ _LATER: dict[str, Callable[[Any], Any]] = {
     "outcomes": Outcomes.of,
     "versions": _versions_of,
 }
-"""Fields that are left out where they are empty, and how they are read."""
+"""Fields that are omitted when empty, with the functions that read them."""
 
 
 @dataclass(frozen=True)
 class Procedure:
     """A procedure: input resources, an output, and the steps from one to the other (AAG §3.1).
 
-    Texts are cleaned. Procedures with equal keys have equal ids, else those of equal content,
-    unless an id is passed.
+    Texts are cleaned. Unless an id is passed, it is derived from the key if there is one, or else
+    from the content.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, the id is no UUID, a tag
-            is no text, or `expires` no day.
+        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID, a tag
+            is not a string, or `expires` is not a date.
     """
 
     input: str
-    """The resources, as a comma-separated text."""
+    """The required resources, as a comma-separated text."""
     output: str
     """The goal."""
     steps: tuple[str, ...]
     """The steps in order."""
     id: str = ""
     """A UUID, by default derived from the key or the content; pass one to change a procedure in
-    place."""
+    place.
+    """
     source: str = ""
     """Where the procedure comes from."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    """Further JSON values."""
+    """Additional JSON values."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    """Names with values by which searches filter, such as a product and its version."""
+    """Named values by which searches filter, such as a product and its version."""
     key: str = ""
-    """The caller's own id, such as that of a page: a procedure that is added takes the place of the
-    one with the same key."""
+    """The caller's own id, such as that of a page: adding a procedure replaces the one with the
+    same key.
+    """
     expires: str = ""
-    """The last day on which it is found, such as 2027-01-31; "" for no end."""
+    """The last day on which it is found, such as 2027-01-31, or "" for no end."""
     outcomes: Outcomes = field(default=Outcomes(), hash=False)
-    """What came of following it."""
+    """The outcomes of following it."""
     versions: Sequence[Version] = field(default=(), hash=False)
-    """What it said before it was changed, the latest first."""
+    """Its earlier content, latest first."""
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
@@ -140,7 +142,7 @@ class Procedure:
                 f"steps must be a list of texts with at least one step, not {excerpt(steps)}"
             )
         texts = tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
-        # The dataclass is frozen, so that its own fields are set past its __setattr__.
+        # The dataclass is frozen, so its own fields are set by bypassing its __setattr__.
         self.__dict__.update(
             input=_filled("input", self.input),
             output=_filled("output", self.output),
@@ -170,15 +172,15 @@ class Procedure:
 
     @classmethod
     def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":
-        """Return a procedure that a memory stored, whose texts were cleaned then.
+        """Return a procedure from a memory, whose texts were cleaned when it was stored.
 
-        What another program wrote is checked as by `from_dict`.
+        Anything that another program wrote is checked as in `from_dict`.
 
         Args:
-            fields: The fields, as `to_dict` gives them.
+            fields: The fields, as returned by `to_dict`.
 
         Raises:
-            BadInput: As `from_dict`.
+            BadInput: As for `from_dict`.
         """
         is_whole = all(isinstance(fields.get(name), kind) for name, kind in _KINDS.items())
         if not (is_whole and all(isinstance(step, str) for step in fields["steps"])):
@@ -190,12 +192,12 @@ class Procedure:
         return procedure
 
     def text(self) -> str:
-        """Return the procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
+        """Return the procedure as one text, as embedded and as shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         return f"how to {self.output} using {self.input}\n{numbered}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values, which `from_dict` reads."""
+        """Return the fields as plain JSON values, which `from_dict` can read."""
         values = {name: vars(self)[name] for name in (*_KINDS, *_LATER)}
         outcomes = self.outcomes._asdict() | {"runs": [*self.outcomes.runs]}
         values |= {
@@ -207,7 +209,7 @@ class Procedure:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Procedure":
-        """Return the procedure of the result of `to_dict`; unknown keys are ignored.
+        """Create a procedure from the result of `to_dict`, ignoring unknown keys.
 
         Raises:
             BadInput: A field is missing or has another type.
@@ -230,7 +232,7 @@ class Found:
 
 
 def id_of_key(key: str) -> str:
-    """Return the id of the procedure with a key of the caller's."""
+    """Return the id of the procedure with the given key."""
     return _id_of(["key", clean(key).strip()])
 
 
@@ -239,10 +241,11 @@ def _id_of(content: Sequence[str]) -> str:
 
 
 def checked_tags(tags: object) -> dict[str, str]:
-    """Return tags, or what a search filters by.
+    """Return validated tags, whether of a procedure or for a search filter.
 
     Raises:
-        BadInput: They are no mapping of texts, or a name has a sign that filters cannot hold.
+        BadInput: They are not a mapping of strings, or a name has a character that filters cannot
+            hold.
     """
     pairs = dict(tags) if isinstance(tags, Mapping) else {"": ""}
     for name, value in pairs.items():
@@ -256,7 +259,7 @@ def checked_tags(tags: object) -> dict[str, str]:
 
 
 def has_our_form(name: str, value: object) -> bool:
-    """Tell whether a value from a file can be that field; any of those that every record has."""
+    """Return whether a value from a file is valid for one of the optional fields."""
     match name:
         case "id":
             return is_uuid(str(value))
@@ -281,7 +284,7 @@ def _day(value: object) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether a text is a UUID, as the ids of procedures are."""
+    """Return whether a text is a UUID, as the ids of procedures are."""
     try:
         uuid.UUID(text)
     except ValueError:

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
 
 ALPHA = 0.7
-"""The weight of vectors in a hybrid search by default: 1 is vectors alone (the AAG paper), 0 is
-words alone.
+"""The default weight of vectors in a hybrid search: 1 uses only vectors (as in the AAG paper), 0
+only words.
 
-Weaviate has its own, as it scales the scores otherwise. `benchmarks/retrieval_memory.py` compares
-weights; docs/memory.md ("How search works") has the figures.
+Weaviate has its own default, as it scales scores differently. `benchmarks/retrieval_memory.py`
+compares weights; docs/memory.md ("How search works") has the figures.
 """
 
 
 class ProcedureMemory(ABC):
-    """A collection of procedures that can be searched; the memory of AAG (§3.2).
+    """A searchable collection of procedures; the memory of AAG (§3.2).
 
-    Derive from it and implement `search`, `add` and `get` for a memory of your own; graphs need no
-    more. The commands that count, list, export or delete also need `count`, `__iter__` and
-    `delete`. All methods are called from several threads.
+    To write a memory of your own, derive from this class and implement `search`, `add` and `get`,
+    which is all that graphs need. Commands that count, list, export or delete also need `count`,
+    `__iter__` and `delete`. All methods are called from several threads.
     """
 
     read_only: bool = False
@@ -37,7 +37,7 @@ class ProcedureMemory(ABC):
 
     @cached_property
     def name(self) -> str:
-        """The name of the memory in messages and traces; it holds no secret."""
+        """The name of the memory in messages and traces; it contains no secrets."""
         return type(self).__name__
 
     @abstractmethod
@@ -49,18 +49,19 @@ class ProcedureMemory(ABC):
         alpha: float | None = None,
         where: Mapping[str, str] | None = None,
     ) -> list[Found]:
-        """Return the k procedures that fit a query best, best first.
+        """Return the k procedures that best fit a query, best first.
 
         Args:
             query: The query.
-            k: How many to return at most.
-            alpha: The weight of vectors, from 0 (words alone) to 1 (vectors alone); None for the
+            k: The maximum number of results.
+            alpha: The weight of vectors, from 0 (words only) to 1 (vectors only); None for the
                 memory's default.
             where: Tags that a procedure must have, with their values. A memory of your own needs
-                the parameter only if it is searched with it.
+                this parameter only if it is searched by tags.
 
         Raises:
-            BadInput: k is below 1, alpha not between 0 and 1, or `where` is no mapping of texts.
+            BadInput: k is below 1, alpha is not between 0 and 1, or `where` is not a mapping of
+                strings.
             MemoryFailure: The memory cannot be read.
         """
 
@@ -68,9 +69,9 @@ class ProcedureMemory(ABC):
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Add procedures. Adding one twice is adding it once.
+        """Add procedures. Adding one twice has the same effect as adding it once.
 
-        The same id with other content is an update, which keeps the votes (see
+        Adding different content under an existing id is an update, which keeps the outcomes (see
         `stepcraft.memory.batches.merged`).
 
         Args:
@@ -80,7 +81,7 @@ class ProcedureMemory(ABC):
         Raises:
             ReadOnlyMemory: The memory cannot be changed.
             MemoryFailure: It cannot be written. What was written stays, and adding again completes
-                it; AddStopped holds the report so far.
+                it; AddStopped contains the report so far.
         """
 
     @abstractmethod
@@ -94,39 +95,40 @@ class ProcedureMemory(ABC):
         *,
         made_from: Procedure | None = None,
     ) -> Procedure:
-        """Read a procedure, change it and write it; return it as it is now.
+        """Read, change and write a procedure, and return the new version.
 
         Its earlier versions are kept with it (see `stepcraft.memory.history`).
 
-        The memories of this package lose no change of another thread, and those in a SQLite file
-        and in Postgres none of another process; elsewhere the last of two writers wins.
+        The memories in this package never lose a concurrent change from another thread, and those
+        in a SQLite file or in Postgres never lose one from another process. Elsewhere the last
+        writer wins.
 
         Args:
-            id: The id.
-            change: Makes the new procedure of the stored one, with the same id, as
-                `dataclasses.replace` does. It must be quick, and must not use the memory.
-            made_from: The version that a change was made from, such as one that a person has
-                edited for a while.
+            id: The id of the procedure.
+            change: Returns the new procedure for the stored one, with the same id, for example by
+                `dataclasses.replace`. It must be quick, and must not use the memory.
+            made_from: The version that the change is based on, for example one that a person has
+                spent some time editing.
 
         Raises:
-            BadInput: There is no procedure with this id, or `change` gave it another one.
-            Conflict: The stored text is not that of `made_from` any more; nothing was changed.
-            ReadOnlyMemory, MemoryFailure: As `add`; nothing was changed.
+            BadInput: There is no procedure with this id, or `change` returned one with another id.
+            Conflict: The stored text no longer matches that of `made_from`; nothing was changed.
+            ReadOnlyMemory, MemoryFailure: As for `add`; nothing was changed.
         """
         procedure = changed(self, self.get(id), id, change, made_from)
         self.add([procedure])
         return procedure
 
     async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401
-        """As `search`, with its options, without blocking the event loop.
+        """Search like `search`, with the same options, without blocking the event loop.
 
-        By default in a thread of its own: the event loop has few, which hung searches would take,
-        and an async store embeds the query in one of them.
+        By default it runs in a thread of its own: the event loop has few threads, which hanging
+        searches would occupy, and an async store embeds the query in one of them.
         """
         return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))
 
     def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - own memories may have it
-        """Delete procedures, and return how many of the ids existed."""
+        """Delete procedures, and return how many of the given ids existed."""
         raise self._lacks("delete")
 
     def count(self) -> int:
@@ -142,7 +144,7 @@ class ProcedureMemory(ABC):
         )
 
     def is_empty(self) -> bool:
-        """Tell whether there is no procedure; False where the memory cannot count."""
+        """Return whether there are no procedures; False if the memory cannot count."""
         return type(self).count is not ProcedureMemory.count and self.count() == 0
 
     def as_retriever(
@@ -152,7 +154,7 @@ class ProcedureMemory(ABC):
         alpha: float | None = None,
         where: Mapping[str, str] | None = None,
     ) -> "BaseRetriever":
-        """Return this memory as a LangChain retriever, whose searches are traced as such."""
+        """Return this memory as a LangChain retriever, which makes searches appear in traces."""
         from stepcraft.memory.retriever import ProcedureRetriever  # noqa: PLC0415 - loads langchain
 
         return ProcedureRetriever(memory=self, k=k, alpha=alpha, where=dict(where or {}))
@@ -168,10 +170,10 @@ class ProcedureMemory(ABC):
 
 
 def check_memory(value: object) -> None:
-    """Refuse what is neither a memory nor the URL of one.
+    """Reject a value that is neither a memory nor the URL of one.
 
     Raises:
-        BadInput: The value is of another kind.
+        BadInput: The value is neither.
     """
     if not isinstance(value, ProcedureMemory | str):
         raise BadInput(
@@ -187,11 +189,11 @@ def changed(
     change: Callable[[Procedure], Procedure],
     made_from: Procedure | None,
 ) -> Procedure:
-    """Return what `update` writes in place of the stored procedure.
+    """Return the procedure that `update` writes in place of the stored one.
 
     Raises:
-        BadInput: Nothing is stored under the id, or `change` gave the procedure another one.
-        Conflict: The stored text is not that of `made_from`.
+        BadInput: Nothing is stored under the id, or `change` returned a procedure with another id.
+        Conflict: The stored text does not match that of `made_from`.
     """
     if stored is None:
         raise BadInput(
@@ -213,7 +215,7 @@ def changed(
 
 
 def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
-    """Return the procedure with this id or key, or the only one whose id begins like this.
+    """Return the procedure with this id or key, or the only one whose id starts with it.
 
     Raises:
         BadInput: There is none, or more than one.

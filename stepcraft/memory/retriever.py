@@ -12,23 +12,23 @@ from stepcraft.retriever import Source
 class ProcedureRetriever(Source):
     """A retriever of procedures from a memory, best first.
 
-    The content of a document is the whole procedure as one text. Its metadata are `id`, `title`
-    (the output of the procedure), `source` and `score`. `k` may also be given with a call, as in
-    `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
+    The content of a document is the whole procedure as one text. Its metadata fields are `id`,
+    `title` (the output of the procedure), `source` and `score`. `k` may also be passed per call, as
+    in `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
     """
 
     memory: Any
     """The ProcedureMemory to search."""
     k: int = 3
-    """How many procedures to return."""
+    """The number of procedures to return."""
     alpha: float | None = None
     """The weight of vectors; None for the memory's default."""
     where: dict[str, str] = Field(default_factory=dict)
     """Tags that a procedure must have, with their values."""
     outcome_weight: float = OUTCOME_WEIGHT
-    """By how much outcomes and stale marks move a score at most; 0 switches them off."""
+    """The maximum by which outcomes and stale marks change a score; 0 switches them off."""
     least_score: float = float("-inf")
-    """What scores less, before outcomes count, is left out."""
+    """The minimum score, before outcomes are considered; results below it are left out."""
 
     def _search(self, query: str, k: int) -> list[Document]:
         count = fetched(k, self.outcome_weight)

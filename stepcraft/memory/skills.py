@@ -1,7 +1,7 @@
 """Skills folders: `NAME/SKILL.md` with YAML front matter, as agents read them.
 
-An export puts the whole procedure into the front matter, under `metadata`. What somebody edited in
-the body since counts, and the id stays.
+An export puts the whole procedure into the front matter, under `metadata`. Later edits to the body
+take precedence, and the id stays the same.
 """
 
 import json
@@ -26,7 +26,7 @@ FILE = "SKILL.md"
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
 MAX_BYTES = 1_000_000
-"""How much of a SKILL.md is read; the steps of a procedure are much shorter."""
+"""The maximum number of bytes read from a SKILL.md; the steps of a procedure are much shorter."""
 
 _PROCEDURE = "stepcraft-procedure"
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -41,11 +41,11 @@ _NEEDS = re.compile(
 
 
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
-    """Yield the procedures of a folder of skills, or of a skill.
+    """Yield the procedures in a folder of skills, or in a single skill.
 
     Args:
         path: The folder, or a SKILL.md.
-        failed: Takes the files that are none.
+        failed: Receives the files that are not skills.
 
     Raises:
         BadInput: There is no SKILL.md.
@@ -65,13 +65,13 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
 
 
 def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
-    """Write procedures as skills, one folder each, and return how many.
+    """Write procedures as skills, one folder each, and return how many were written.
 
-    A procedure that the folder holds from an earlier export is written where it is; all else is
+    A procedure that an earlier export put into the folder is updated in place; everything else is
     left alone.
 
     Raises:
-        BadInput: No folder can have this path.
+        BadInput: The path is not valid for a folder.
         MemoryFailure: A file cannot be written.
     """
     root, written = named_path(folder), 0
@@ -88,7 +88,7 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
             text = _skill_text(procedure, place.name)
             (place / FILE).write_text(text, "utf-8", newline="\n")
             written += 1
-    except MemoryFailure:  # of the memory that is exported; it is an OSError, too
+    except MemoryFailure:  # from the memory being exported; it is an OSError too
         raise
     except OSError as error:
         raise MemoryFailure(f"{root} cannot be written: {error.strerror}") from error
@@ -96,7 +96,7 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
 
 
 def _exported_id(folder: Path) -> str:
-    """Return the id of the procedure that was exported to a folder; "" if none was."""
+    """Return the id of the procedure that was exported to a folder, or "" if there is none."""
     try:
         stored = _parts(folder / FILE)[2]
     except (BadInput, OSError):
@@ -105,7 +105,7 @@ def _exported_id(folder: Path) -> str:
 
 
 def _parts(path: Path) -> tuple[str, str, Procedure | None]:
-    """Return the description, the body, and the procedure that an export put into the file."""
+    """Return the description, the body, and the procedure that an export stored in the file."""
     with open_regular(path) as file:
         content = file.read(MAX_BYTES)
     try:
@@ -118,15 +118,15 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
         reason = normalised(str(error))[:200]
         raise BadInput(f"its front matter cannot be read: {reason}") from error
     description = front.get("description")
-    # A text alone: aliases of aliases (*name) can stand for gigabytes.
+    # Only as text: aliases of aliases (*name) can expand to gigabytes.
     shown = normalised(description) if isinstance(description, str) else ""
     return shown, text[match.end() :] if match else text, stored
 
 
 def _front(text: str) -> dict[str, Any]:
-    """Read front matter; one with a colon in a text, which is no YAML, line by line."""
+    """Read front matter, falling back to reading it line by line if it is not valid YAML."""
     try:
-        # The base loader reads texts alone, so that a version 1.10 stays what it is.
+        # The base loader reads only strings, so that a version 1.10 stays what it is.
         return yaml.load(text, yaml.BaseLoader) or {}  # noqa: S506
     except yaml.YAMLError:
         fields = dict(_FIELD.findall(text))
@@ -156,9 +156,9 @@ def _procedure(path: Path) -> Procedure:
 
 
 def _steps(body: str) -> list[str]:
-    """Read the first numbered list; else headings with what is below; else bullets; else all.
+    """Read the first numbered list, or else headings with their text, or bullets, or everything.
 
-    Where a section is called a workflow, or steps, only that one is read.
+    If a section is called a workflow or steps, only that section is read.
     """
     sections = _sections(body)
     first = next((at for at, each in enumerate(sections) if _WORKFLOW.match(each[1])), 0)
@@ -178,7 +178,7 @@ def _steps(body: str) -> list[str]:
 
 
 def _sections(body: str) -> list[tuple[int, str, str]]:
-    """Return the level, the title and the text of each section; what precedes them has level 0."""
+    """Return the level, title and text of each section; text before the first has level 0."""
     sections = [(0, "", "")]
     for row, is_code in lines(body):
         heading = None if is_code else _HEADING.match(row)
@@ -209,6 +209,6 @@ def _skill_text(procedure: Procedure, name: str) -> str:
 
 
 def _name(procedure: Procedure, length: int) -> str:
-    """Return the beginning of a skill's name, in lower-case letters, digits and hyphens."""
+    """Return the start of a skill's name, in lower-case letters, digits and hyphens."""
     name = re.sub(r"[^a-z0-9]+", "-", procedure.output.lower())[:length].strip("-")
     return name or "procedure"

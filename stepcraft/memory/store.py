@@ -1,4 +1,4 @@
-"""A memory in a LangGraph store (`BaseStore`), such as the one of a server's graphs."""
+"""A memory in a LangGraph store (`BaseStore`), such as that of a server's graphs."""
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -19,27 +19,27 @@ from stepcraft.memory.protocol import ALPHA
 from stepcraft.text.clean import clean
 
 NAMESPACE = "procedures"
-"""The namespace that is used when none is named."""
+"""The default namespace."""
 
 CANDIDATES = 200
-"""How many of the nearest, and of the best by words, are ranked together at least."""
+"""The minimum number of nearest results, and of the best by words, that are ranked together."""
 
 _PAGE = 1000
 
 
 class StoreMemory(ServedMemory):
-    """Procedures in a namespace of a LangGraph store; items that are no procedures are ignored.
+    """Procedures in a namespace of a LangGraph store; items that are not procedures are ignored.
 
-    Search is hybrid where the store has a vector index, else by words. The store has no search by
-    words, so its namespace is read for each, unless `alpha` is 1. Namespaces below this one are
-    memories of their own.
+    Search is hybrid if the store has a vector index, and otherwise by words. The store cannot
+    search by words itself, so its namespace is read for each search unless `alpha` is 1. Namespaces
+    below this one are separate memories.
 
     Args:
         store: The store.
-        namespace: Its parts joined by "/", such as "team/recipes"; "procedures" if empty.
+        namespace: Its parts joined by "/", such as "team/recipes"; if empty, "procedures".
 
     Raises:
-        BadInput: A store refuses such a namespace.
+        BadInput: Stores do not accept such a namespace.
     """
 
     batch = 100
@@ -60,7 +60,7 @@ class StoreMemory(ServedMemory):
         alpha: float | None = None,
         where: Mapping[str, str] | None = None,
     ) -> list[Found]:
-        """Return the k best by the store's vectors and by words, weighted as in a local memory."""
+        """Return the k best procedures by vectors and words, weighted as in a local memory."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         count, tags = max(k, CANDIDATES), checked_tags(where or {})
@@ -68,7 +68,7 @@ class StoreMemory(ServedMemory):
         if near is None:
             near, weight = {}, 0
         elif len(near) < k:
-            # An approximate index of all namespaces may miss those of a small one.
+            # An approximate index over all namespaces may miss entries of a small one.
             tagged = (item for item in self if tags.items() <= item.tags.items())
             near = {item.id: Found(item, 0.0) for item in islice(tagged, k)} | near
         words = self._best_words(query, count, tags) if weight < 1 else {}
@@ -81,24 +81,24 @@ class StoreMemory(ServedMemory):
         return [Found(hits[id_].procedure, score) for id_, score in scores[:k]]
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete procedures, and return how many of the ids existed."""
+        """Delete procedures, and return how many of the given ids existed."""
         stored = self._stored(ids)
         self._batch([PutOp(self._namespace, id_, None) for id_ in sorted(stored)])
         return len(stored)
 
     def is_empty(self) -> bool:
-        """Tell whether there is no procedure."""
+        """Return whether there are no procedures."""
         return not any(self)
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures, in the store's order."""
+        """Iterate over all procedures in the store's order."""
         return (procedure for item in self._all_items() if (procedure := self._own(item)))
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
         del stored
-        # Writers that lock rows in one order do not wait for each other in a circle.
+        # Writers that lock rows in the same order cannot deadlock.
         values = [
             {
                 "text": item.text(),
@@ -121,7 +121,7 @@ class StoreMemory(ServedMemory):
         }
 
     def _own(self, item: Item) -> Procedure | None:
-        """Return the procedure of an item; None if the item belongs to a namespace below."""
+        """Return the procedure in an item, or None if the item belongs to a namespace below."""
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
     def _batch(self, operations: Sequence[Op]) -> list[Any]:
@@ -129,9 +129,9 @@ class StoreMemory(ServedMemory):
             return self._store.batch(operations) if operations else []
 
     def _all_items(self) -> list[SearchItem]:
-        """Return all items in one answer of the store, which is asked for more until it has all.
+        """Return all items from a single response, raising the limit until it holds them all.
 
-        Pages would have to be read with an offset, each as slow as all before it; and where the
+        Pages would have to be read with an offset, each as slow as all pages before it; and if the
         store's order has ties, two pages may show one item twice and another not at all.
         """
         limit = _PAGE
@@ -141,9 +141,9 @@ class StoreMemory(ServedMemory):
         return items
 
     def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found] | None:
-        """Return the nearest procedures with their cosines; None without a vector index."""
+        """Return the nearest procedures with their cosines, or None without a vector index."""
         limit = count
-        # The stores compare values of the first level alike, and those below it otherwise.
+        # All stores compare top-level values alike, but not nested ones.
         wanted = {f"tag:{name}": value for name, value in tags.items()} or None
         while True:
             with self._plain_failures():
@@ -151,7 +151,7 @@ class StoreMemory(ServedMemory):
             if any(item.score is None for item in items):
                 return None
             hits = {
-                # A text without known words has no direction, so a database may give no number.
+                # A text without known words has no direction, so a database may return no number.
                 procedure.id: Found(procedure, score if math.isfinite(score) else 0.0)
                 for item in items
                 for score in [item.score or 0.0]
@@ -164,7 +164,7 @@ class StoreMemory(ServedMemory):
     def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
         """Return the procedures that fit best by words.
 
-        Others may have written to the store: what has changed since is indexed again.
+        Others may have written to the store, so anything that has changed is indexed again.
         """
         with self._reading:
             items = self._all_items()
@@ -194,10 +194,10 @@ class StoreMemory(ServedMemory):
 def fused(
     near: Mapping[str, float], words: Mapping[str, float], weight: float
 ) -> list[tuple[str, float]]:
-    """Return ids with their scores, best first, by cosines and by words.
+    """Return ids with scores combined from cosines and words, best first.
 
-    What is not among the nearest is at most as near as the last of them. The id tells equal ones
-    apart, so that a search gives the same twice.
+    An id that is not among the nearest is assumed to be as near as the last of them. Ties are
+    broken by id, so that a search is reproducible.
     """
     floor = min(near.values(), default=0.0)
     scores = {
@@ -208,7 +208,7 @@ def fused(
 
 
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
-    """Return the procedure that an item of the store holds; None if it holds none."""
+    """Return the procedure in a store item, or None if it has none."""
     try:
         return Procedure.of_kept(value)
     except BadInput:
@@ -216,10 +216,10 @@ def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
 
 
 def checked_namespace(namespace: str) -> tuple[str, ...]:
-    """Return the parts of a namespace: "procedures" if none is named.
+    """Return the parts of a namespace, by default "procedures".
 
     Raises:
-        BadInput: A store refuses such a namespace.
+        BadInput: Stores do not accept such a namespace.
     """
     parts = tuple(filter(None, namespace.strip().strip("/").split("/"))) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):

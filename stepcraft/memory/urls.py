@@ -20,16 +20,16 @@ _DATABASES = {".db", ".sqlite", ".sqlite3"}
 
 
 def scheme_of(url: str) -> str:
-    """Return the scheme of a URL in lower case; "" for a path, also for one with a drive letter."""
+    """Return a URL's scheme in lower case, or "" for a path, even one with a drive letter."""
     scheme, colon, _ = url.partition(":")
     return scheme.lower() if colon and re.fullmatch(r"[A-Za-z][\w+.-]+", scheme) else ""
 
 
 def path_of(url: str) -> Path:
-    """Return the file of a path or a file:// URL.
+    """Return the path from a path string or a file:// URL.
 
     Raises:
-        BadInput: The scheme or the kind of file is unknown, or no file can have this path.
+        BadInput: The scheme or the kind of file is unknown, or the path is not valid for a file.
     """
     scheme = scheme_of(url)
     path = named_path(unquote(url.partition("://")[2]) if scheme == "file" else url)
@@ -39,14 +39,14 @@ def path_of(url: str) -> Path:
 
 
 def is_text(path: Path) -> bool:
-    """Tell whether a file is a text file, which is read into memory, and not a database."""
+    """Return whether a file is a text file, which is read into memory, rather than a database."""
     return path.suffix.lower() in _TEXT_FILES
 
 
 def fingerprint(url: str) -> object:
-    """Return a value that changes when a file must be opened anew.
+    """Return a value that changes whenever a file must be opened again.
 
-    It is then another file or, of a text file, has other content.
+    That is the case when it is another file or, for a text file, when its content changes.
     """
     if not url or scheme_of(url) not in ("", "file"):
         return None

@@ -1,4 +1,4 @@
-"""Embedding models by name: wordllama's static vectors, without a key, or any of LangChain's."""
+"""Embedding models by name: wordllama's static vectors, without a key, or any from LangChain."""
 
 import functools
 import logging
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 VARIABLE = "STEPCRAFT_EMBEDDINGS"
-"""The environment variable that names the embedding model where a caller names none."""
+"""The environment variable that names the default embedding model."""
 
 _WORDLLAMA_DIMENSIONS = 256
 
@@ -33,14 +33,14 @@ _MODEL_NAMES = (
     "repo_id",
     "endpoint_name",
 )
-"""Attributes in which LangChain's embedding models have the name of what they ask."""
+"""Attributes in which LangChain's embedding models store the name of their model."""
 
 _BATCH = 256
-"""Texts that are tokenized in parallel."""
+"""The number of texts that are tokenized in parallel."""
 
 
 def default_embeddings() -> str:
-    """Return STEPCRAFT_EMBEDDINGS, else "wordllama" where it is installed, else "none"."""
+    """Return STEPCRAFT_EMBEDDINGS, or else "wordllama" if it is installed, or else "none"."""
     return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
 
 
@@ -48,9 +48,9 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
     """Return the embedder for a name or a LangChain embedding model.
 
     Args:
-        embeddings: "wordllama", "none" (search by words alone), a string for LangChain's
-            `init_embeddings` such as "openai:text-embedding-3-small", or an Embeddings object;
-            None for `default_embeddings()`.
+        embeddings: "wordllama", "none" (search by words only), a string for LangChain's
+            `init_embeddings` such as "openai:text-embedding-3-small", or an Embeddings object; None
+            for `default_embeddings()`.
 
     Raises:
         BadInput: There is no such model, its package is not installed, or its key is missing.
@@ -73,14 +73,14 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
 class WordLlamaEmbedder:
     """The static embeddings that come with wordllama: no key, no network, 256 dimensions.
 
-    The vectors are those of `WordLlama.embed`, which takes twice as long, since it pads a batch to
+    The vectors are those of `WordLlama.embed`, which takes twice as long because it pads a batch to
     its longest text.
     """
 
     name = "wordllama"
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector a text, of shape (texts, 256); zeros for a text without known words."""
+        """Return one vector per text, of shape (texts, 256); zeros for a text of unknown words."""
         vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
         model = _wordllama_model()
         for start in range(0, len(texts), _BATCH):
@@ -102,8 +102,8 @@ class LangChainEmbedder:
     """A LangChain embedding model.
 
     Args:
-        model: the model.
-        name: the name that files and collections record for its vectors.
+        model: The model.
+        name: The name that files and collections record for its vectors.
     """
 
     def __init__(self, model: "Embeddings", name: str) -> None:
@@ -111,10 +111,10 @@ class LangChainEmbedder:
         self.name = name
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector a text, of shape (texts, dimensions).
+        """Return one vector per text, of shape (texts, dimensions).
 
         Raises:
-            MemoryFailure: the model failed.
+            MemoryFailure: The model failed.
         """
         return self._embedded(self._model.embed_documents, list(texts))
 
@@ -122,7 +122,7 @@ class LangChainEmbedder:
         """Return the vector of a query, of shape (dimensions,).
 
         Raises:
-            MemoryFailure: the model failed.
+            MemoryFailure: The model failed.
         """
         return self._embedded(self._model.embed_query, text)
 
@@ -136,7 +136,7 @@ class LangChainEmbedder:
 
 @functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
-    """Load the model from the files of its package, whose loader would download the tokenizer."""
+    """Load the model from its package's files; its own loader would download the tokenizer."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)  # without one, importing wordllama configures the root logger
     wordllama = import_module("wordllama")
@@ -153,7 +153,7 @@ def _from_name(name: str) -> "Embeddings":
     try:
         return init_embeddings(name)
     except Exception as error:
-        # LangChain raises a page on all providers for a name that it does not know.
+        # For an unknown name, LangChain raises an error with a page about all providers.
         reason = "" if isinstance(error, ValueError) else f": {excerpt(error, 200)}"
         raise BadInput(
             f"embeddings {name!r} cannot be used{reason}; name 'wordllama', 'none' or "
@@ -162,7 +162,7 @@ def _from_name(name: str) -> "Embeddings":
 
 
 def _from_object(model: "Embeddings") -> Embedder:
-    """Return an embedder for an object, under the `init_embeddings` string of the same model."""
+    """Return an embedder for an object, named by the `init_embeddings` string of the same model."""
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")

@@ -1,4 +1,4 @@
-"""Chat models by name, each built once in a process, and once more for every event loop."""
+"""Chat models by name, each built once per process, and once more for every event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,7 +17,7 @@ from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.secrets import without_secrets
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
-"""A chat model, also one with retries, with fallbacks, or with configurable fields."""
+"""A chat model, including one with retries, fallbacks, or configurable fields."""
 
 EXTRACTIVE = "extractive"
 """The name of the keyless model, the default."""
@@ -27,10 +27,10 @@ _loop_models: dict[asyncio.AbstractEventLoop, "_LoopModels"] = {}
 
 
 def resolve_model(choice: ChatModel | str) -> ChatModel:
-    """Return the chat model of a name, for blocking calls; a model object is returned as it is.
+    """Return the chat model for a name, for blocking calls; model objects are returned as is.
 
     Raises:
-        ModelUnknown: The name is not known, its package is not installed, or its key is missing.
+        ModelUnknown: The name is unknown, its package is not installed, or its key is missing.
     """
     if not isinstance(choice, str):
         return choice
@@ -38,11 +38,11 @@ def resolve_model(choice: ChatModel | str) -> ChatModel:
 
 
 async def aresolve_model(choice: ChatModel | str) -> ChatModel:
-    """As `resolve_model`, for calls on the running event loop. A model is built in a thread.
+    """Resolve a model for calls on the running event loop, building it in a thread.
 
-    A connection works only on the event loop that opened it, so every loop has its own model of a
-    name. Of OpenAI's models, whose connections LangChain shares among all loops, it has copies with
-    connections of its own, which are closed when it shuts down.
+    A connection works only on the event loop that opened it, so every loop has its own model for a
+    name. OpenAI's models, whose connections LangChain shares among all loops, are copied with
+    connections of their own, which are closed when the loop shuts down.
     """
     if isinstance(choice, RunnableBindingBase):
         bound = await aresolve_model(choice.bound)
@@ -63,11 +63,11 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
 
 
 def _shares_connections(model: BaseChatModel) -> bool:
-    """Tell whether a model is one of OpenAI's without an async client that its owner made."""
+    """Return whether a model is one of OpenAI's without an async client set by its owner."""
     if not getattr(model, "root_async_client", None):
         return False
     openai_model: Any = model
-    # LangChain sets a client for a proxy.
+    # LangChain sets a client if there is a proxy.
     return bool(openai_model.openai_proxy or not openai_model.http_async_client)
 
 
@@ -77,7 +77,7 @@ class _LoopModels:
     def __init__(self) -> None:
         self.models: OncePerKey[str, BaseChatModel] = OncePerKey()
         self.clients: OncePerKey[str, Any] = OncePerKey()
-        """The HTTP clients by their proxies; "" is that of the environment."""
+        """The HTTP clients by proxy; "" is the one from the environment."""
         self.opened: list[Any] = []
         self.closing: AsyncGenerator[None] | None = None
 
@@ -112,7 +112,7 @@ async def _models_of_this_loop() -> _LoopModels:
     running = asyncio.get_running_loop()
     if running not in _loop_models:
         for each in list(_loop_models):
-            if each.is_closed():  # without a shutdown of its generators
+            if each.is_closed():  # without shutting down its generators
                 _loop_models.pop(each, None)
         loop = _loop_models[running] = _LoopModels()
         loop.closing = loop.close_with(running)
@@ -145,7 +145,7 @@ def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
 
 
 def model_name(model: ChatModel | str) -> str:
-    """Return the name of a model in messages and traces: its own, else that of its class."""
+    """Return the name of a model for messages and traces: its own, or else that of its class."""
     if isinstance(model, str):
         return model
     name = getattr(model, "model_name", None) or getattr(model, "model", None)

@@ -1,4 +1,5 @@
-"""The nodes of the graphs.
+"""The nodes that make up the graphs.
 
-A node that asks a model is one file: what it asks, how it reads the reply, its fallback.
+Each node that asks a model has its own file with its prompt, the parsing of its reply, and its
+fallback.
 """

@@ -1,4 +1,4 @@
-"""An agent that searches as often as it likes: LangChain's `create_agent` with a search tool."""
+"""An agent that searches as often as it likes, built on LangChain's `create_agent`."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -30,9 +30,9 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
 
 _Messages = Annotated[Any, InjectedState("messages")]
-"""The agent's messages, which its model does not give."""
+"""The agent's messages, which LangGraph injects and the model does not supply."""
 _Found = tuple[str, dict[str, Any]]
-"""What a search shows to the model, and what it adds to the state."""
+"""The text that a search shows the model, and what it adds to the state."""
 
 NAME = "agent"
 ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
@@ -41,11 +41,11 @@ ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
 class Agent(Node):
     """Runs the agent.
 
-    Behind its last search it is told to answer, and it ends before a call of its model that a
-    limit forbids. What it did not answer, a call without tools answers.
+    After its last search the agent is told to answer, and it ends before any model call that a
+    limit forbids. If it has not answered by then, a call without tools writes the answer.
 
     Args:
-        resources: What the graph is built with.
+        resources: The resources that the graph is built with.
     """
 
     def __init__(self, resources: Resources[ReactContext]) -> None:
@@ -54,7 +54,7 @@ class Agent(Node):
         self.retrieve = Retrieve(resources)
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
-        """Run the agent and return its answer, "" where it gave none."""
+        """Run the agent and return its answer, or "" if there is none."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         counter = _Counter(limits)
@@ -94,7 +94,7 @@ class Agent(Node):
 
 
 def _retries(model: object) -> list[AgentMiddleware[Any, Any, Any]]:
-    """Return the retries of a model, which LangChain's agents take as middleware."""
+    """Return a model's retries as middleware, which is how LangChain's agents take them."""
     if not isinstance(model, RunnableRetry):
         return []
     kinds: Any = model.retry_exception_types
@@ -108,13 +108,13 @@ def _retries(model: object) -> list[AgentMiddleware[Any, Any, Any]]:
 
 
 def _answer(messages: Sequence[Any]) -> str:
-    """Return the text of the last reply, "" where it calls tools."""
+    """Return the text of the last reply, or "" if it calls tools."""
     replies = [message for message in messages if isinstance(message, AIMessage)]
     return reply_text(replies[-1]) if replies and not replies[-1].tool_calls else ""
 
 
 class _Counter(BaseCallbackHandler):
-    """Counts the calls of a model as they begin, and keeps its replies."""
+    """Counts model calls as they begin, and keeps the replies."""
 
     run_inline = True
 
@@ -128,7 +128,7 @@ class _Counter(BaseCallbackHandler):
         self.limits.calls += 1
 
     def resume(self, messages: Sequence[Any]) -> None:
-        """Count the calls that were answered before the process ended and the run went on."""
+        """Count the calls that were answered before the process ended and the run was resumed."""
         counted = {reply.id for reply in self.replies}
         replies = [each for each in messages if isinstance(each, AIMessage)]
         earlier = [reply for reply in replies if reply.id not in counted]
@@ -144,9 +144,9 @@ class _Counter(BaseCallbackHandler):
 
 
 class _Limits(AgentMiddleware[Any, Any, Any]):
-    """Has the agent answer where it has made its searches, and ends it where it has made its calls.
+    """Makes the agent answer after its last search, and ends it after its last call.
 
-    None of them is refused.
+    It never rejects a search or a call.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
 
 
 class _Searches:
-    """What the searches of one run of the agent find. Several may be made at once."""
+    """Collects the results of the searches in one agent run. Several may run at once."""
 
     def __init__(self, retrieve: Retrieve, state: dict[str, Any]) -> None:
         self.retrieve = retrieve
@@ -207,7 +207,7 @@ class _Searches:
         )
 
     def resume(self, messages: Sequence[Any]) -> None:
-        """Add the searches that were made before the process ended and the run went on."""
+        """Add the searches that were made before the process ended and the run was resumed."""
         with self._lock:
             if not self.count:
                 for message in messages:
@@ -215,15 +215,15 @@ class _Searches:
                         self._add(message.artifact or {})
 
     def _add(self, update: dict[str, Any]) -> list[int]:
-        """Add what a search found, and return the numbers of its passages."""
+        """Add the results of a search, and return the numbers of its passages."""
         self.count += 1
         self.warnings += update.get("warnings", [])
         return [self.passages.number(each) for each in update.get("evidence", [])]
 
     def _found(self, query: str, update: dict[str, Any]) -> _Found:
-        """Add what a search found to the evidence; return a text for the model, and what is added.
+        """Add a search's results to the evidence; return a text for the model and the update.
 
-        Passages that another search has shown are named by their ids.
+        Passages that an earlier search has already shown are listed by id only.
         """
         with self._lock:
             before = len(self.passages.evidence)

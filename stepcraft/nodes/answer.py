@@ -1,4 +1,4 @@
-"""Answer the question in one call, from evidence where there is any: the baselines."""
+"""Answer the question in one call, from evidence if there is any (used by the baselines)."""
 
 from typing import Any
 

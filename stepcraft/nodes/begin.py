@@ -1,6 +1,7 @@
-"""The first node of every graph: check the input, open what the run needs, and reset the state.
+"""The first node of every graph: checks the input, opens resources, and resets the state.
 
-The keys of the input are gone after this node. What later nodes need of them has keys of its own.
+The keys of the input are removed after this node; anything that later nodes need is kept under
+separate keys.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
-"""Length limit of a question, of a list of resources, and of a draft that is checked."""
+"""The maximum length of a question, of a list of resources, and of a draft to be checked."""
 
 KEYLESS = (
     "no language model was used: the keyless model only compares and copies words; "
@@ -35,10 +36,10 @@ KEYLESS = (
 
 
 def check_nodes(named: Iterable[str], model_nodes: Sequence[str]) -> None:
-    """Check the nodes for which a model is named.
+    """Check the node names for which a model is given.
 
     Raises:
-        BadInput: One of them asks no model.
+        BadInput: A named node does not ask a model.
     """
     if unknown := sorted(set(named) - set(model_nodes)):
         raise BadInput(
@@ -49,10 +50,10 @@ def check_nodes(named: Iterable[str], model_nodes: Sequence[str]) -> None:
 def checked_models(
     resources: Resources[Any], settings: Settings, model_nodes: Sequence[str]
 ) -> list[str]:
-    """Resolve the models of a run before any is asked; return a warning if one is keyless.
+    """Resolve a run's models before any is called; return a warning if one is keyless.
 
     Raises:
-        BadInput: A name cannot be used.
+        BadInput: A model name cannot be used.
     """
     check_nodes(settings.node_models, model_nodes)
     models = [resolve_model(resources.choice(node, settings)) for node in model_nodes]
@@ -62,18 +63,18 @@ def checked_models(
 class Begin:
     """Checks a run's input and settings, and resets what an earlier run left on the thread.
 
-    This comes before any work is done. Models and what is searched are opened here, so that a wrong
-    name fails before the first model call.
+    This happens before any work is done. Models and sources are opened here, so that a wrong name
+    fails before the first model call.
 
     Args:
-        resources: What the graph is built with.
+        resources: The resources that the graph is built with.
         model_nodes: The names of the nodes that ask a model.
-        initial: Makes the rest of the state from the input with the run's `task`, the settings and
-            what is searched, which is nothing where the deadline has passed; raises BadInput.
+        initial: Builds the rest of the state from the input with the run's `task`, the settings and
+            the opened sources, which are empty if the deadline has passed. It raises BadInput.
         searches: Whether the graph searches at all.
 
     Raises:
-        BadInput: The builder names a model for a node that asks none.
+        BadInput: The builder names a model for a node that does not use one.
     """
 
     def __init__(
@@ -94,8 +95,8 @@ class Begin:
         """Return the state that the run starts with.
 
         Raises:
-            BadInput: The question, another part of the input, a setting or a name cannot be used.
-            MemoryFailure, SourceFailure: What is searched cannot be opened.
+            BadInput: The question, another part of the input, a setting or a name is invalid.
+            MemoryFailure, SourceFailure: The memory or a source cannot be opened.
         """
         settings = self.resources.settings()
         limits = RunLimits.of(settings)
@@ -123,7 +124,7 @@ class Begin:
         }
 
     def _opened(self, state: Mapping[str, Any], settings: Any) -> dict[str, Any]:
-        """Open what the run searches, and return the rest of the state."""
+        """Open the sources that the run searches, and return the rest of the state."""
         if not self.searches:
             return self.initial(state, settings, [])
         searched = self.resources.target.open(settings, store_of_run())
@@ -133,7 +134,7 @@ class Begin:
 
 
 def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
-    """Return the keys of `CheckState`, or `LookState`, as a run begins with them."""
+    """Return the initial values of the keys in `CheckState` or `LookState`."""
     looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
     query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
     for_web = query == "auto" and any(each.is_web for each in searched)
@@ -156,10 +157,10 @@ def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> di
 
 
 def asked_question(state: Mapping[str, Any]) -> str:
-    """Return the question of an input, or the text of its last human message.
+    """Return the question in the input, or else the text of its last human message.
 
     Raises:
-        BadInput: There is none, or it is not a text of at most `MAX_CHARACTERS`.
+        BadInput: There is none, or it is not a string of at most `MAX_CHARACTERS`.
     """
     question: object = state.get("question")
     if not question and (human := _last_human(state.get("messages") or [])):
@@ -173,12 +174,12 @@ def asked_question(state: Mapping[str, Any]) -> str:
 
 
 def last_draft(state: Mapping[str, Any]) -> str:
-    """Return the text of the AI message without calls of tools that follows the last human one.
+    """Return the text of the last AI message without tool calls after the last human message.
 
-    "" if there is none.
+    It is "" if there is none.
 
     Raises:
-        BadInput: It has no text, or the model or a filter refused.
+        BadInput: The message has no text, or the model or a filter refused.
     """
     messages: Sequence[BaseMessage] = state.get("messages") or []
     human = _last_human(messages)
@@ -195,10 +196,10 @@ def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
 
 
 def checked_text(name: str, value: object) -> str:
-    """Return a part of the input as cleaned text.
+    """Return one part of the input as cleaned text.
 
     Raises:
-        BadInput: It is not a text, or it is too long.
+        BadInput: It is not a string, or it is too long.
     """
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")
@@ -211,10 +212,10 @@ def checked_text(name: str, value: object) -> str:
 
 
 def checked_resources(value: object) -> str:
-    """Return what is at hand as cleaned text; a list of texts is joined by commas.
+    """Return the available resources as cleaned text, joining a list of strings with commas.
 
     Raises:
-        BadInput: It is neither, or it is too long.
+        BadInput: It is neither a string nor a list of strings, or it is too long.
     """
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = ", ".join(value)
@@ -222,12 +223,12 @@ def checked_resources(value: object) -> str:
 
 
 def draft_of(value: object) -> str:
-    """Return a draft of the input as it is, "" if it has no text.
+    """Return a draft from the input unchanged, or "" if it has no text.
 
-    Lone surrogates alone, which UTF-8 cannot encode, become U+FFFD.
+    The only exception is lone surrogates, which UTF-8 cannot encode: they become U+FFFD.
 
     Raises:
-        BadInput: It is not a text of at most `MAX_CHARACTERS`.
+        BadInput: It is not a string of at most `MAX_CHARACTERS`.
     """
     if not checked_text("draft", value or ""):
         return ""
@@ -235,6 +236,6 @@ def draft_of(value: object) -> str:
 
 
 def store_of_run() -> Any:
-    """Return the store that the graph, or its parent, was compiled with."""
+    """Return the store that the graph or its parent was compiled with."""
     runtime: Any = get_runtime()
     return runtime.store if runtime else None

@@ -1,4 +1,4 @@
-"""Look up the names in the code of the steps, without a model; an unknown one may be invented."""
+"""Look up the names in the steps' code without a model; an unknown name may be invented."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,26 +18,26 @@ from stepcraft.schema import described
 from stepcraft.text.names import mentions, names_in
 
 _SHOWN = 5
-"""Places of a name that are listed."""
+"""The maximum number of places listed for a name."""
 _MOST_NAMES = 200
 
 
 @described
 class CheckedName(TypedDict):
-    """A name in the code of the steps."""
+    """A name that occurs in the code of the steps."""
 
     name: str
     """The name."""
     step: int
-    """The number of the first step that has it."""
+    """The number of the first step that contains it."""
     found_in: list[str]
-    """"goal", "resources", or the ids of procedures and passages that have it; the first five."""
+    """"goal", "resources", or the ids of procedures and passages that contain it (at most five)."""
     verified: bool
-    """Whether it is anywhere."""
+    """Whether it was found anywhere."""
 
 
 def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
-    """Return the names of the steps, in order, with the places that have them."""
+    """Return the names in the steps, in order, with the places that contain them."""
     if not resources.settings(state).names:
         return {}
     names = dict(islice(names_in(state["steps"]).items(), _MOST_NAMES))
@@ -74,13 +74,13 @@ def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
 def _places_in_memory(
     names: Sequence[str], state: Any, resources: Resources[AagContext]
 ) -> dict[str, list[str]]:
-    """Search the memory for names by their words, until the deadline of the run."""
+    """Search the memory for the words of each name, until the run's deadline."""
     settings = resources.settings(state)
     limits = limits_of(state, settings)
     places: dict[str, list[str]] = {name: [] for name in names}
     if not names:
         return places
-    with suppress(StepcraftError):  # the searches have reported what is wrong with the memory
+    with suppress(StepcraftError):  # the searches have already reported any problem with the memory
         memory = resources.target.memory(settings, store_of_run())
         for name in names:
             if limits.seconds_left() == 0:

@@ -1,4 +1,4 @@
-"""What a person decides on an action, in the form of LangChain's HumanInTheLoopMiddleware."""
+"""A person's decision on an action, in the format of LangChain's HumanInTheLoopMiddleware."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -24,7 +24,7 @@ Decision: TypeAlias = ApproveDecision | EditDecision | RejectDecision
 
 
 class _Response(TypedDict):
-    """LangChain's HITLResponse with one decision."""
+    """A LangChain HITLResponse with exactly one decision."""
 
     decisions: Annotated[
         list[Annotated[Decision | RespondDecision, Discriminator("type")]],
@@ -43,15 +43,15 @@ _EXAMPLES = (
 def ask_person(
     action: str, args: dict[str, Any], description: str, read: Callable[[Decision], T]
 ) -> T:
-    """Ask a person by `interrupt` with LangChain's HITLRequest.
+    """Ask a person for a decision by calling `interrupt` with LangChain's HITLRequest.
 
-    The person is asked again where the response cannot be used.
+    The person is asked again if the response cannot be used.
 
     Args:
         action: The name of the action.
         args: Its arguments, which an edit replaces.
-        description: What the person is shown.
-        read: Makes the result of a decision; raises BadInput where it cannot be used.
+        description: The text that the person is shown.
+        read: Converts a decision into the result; raises BadInput if it cannot be used.
 
     Raises:
         GraphInterrupt: The person has not answered yet.
@@ -71,10 +71,10 @@ def ask_person(
 
 
 def read_decision(response: Any) -> Decision:
-    """Return the decision of a response. A reply to the action (`respond`) rejects it.
+    """Return the decision in a response. A `respond` decision counts as a rejection.
 
     Raises:
-        BadInput: It has another form, or edits an action that it does not call edited.
+        BadInput: It has another form, or its edit concerns another action.
     """
     try:
         (decision,) = _RESPONSE.validate_python(response)["decisions"]

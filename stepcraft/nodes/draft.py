@@ -1,4 +1,4 @@
-"""Draft the text, or the steps, from what a first search found (RAT §3.2, AAG §3.2)."""
+"""Draft the text or the steps from the results of a first search (RAT §3.2, AAG §3.2)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,17 +26,17 @@ can stand under it as indented bullets."""
 def shown_passages(state: Any) -> list[int]:
     """Return the numbers of the passages that a prompt shows.
 
-    Those left out make it fit the model's input.
+    Some may be left out so that the prompt fits the model's input.
     """
     left_out = set(state.get("left_out", ()))
     return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
 
 
 def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
-    """Return passages for a prompt, each behind the search that found it first.
+    """Return passages for a prompt, each after the search that found it first.
 
     Args:
-        state: The state, with what each query found.
+        state: The state, with the findings of each query.
         numbers: The numbers of the passages.
     """
     left, sections = {*numbers}, list[Section | None]()
@@ -48,13 +48,13 @@ def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
 
 
 def written(text: str, state: Any) -> dict[str, Any]:
-    """Return the update for a draft, which is the answer so far, and what its writer saw."""
+    """Return the update for a draft: the answer so far, and how many passages its writer saw."""
     seen = 0 if state.get("left_out") else len(state["evidence"])
     return {"first_draft": text, "answer": text, "seen": seen}
 
 
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the question and what a first search found."""
+    """Show the question and the results of the first search."""
     sections = [*asked(state["task"]), *found_sections(state, shown_passages(state))]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
     return prompt(
@@ -63,7 +63,7 @@ def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
-    """Return the draft without the ids of passages."""
+    """Return the draft without passage ids."""
     return written(without_marks(answer_text(reply), plain=False), state)
 
 
@@ -76,7 +76,7 @@ def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
-    """Return the steps of the draft, without the ids of passages.
+    """Return the steps in the draft, without passage ids.
 
     Raises:
         UnreadableReply: There is no list in the reply.
@@ -88,7 +88,7 @@ def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]
 
 
 def no_draft(_state: Any, reason: str) -> dict[str, Any]:
-    """Refuse to go on: there is nothing to check.
+    """Refuse to continue, because there is nothing to check.
 
     Raises:
         NoAnswer: Always.

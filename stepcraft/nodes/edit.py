@@ -1,4 +1,4 @@
-"""Make the changes that a check asks for, without a model."""
+"""Make the changes requested by a check, without a model."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from stepcraft.text.lists import numbered
 
 
 def edit_text(state: Any) -> dict[str, Any]:
-    """Change a text. Outside of the changes it stays as it is, character by character."""
+    """Apply changes to a text. Everything outside of them stays exactly as it is."""
     update = _edited(state, by_claim=True)
     return {**update, "answer": "".join(part["text"] for part in update["parts"])}
 
 
 def edit_steps(state: Any) -> dict[str, Any]:
-    """Change steps."""
+    """Apply changes to the steps."""
     update = _edited(state, between="\n\n", by_claim=False)
     steps = [part["text"] for part in update["parts"]]
     return {**update, "steps": steps, "answer": numbered(steps), "reason": ""}
@@ -32,7 +32,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
     place = 1
     for text, origin in zip(edited.parts, edited.origins, strict=True):
         before = old[origin - 1]["text"] if origin else ""
-        place = origin or place  # what is inserted belongs to the part that it follows
+        place = origin or place  # an inserted part belongs to the part that it follows
         if text == before:
             parts.append(old[origin - 1])
             continue
@@ -45,7 +45,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
                 evidence=_deciding(state, place),
             )
         )
-        if text.strip() or by_claim:  # a text keeps the place of what is gone, for the numbers
+        if text.strip() or by_claim:  # a text keeps the places of removed parts
             parts += as_parts(
                 [text],
                 model_queries=state["model_queries"],
@@ -68,7 +68,7 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
 
 
 def _deciding(state: Any, part: int) -> list[str]:
-    """Return the ids of the passages that contradict a part, or else of those found for it."""
+    """Return the ids of passages that contradict a part, or else of those found for it."""
     ids = [
         id_
         for check in state["checks"]
@@ -83,6 +83,6 @@ def _deciding(state: Any, part: int) -> list[str]:
 
 
 def after_edit(state: Any, resources: Resources[CheckSettings]) -> str:
-    """Check what has changed again, if a round is left."""
+    """Check changed parts again if a round is left."""
     has_round = state["rounds"] < resources.settings(state).rounds
     return "changed" if state["pending"] and has_round else "checked"

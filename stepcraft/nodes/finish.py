@@ -1,4 +1,4 @@
-"""Give the checked text the form that is asked for (RAT §3.2)."""
+"""Put the checked text into the requested form (RAT §3.2)."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ def read_answer(reply: str, _state: Any, settings: RatContext) -> dict[str, Any]
 
 
 def checked_text_as_it_is(state: Any, _reason: str = "") -> dict[str, Any]:
-    """Return the checked text itself."""
+    """Return the checked text unchanged."""
     return {"answer": state["answer"]}
 
 
 def no_form_asked_for(state: Any, settings: RatContext) -> dict[str, Any] | None:
-    """Ask nothing where the text itself is wanted."""
+    """Skip the model if the text itself is wanted."""
     return checked_text_as_it_is(state) if settings.finish == "text" else None
 
 

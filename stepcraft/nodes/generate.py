@@ -1,4 +1,4 @@
-"""Write the answer from what was found for the question and the plan's queries (RPG §3.2)."""
+"""Write the answer from the evidence found for the question and the plan (RPG §3.2)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _FORMAT = "The answer and nothing else."
 
 
 def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
-    """Show the question and the evidence; the kind of the answer decides on the instructions."""
+    """Show the question and the evidence, with instructions that depend on the answer's form."""
     short = state["form"] == "short"
     instructions = (
         settings.short_instructions
@@ -29,9 +29,9 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 
 
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
-    """Return the draft with its marks as the prompt asks for them.
+    """Return the draft with its marks in the form that prompts ask for.
 
-    The check adds marks in that form, and [2] is a mark only where there are no others.
+    The check adds marks in that form, and [2] counts as a mark only if there are no others.
     """
     return written(with_prompt_marks(answer_text(reply)), state)
 

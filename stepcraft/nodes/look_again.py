@@ -1,4 +1,4 @@
-"""List what the first searches left open, as somebody does who has seen what they found.
+"""List what the first searches left open, as a reader of their results would.
 
 The paper's RPG does the same by planning after each segment (RPG §3.2).
 """
@@ -18,7 +18,7 @@ from stepcraft.text.lists import read_lines
 from stepcraft.text.sections import Section
 
 NOTHING = "NOTHING"
-"""The reply where nothing is missing."""
+"""The reply that says nothing is missing."""
 
 _FORMAT = (
     'At most {most} queries, each on one line that begins with "- ", and nothing else; or exactly '
@@ -30,7 +30,7 @@ _NOTHING = re.compile(
 
 
 def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
-    """Show the question, what was found, and what was searched for."""
+    """Show the question, the evidence, and the queries made so far."""
     instructions = settings.look_again_instructions
     if state.get("form") == "short":
         instructions += ONE_FACT
@@ -49,7 +49,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
-    """Return the queries with the new ones added; if there are none, this was the last look."""
+    """Return the queries with the new ones added; without new ones, this was the last look."""
     searched = {query.casefold() for query in state["queries"]}
     new = [
         query
@@ -63,7 +63,7 @@ def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
 
 
 def as_found(_state: Any, _reason: str) -> dict[str, Any]:
-    """Write from what was found."""
+    """Write from the evidence found so far."""
     return {"looks_left": 0}
 
 
@@ -84,7 +84,7 @@ look_again = ModelNode(
 
 
 def after_retrieve(state: Any) -> str:
-    """Check the draft, or look again, or write."""
+    """Check the draft, look again, or write."""
     if state["parts"]:
         return "draft to check"
     return "look again" if state["looks_left"] else "write"

@@ -1,4 +1,4 @@
-"""A message of a conversation: its text, and what no model of a graph reads of it."""
+"""The text of a message in a conversation, and the parts of it that graphs do not read."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from langchain_core.messages import BaseMessage
 
 
 def message_text(message: BaseMessage) -> str:
-    """Return the text of a message, its text blocks joined by line breaks."""
+    """Return the text of a message, with its text blocks joined by line breaks."""
     return "\n".join(text for block in blocks(message) if (text := text_of(block)) is not None)
 
 
 def unread_parts(message: BaseMessage) -> list[str]:
-    """Return a warning for each kind of part that is not text, such as images and files."""
+    """Return a warning for each kind of non-text part, such as images and files."""
     kinds = [
         str(block.get("type", "part")).removeprefix("input_").removesuffix("_url")
         for block in blocks(message)
@@ -22,12 +22,12 @@ def unread_parts(message: BaseMessage) -> list[str]:
 
 
 def blocks(message: BaseMessage) -> list[Any]:
-    """Return the content of a message as a list of texts and blocks."""
+    """Return the content of a message as a list of strings and blocks."""
     return [message.content] if isinstance(message.content, str) else message.content
 
 
 def text_of(block: str | dict[str, Any]) -> str | None:
-    """Return the text of a text block, None of any other block."""
+    """Return the text of a text block, or None for any other block."""
     if isinstance(block, str):
         return block
     is_text = block.get("type") in {"text", "input_text"} and "text" in block

@@ -1,4 +1,4 @@
-"""List what has to be looked up before anything is written (RPG §3.1, AAG §3.3)."""
+"""List what to look up before anything is written (RPG §3.1, AAG §3.3)."""
 
 import re
 from typing import Any
@@ -19,19 +19,19 @@ _KIND = (
     "question, long if it takes more. Then the queries. "
 )
 ONE_FACT = "\nThe answer to this question is one fact: list only what finds it."
-"""What the planners are told where a short answer is asked for."""
+"""The instruction that planners get when a short answer is wanted."""
 _KIND_LINE = re.compile(r"^\W*kind\W+(long|short)\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
 def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
-    """Show the question alone: the plan comes before the evidence."""
+    """Show only the question: the plan comes before the evidence."""
     form = (_KIND if state["form"] == "auto" else "") + _LIST.format(most=settings.max_queries)
     instructions = settings.plan_instructions + (ONE_FACT if state["form"] == "short" else "")
     return prompt(instructions, form, "plan", asked(state["task"]))
 
 
 def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
-    """Return the queries, with the question first, and the kind of the answer."""
+    """Return the queries, starting with the question, and the form of the answer."""
     kind = _KIND_LINE.search(reply)
     queries = _queries(_KIND_LINE.sub("", reply), settings.max_queries)
     asked_for = kind[1].lower() if kind else "long"
@@ -42,7 +42,7 @@ def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
 
 
 def without_plan(state: Any, _reason: str) -> dict[str, Any]:
-    """Look up the question alone, for a long answer unless a short one was asked for."""
+    """Look up only the question, for a long answer unless a short one was requested."""
     kind = "long" if state["form"] == "auto" else state["form"]
     return {"queries": [state["task"]], "form": kind}
 
@@ -56,17 +56,17 @@ def ask_for_queries(state: Any, settings: AagContext) -> list[BaseMessage]:
 
 
 def read_queries(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
-    """Return the queries, with the goal and its resources first (AAG §3.2)."""
+    """Return the queries, starting with the goal and its resources (AAG §3.2)."""
     return {"queries": [goal_query(state), *_queries(reply, settings.max_queries)]}
 
 
 def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
-    """Look up the goal alone."""
+    """Look up only the goal."""
     return {"queries": [goal_query(state)]}
 
 
 def goal_query(state: Any) -> str:
-    """Return the goal with its resources as the paper's query (AAG §3.2)."""
+    """Return the goal with its resources as a query in the paper's form (AAG §3.2)."""
     return (
         f"{state['task']} using {state['task_resources']}"
         if state["task_resources"]
@@ -75,7 +75,7 @@ def goal_query(state: Any) -> str:
 
 
 def _queries(reply: str, most: int) -> list[str]:
-    """Return the queries of a reply.
+    """Return the queries in a reply.
 
     Raises:
         UnreadableReply: There are none.

@@ -1,4 +1,4 @@
-"""Add the steps that a person approved to the memory of the run, as a procedure for the goal."""
+"""Add the steps that a person approved to the run's memory, as a procedure for the goal."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from stepcraft.nodes.begin import store_of_run
 from stepcraft.progress import emit, quoted
 
 NO_RESOURCES = "nothing in particular"
-"""The input of a procedure whose goal named no resources."""
+"""The `input` of a procedure whose goal named no resources."""
 
 
 def remember(
     state: Any, config: RunnableConfig, resources: Resources[AagContext]
 ) -> dict[str, Any]:
-    """Return the id of the procedure; "" with a warning where it was not remembered.
+    """Return the id of the procedure, or "" with a warning if it was not remembered.
 
-    Whatever prevents it costs the remembering and not the run.
+    A failure prevents only the remembering; it does not fail the run.
     """
     settings = resources.settings(state)
     approved = state["reviews"][-1]

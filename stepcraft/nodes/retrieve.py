@@ -1,4 +1,4 @@
-"""Find the passages for the queries of the plan, then of the parts (AAG §3.2, RAT §3.2)."""
+"""Retrieve passages for the queries of the plan, then of the parts (AAG §3.2, RAT §3.2)."""
 
 import hashlib
 import math
@@ -24,22 +24,22 @@ from stepcraft.text.clean import stems
 
 NAME = "retrieve"
 LEAST_FIT = 1.0
-"""Minimum of shared words, weighed by its length, for a passage beside those that were found."""
+"""The minimum length-weighted word overlap for a neighbour of a passage that was found."""
 
 
 class Retrieve(Node):
-    """Searches all sources of the run for every query that was not searched for yet.
+    """Searches all of a run's sources for every query that has not been searched for yet.
 
-    What several sources find for a query is interleaved by rank, because scores of different
-    sources do not compare. A search that fails or exceeds the deadline becomes a warning. A part
-    that is looked up statement by statement, or whose writer saw passages, gets one passage for
-    each query. The former also gets the one beside them, on the same page, that shares most words
-    with it: an exception is often in the next section.
+    Results for a query from several sources are interleaved by rank, because scores from different
+    sources are not comparable. A search that fails or exceeds the deadline becomes a warning. A
+    part that is looked up statement by statement, or whose writer saw passages, gets one passage
+    per query. In the former case it also gets the neighbouring passage on the same page that shares
+    the most words with it, since an exception is often in the next section.
 
     Args:
-        resources: What the graph is built with.
-        by_statement: Whether parts are looked up statement by statement, where no model writes
-            their queries, and not as a whole.
+        resources: The resources that the graph is built with.
+        by_statement: Whether parts are looked up statement by statement rather than as a whole,
+            unless a model writes their queries.
     """
 
     def __init__(self, resources: Resources[Any], *, by_statement: bool = False) -> None:
@@ -74,7 +74,7 @@ class Retrieve(Node):
             for each in searched
         ]
         seconds = limits.seconds_left()
-        if seconds and not state.get("parts"):  # the draft needs the rest
+        if seconds and not state.get("parts"):  # the draft needs the remaining calls
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
         for query in queries:
@@ -90,7 +90,7 @@ class Retrieve(Node):
         return {**passages.update(), "limits": limits}
 
     def _queries(self, state: Mapping[str, Any], k: int) -> dict[str, int]:
-        """Return the queries that were not searched for, each with the passages to find."""
+        """Return the queries not searched for yet, each with the number of passages to find."""
         parts = pending_parts(state)
         wanted = {
             query: 1 if state["seen"] or self._searches_statements(state) else k
@@ -107,13 +107,13 @@ class Retrieve(Node):
 
 
 class Passages:
-    """The evidence of a run, to which the results of searches are added."""
+    """The evidence of a run, to which search results are added."""
 
     def __init__(self, state: Mapping[str, Any], *, has_deadline: bool = False) -> None:
         self.has_deadline = has_deadline
         self.evidence: list[Evidence] = list(state["evidence"])
         self.documents: dict[str, list[Document]] = {}
-        """What each new query found."""
+        """The documents found for each new query."""
         self._findings = {each["query"]: each["passages"] for each in state["findings"]}
         self._numbers = {_key(passage): number for number, passage in enumerate(self.evidence, 1)}
         self._ids = {each["id"] for each in self.evidence}
@@ -122,15 +122,15 @@ class Passages:
 
     @property
     def new(self) -> int:
-        """How many passages were added."""
+        """The number of passages added."""
         return len(self.evidence) - self._before
 
     def has(self, document: Document) -> bool:
-        """Tell whether a document is among the evidence."""
+        """Return whether a document is already among the evidence."""
         return _key(_evidence(document)) in self._numbers
 
     def fail(self, label: str, failure: Exception) -> None:
-        """Add the failure of a search to the warnings."""
+        """Add a failed search to the warnings."""
         name = f"{label}: " if label else ""
         reason = _reason(failure)
         if isinstance(failure, TimeoutError) and not str(failure):
@@ -141,7 +141,7 @@ class Passages:
         )
 
     def add(self, query: str, outcomes: Sequence[tuple[str, list[Document] | Exception]]) -> None:
-        """Add what each source found for a query, or why it failed.
+        """Add the results of each source for a query, or the reason why it failed.
 
         Raises:
             GraphBubbleUp: A retriever called `interrupt`.
@@ -163,9 +163,9 @@ class Passages:
         self._findings[query] = list(dict.fromkeys([*earlier, *numbers]))
 
     def number(self, passage: Evidence) -> int:
-        """Return the number of a passage, which is added if it is new.
+        """Return the number of a passage, adding it if it is new.
 
-        An id that another passage has gets a suffix of the text's own.
+        If another passage already has its id, a suffix derived from the text is appended.
         """
         key = _key(passage)
         if key not in self._numbers:
@@ -189,16 +189,16 @@ class Passages:
 
 
 def pending_parts(state: Mapping[str, Any]) -> list[Part]:
-    """Return the parts that are still to be checked; none before there is a draft."""
+    """Return the parts that are still to be checked, or none before there is a draft."""
     return [state["parts"][number - 1] for number in state.get("pending", ())]
 
 
 def _beside(
     parts: Sequence[Part], passages: Passages, sources: Sequence[Source]
 ) -> list[tuple[str, Document]]:
-    """Return for each part the passage beside those found for it that shares most words with it.
+    """Return, for each part, the neighbouring passage that shares the most words with it.
 
-    Each comes with a query of its part.
+    Each passage comes with one of its part's queries.
     """
     chosen: list[tuple[str, Document]] = []
     for part in parts:
@@ -221,7 +221,7 @@ def _beside(
 
 
 def _interleaved(lists: Sequence[list[Document]]) -> list[Document]:
-    """Return the best document of each source, then the second best of each, and so on."""
+    """Return the best document from each source, then the second best from each, and so on."""
     longest = max(map(len, lists), default=0)
     return [
         documents[rank] for rank in range(longest) for documents in lists if rank < len(documents)
@@ -229,7 +229,7 @@ def _interleaved(lists: Sequence[list[Document]]) -> list[Document]:
 
 
 def _key(passage: Evidence) -> tuple[str, str, str]:
-    """Return what tells a passage from others: equal words of two places are two passages."""
+    """Return the key that identifies a passage; the same words in two places are two passages."""
     return passage["title"], passage["source"], passage["text"]
 
 
@@ -238,7 +238,7 @@ def _reason(error: Exception) -> str:
 
 
 def _evidence(document: Document) -> Evidence:
-    """Return the passage of a document."""
+    """Return a document as a passage."""
     facts, text = document.metadata, document.page_content
     return Evidence(
         id=str(document.id or facts.get("id") or _digest(text)[:32]),
@@ -254,7 +254,7 @@ def _digest(text: str) -> str:
 
 
 def _score(score: Any) -> float:
-    """Return a score as a number; 0.0 where it is none."""
+    """Return a score as a number, or 0.0 if it is not one."""
     try:
         number = float(score)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Pause until a person approves the steps, edits them, or rejects them with a reason."""
+"""Pause until a person approves, edits, or rejects the steps."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
@@ -23,23 +23,24 @@ DecisionType: TypeAlias = Literal["approve", "edit", "reject"]
 
 @described
 class Review(TypedDict):
-    """What a person decided on the steps."""
+    """A person's decision on the steps."""
 
     type: DecisionType
-    """`approve` and `edit` make the steps final; what a `reject` says is mended, and the steps are
-    reviewed again."""
+    """`approve` and `edit` make the steps final. After a `reject`, the steps are revised for the
+    given reason and reviewed again.
+    """
     steps: list[str]
-    """The steps that were approved or rejected; those of an `edit` are the person's."""
+    """The steps that were approved or rejected, or the person's own steps after an `edit`."""
     reason: str
-    """Why they were rejected, "" otherwise."""
+    """The reason for a rejection, or "" otherwise."""
     by: str
-    """Who decided: the authenticated user of a server, "" elsewhere."""
+    """The authenticated server user who decided, or "" elsewhere."""
     at: str
-    """When, as ISO 8601 in UTC."""
+    """The time of the decision, as ISO 8601 in UTC."""
 
 
 def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
-    """Return what a person decided, with the steps of an edit.
+    """Return a person's decision, with any edited steps.
 
     Raises:
         GraphInterrupt: The person has not answered yet.
@@ -70,10 +71,10 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
 
 
 def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:
-    """Return the type of a decision, the reason of a rejection, and the steps of an edit.
+    """Return the type of a decision, the reason for a rejection, and any edited steps.
 
     Raises:
-        BadInput: A rejection has no reason, or the steps are no list of texts.
+        BadInput: A rejection has no reason, or the steps are not a list of strings.
     """
     if decision["type"] == "approve":
         return "approve", "", []
@@ -93,7 +94,7 @@ def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:
 
 
 def check_can_pause() -> None:
-    """Refuse a run that would pause and could not be resumed.
+    """Reject a run that would pause and could not be resumed.
 
     Raises:
         BadInput: The run has no checkpointer.

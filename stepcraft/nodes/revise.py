@@ -1,9 +1,9 @@
-"""Check the draft against the evidence: a verdict on every statement, changes where it is wrong.
+"""Check the draft against the evidence: judge every statement and change what is wrong.
 
-All parts and their evidence are in one prompt, so that a change may follow from any passage, and a
-change of one part may call for another (RAT §3.3, its causality). Parts that do not fit one prompt
-are checked in the next call. A prompt about a text that the graph wrote begins as the writer's did,
-with all that the writer saw, so that a provider's cache serves it again.
+All parts and their evidence are in one prompt, so that any passage may prompt a change, and a
+change to one part may require another (RAT §3.3, its causality). Parts that do not fit into one
+prompt are checked in the next call. The prompt for a text that the graph wrote begins like the
+writer's, with everything that the writer saw, so that a provider's prompt cache can be used.
 
 Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawala et al., arXiv
 2309.11495).
@@ -81,13 +81,13 @@ longer right after another change. The parts join up as they are: one may begin 
 list. Leave everything else as it is, and add nothing that the question does not ask for."""
 
 _PROMPT_TOKENS = 2_000
-"""Tokens for the instructions and the reply where a model's input is limited."""
+"""Tokens reserved for the instructions and the reply if a model's input is limited."""
 _IN_PARENTHESES = re.compile(r"[ \t]*+\(p\d{1,4}(?:,[ \t]?p\d{1,4})*+\)")
-"""Passages that are cited as (p1, p2)."""
+"""Passages cited in the form (p1, p2)."""
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the question, what the writer saw, and the pending parts with what was found since."""
+    """Show the question, what the writer saw, and the pending parts with evidence found since."""
     by_claim, completes = state["by_claim"], state["scope"] == "complete"
     rules = [settings.revise_instructions, COMPLETE if completes else CORRECT]
     if isinstance(settings, RpgContext):
@@ -101,7 +101,7 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
-    """Show the goal, the steps with their passages, and why a person rejected them, if one did."""
+    """Show the goal, the steps with their passages, and the reason for a rejection, if any."""
     sections = [*asked(state["task"], state["task_resources"]), *_material(state)]
     instructions = settings.critic_instructions
     if state["reason"]:
@@ -117,9 +117,9 @@ def _prompt(
 
 
 def _material(state: Any) -> list[Section | None]:
-    """Return what the writer saw, then the parts of this call, each above its passages.
+    """Return what the writer saw, then the parts checked in this call, each before its passages.
 
-    A passage is shown under the first part that it was found for, or that cites it.
+    A passage is shown under the first part that it was found for or that cites it.
     """
     shown = [each for each in shown_passages(state) if each <= _shared(state)]
     sections = found_sections(state, shown)
@@ -137,9 +137,9 @@ def _material(state: Any) -> list[Section | None]:
 
 
 def _shared(state: Any) -> int:
-    """Return how many passages stand before the parts: those that the writer saw.
+    """Return the number of passages shown before the parts, namely those that the writer saw.
 
-    There are none where they would take more than half of the model's input.
+    It is 0 if they would take up more than half of the model's input.
     """
     seen, limit = state["seen"], state.get("input_limit")
     return 0 if limit and _size(state, range(1, seen + 1)) > limit // 2 else int(seen)
@@ -148,7 +148,7 @@ def _shared(state: Any) -> int:
 def _evidence(state: Any, part: Part) -> list[int]:
     """Return the numbers of the passages that a part cites, then of those found for it.
 
-    Those before the parts are not among them.
+    Passages shown before the parts are excluded.
     """
     numbers = [*marks(part["text"]), *passages_of(state, part["queries"])]
     shared, last = _shared(state), len(state["evidence"])
@@ -156,12 +156,12 @@ def _evidence(state: Any, part: Part) -> list[int]:
 
 
 def _size(state: Any, numbers: Iterable[int]) -> int:
-    """Return the tokens of passages."""
+    """Return the number of tokens in the given passages."""
     return sum(tokens(state["evidence"][each - 1]["text"]) for each in numbers)
 
 
 def _group(state: Any) -> list[int]:
-    """Return the pending parts that one call checks: all that fit the model's input."""
+    """Return the pending parts to check in one call: as many as fit the model's input."""
     limit = state.get("input_limit")
     if not limit:
         return list(state["pending"])
@@ -181,20 +181,20 @@ def _group(state: Any) -> list[int]:
 
 
 def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
-    """Return the verdicts of a reply and the changes that it asks for.
+    """Return the verdicts in a reply and the changes that it requests.
 
     Raises:
-        UnreadableReply: It has neither, a change cannot be made, or a statement that is
-            contradicted stays as it is.
+        UnreadableReply: It has neither, a change cannot be made, or a contradicted statement is
+            left unchanged.
     """
     return _read(reply, state, of_steps=False, cites=isinstance(settings, RpgContext))
 
 
 def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
-    """Return the changes of the steps that the reply asks for.
+    """Return the changes to the steps that the reply requests.
 
     Raises:
-        UnreadableReply: It asks for none and does not say so, or a change cannot be made.
+        UnreadableReply: It requests none without saying so, or a change cannot be made.
     """
     return _read(reply, state, of_steps=True, cites=False)
 
@@ -245,16 +245,16 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
 
 
 def _says_unchanged(reply: str) -> bool:
-    """Tell whether a reply says that nothing changes; as one item among others it does not."""
+    """Return whether a reply says that nothing changes, other than as one item among others."""
     lines = [line for line in reply.splitlines() if line.strip()]
     others = [line for line in lines if not is_unchanged(line)]
     return len(others) < len(lines) and not any(map(item_start, others))
 
 
 def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
-    """Return a change whose new words cite as the text does: by marks such as [p3], or not at all.
+    """Return a change that cites as the text does: by marks such as [p3], or not at all.
 
-    Nothing is a mark in code, and what the old words have of them may stay.
+    Text in code is never a mark, and any marks in the old words may stay.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1
@@ -270,9 +270,9 @@ def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> C
 def _with_first(
     first_update: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
 ) -> tuple[list[Change], list[Check], list[str]]:
-    """Return the changes, verdicts and warnings of two replies; the second one's come first.
+    """Combine the changes, verdicts and warnings of two replies, giving priority to the second.
 
-    `first_update` is the whole update of the first reply, with what the state had before.
+    `first_update` is the complete update from the first reply, including what the state had before.
     """
     earlier = first_update["changes"][len(state["changes"]) :]
     parts = [part["text"] for part in state["parts"]]
@@ -288,7 +288,7 @@ def _with_first(
 def _corrections(
     changes: Sequence[Change], checks: Sequence[Check]
 ) -> tuple[list[Change], list[Problem]]:
-    """Refuse additions, and changes of parts that were judged and in which nothing is wrong."""
+    """Refuse additions, and changes to parts that were judged and have nothing wrong."""
     judged = {each["part"] for each in checks}
     wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
     allowed: list[Change] = []
@@ -304,13 +304,13 @@ def _corrections(
 
 
 def no_changes(state: Any, _reason: str) -> dict[str, Any]:
-    """Leave the draft as it is; the warning says that it was not checked."""
+    """Leave the draft as it is, with a warning that it was not checked."""
     pending = [number for number in state["pending"] if number not in _group(state)]
     return {"pending": pending, "warnings": ["the draft is unchecked, in part or in whole"]}
 
 
 def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:
-    """Ask nothing where no passage was found: there is nothing to check against."""
+    """Skip the model if no passage was found, as there is nothing to check against."""
     if state["evidence"]:
         return None
     return {
@@ -348,5 +348,5 @@ critic = ModelNode(
 
 
 def after_check(state: Any) -> str:
-    """Go on with the parts that did not fit the last call, if there are any."""
+    """Continue with parts that did not fit into the last call, if any."""
     return "parts are left" if state["pending"] else "all parts"

@@ -1,4 +1,4 @@
-"""Rewrite the last message as a standalone question and choose its graph, in one call."""
+"""Rewrite the last message as a standalone question and choose a graph for it, in one call."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,9 @@ METHODS: Mapping[str, MethodName] = {
 }
 """The graph that answers each kind of message."""
 LONGEST_TURN = 1_200
-"""Characters of a message that are shown; what a later one refers to stands at the beginning as a
-rule."""
+"""Characters shown of each message; what a later message refers to is usually at the beginning."""
 TURNS = 12
-"""Messages before the last one that are shown."""
+"""The number of messages shown before the last one."""
 
 _FORMAT = """\
 Two lines and nothing else: "KIND: " with one word, GOAL, REASON, QUESTION or TALK; then "QUESTION:
@@ -49,7 +48,7 @@ def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
 
 
 def earlier(state: Mapping[str, Any]) -> list[str]:
-    """Return what was said before the last human message, oldest first."""
+    """Return the messages before the last human one, oldest first."""
     messages = list(state.get("messages") or [])
     if state["task"] == last_said(messages):
         while not isinstance(messages.pop(), HumanMessage):
@@ -64,13 +63,13 @@ def earlier(state: Mapping[str, Any]) -> list[str]:
 
 
 def last_said(messages: Sequence[BaseMessage]) -> str | None:
-    """Return what the last human message says, as `asked_question` does; None without one."""
+    """Return the text of the last human message, as `asked_question` does, or None without one."""
     human = next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
     return clean(message_text(human)).strip() if human else None
 
 
 def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
-    """Return the graph and the question that stands on its own."""
+    """Return the graph and the standalone question."""
     reply = unfenced(reply)
     kind, question = _KIND.search(reply), _QUESTION.search(reply)
     if not (kind and question):
@@ -80,12 +79,12 @@ def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
 
 
 def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
-    """Let RPG answer the message as it stands."""
+    """Let RPG answer the message unchanged."""
     return {"method": "rpg", "asked": state["task"]}
 
 
 def nothing_to_decide(state: Any, settings: ChatContext) -> dict[str, Any] | None:
-    """Ask nothing for a single message where the settings name the graph."""
+    """Skip the model for a single message if the settings name the graph."""
     if settings.method == "auto" or earlier(state):
         return None
     return {"method": settings.method, "asked": state["task"]}

@@ -1,4 +1,4 @@
-"""Split the draft into the parts that are looked up and changed as one (RAT §3.2)."""
+"""Split the draft into parts, each of which is looked up and changed as a unit (RAT §3.2)."""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from stepcraft.text.markdown import lines
 from stepcraft.text.thoughts import split_thoughts
 
 BLOCK = 250
-"""Characters after which a block ends at the next list item, heading or blank line."""
+"""The length after which a block ends at the next list item, heading or blank line."""
 LONGEST_QUERY = 1_500
-"""Characters of a query."""
+"""The maximum number of characters in a query."""
 
 _BEGINS = re.compile(r"\s{0,3}(?:\d{1,3}[.)]|[-*+]|#{1,6})\s")
 
@@ -41,16 +41,16 @@ def as_parts(
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    A part is looked up by each of its statements, alone and with the question in front; alone where
-    the check sees what was found for the question. It has no query yet where the model writes the
-    queries.
+    A part is looked up by each of its statements, alone and preceded by the question, or only alone
+    if the check sees what was found for the question. If the model writes the queries, the part has
+    none yet.
 
     Args:
         texts: The texts of the parts.
-        by_claim: Whether a part is looked up by its statements, or as a whole.
+        by_claim: Whether a part is looked up by its statements rather than as a whole.
         model_queries: Whether the model writes the queries.
         question: The question that the text answers.
-        cites: Whether the text cites passages that the check sees; a statement that cites one is
+        cites: Whether the text cites passages that the check sees. A statement that cites one is
             then not looked up again.
     """
     if model_queries:
@@ -61,12 +61,12 @@ def as_parts(
 
 
 def part_query(text: str) -> str:
-    """Return what a part is looked up by: its words without marks of citations."""
+    """Return the query for a part: its words without citation marks."""
     return without_marks(text).strip()[:LONGEST_QUERY]
 
 
 def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
-    """Return what the statements of a part are looked up by."""
+    """Return the queries for the statements in a part."""
     queries: list[str] = []
     for start, stop in claims(text):
         if not (cites and marks(text[start:stop], plain=False)):

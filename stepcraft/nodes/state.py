@@ -1,4 +1,4 @@
-"""The keys of the state that the nodes of RAT, RPG and AAG share."""
+"""The state keys shared by the nodes of RAT, RPG and AAG."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
@@ -96,9 +96,9 @@ class Revision(TypedDict):
 
 @described
 class Answer(TypedDict):
-    """What every graph returns."""
+    """The output of every graph."""
 
-    # pydantic takes the texts below attributes for this class alone, not for those that inherit
+    # For this class alone, pydantic uses the texts below attributes; subclasses do not inherit
     # them.
     answer: Annotated[str, Field(description="The answer.")]
     evidence: Annotated[
@@ -116,63 +116,64 @@ class Answer(TypedDict):
         Usage, Field(description="Model calls and tokens, in total and by node."), add_usage
     ]
     messages: NotRequired[Messages]
-    """The conversation with the answer, where messages came in."""
+    """The conversation including the answer, if messages were passed in."""
 
 
 class CheckState(Answer, RunState):
-    """The state of a graph that looks up every part of a draft and changes what is wrong."""
+    """The state of a graph that looks up every part of a draft and corrects it."""
 
     task: str
     """The question, or the goal."""
     task_resources: NotRequired[str]
-    """What is at hand for a goal, as one text."""
+    """The resources available for a goal, as one text."""
     queries: list[str]
-    """What is looked up before the draft is written, the question among it."""
+    """The queries made before the draft is written, including the question."""
     findings: list[Finding]
-    """What each query found."""
+    """The results of each query."""
     first_draft: str
-    """The draft as it was written or came in, before the checks."""
+    """The draft as it was written or passed in, before any checks."""
     parts: list[Part]
-    """The parts of the text as it stands; empty until the draft is split."""
+    """The parts of the current text; empty until the draft is split."""
     pending: list[int]
-    """The numbers of the parts that are still to be checked in this round."""
+    """The numbers of the parts still to be checked in this round."""
     changes: list[Change]
-    """The changes that the check of this round asks for."""
+    """The changes requested by this round's check."""
     checks: list[Check]
-    """The verdicts on the statements of the draft, by round and part."""
+    """The verdicts on the statements in the draft, by round and part."""
     revisions: list[Revision]
     """The changes that were made, by part and round."""
     seen: int
-    """How many passages the writer of the draft saw, which are the first ones; 0 if the draft came
-    in, or if some were left out of the writer's prompt."""
+    """The number of passages that the writer of the draft saw, which are the first ones, or 0 if
+    the draft was passed in or some were left out of the writer's prompt.
+    """
     rounds: int
-    """The rounds of checks that are done."""
+    """The number of completed rounds of checks."""
     model_queries: bool
-    """Whether the model writes the queries of the parts."""
+    """Whether the model writes the queries for the parts."""
     scope: Literal["correct", "complete"]
-    """Whether the check corrects the draft alone, or completes it too."""
+    """Whether the check only corrects the draft or also completes it."""
     by_claim: bool
-    """Whether each statement has a verdict, or each part."""
+    """Whether verdicts are given on each statement rather than on each part."""
 
 
 class LookState(CheckState):
-    """The state of a graph that looks up what it planned before it writes."""
+    """The state of a graph that looks up its plan before it writes."""
 
     looks_left: int
-    """The rounds of searches that may still be made before the draft."""
+    """The number of search rounds that are still allowed before the draft."""
 
 
 def passages_of(state: Mapping[str, Any], queries: Sequence[str]) -> list[int]:
-    """Return the numbers of the passages that queries found, each once."""
+    """Return the numbers of the passages found by the given queries, without duplicates."""
     by_query = {each["query"]: each["passages"] for each in state["findings"]}
     return list(dict.fromkeys(number for query in queries for number in by_query.get(query, ())))
 
 
 def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
-    """Return the last verdict on each statement, and whether the statement has changed since.
+    """Return the last verdict on each statement, and whether it has changed since.
 
     Args:
-        result: The output of RAT or RPG; others have no verdicts.
+        result: The output of RAT or RPG; other graphs give no verdicts.
     """
 
     def words(text: str) -> str:

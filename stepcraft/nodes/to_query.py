@@ -1,6 +1,6 @@
-"""Write the query of each part, for searches that cut or misread long queries (RAT §3.2).
+"""Write a query for each part, for engines that truncate or misread long queries (RAT §3.2).
 
-Where the statements of a part are its queries, there is nothing to ask.
+If the statements of a part are its queries, the model is not asked.
 """
 
 import re
@@ -36,7 +36,7 @@ def ask_for_queries(state: Any, settings: PartQuerySettings) -> list[BaseMessage
 def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[str, Any]:
     """Return the parts with their queries.
 
-    A part that the reply leaves out is looked up by its own words.
+    A part omitted from the reply is looked up by its own words.
 
     Raises:
         UnreadableReply: There is no query in the reply.

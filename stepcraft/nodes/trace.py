@@ -1,4 +1,4 @@
-"""Say what each sentence of the answer rests on, and number the cited evidence (RPG §3.2)."""
+"""Trace each sentence of the answer to its evidence, and number the citations (RPG §3.2)."""
 
 import re
 from collections.abc import Sequence
@@ -25,30 +25,30 @@ _ANSWER = re.compile(
     |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-"""The label of an answer, which is emphasised, begins an emphasis (`open`), or is plain."""
+"""The label of an answer: emphasised, beginning an emphasis (`open`), or plain."""
 _EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
-"""Emphasis around a whole text; `__init__` is a name."""
+"""Emphasis around a whole text, unlike in `__init__`, which is a name."""
 _FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 
 
 @described
 class TracedSentence(TypedDict):
-    """A sentence of an answer, and what it rests on."""
+    """A sentence of an answer with the evidence that it rests on."""
 
     text: str
-    """The sentence, with the white space behind it."""
+    """The sentence, including trailing whitespace."""
     evidence: list[str]
-    """The ids of the passages that it cites, each once."""
+    """The ids of the passages that it cites, without duplicates."""
     supported: bool
-    """Whether it cites evidence, and what it names in code stands there or in the question."""
+    """Whether it cites evidence, and all names in its code occur there or in the question."""
 
 
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     """Return the traced sentences, the answer with its final marks, and the passages.
 
-    Marks are numbered from 1, and the passages ordered, as they are first cited; behind them come
-    those that decided a check. A short answer is
-    what stands behind "Answer:", without marks; its sentences are those by which it was found out.
+    Marks are numbered from 1, and passages ordered, by first citation, followed by the passages
+    that decided a check. A short answer is the text after "Answer:", without marks; its sentences
+    are those of the reasoning that led to it.
     """
     text, evidence = state["answer"], state["evidence"]
     cited = [number for number in marks(text) if number <= len(evidence)]
@@ -81,10 +81,10 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
 
 
 def short_answer(text: str) -> str:
-    """Return what stands behind the last "Answer:" of a text, or else its last paragraph.
+    """Return the text after the last "Answer:" in a text, or else its last paragraph.
 
-    Emphasis around all of it goes, and the full stop, unless an abbreviation or several sentences
-    end with it.
+    Emphasis around all of it is removed, and so is the full stop, unless it belongs to an
+    abbreviation or the answer has several sentences.
     """
     labels = [*_ANSWER.finditer(text)]
     answer = (
@@ -98,7 +98,7 @@ def short_answer(text: str) -> str:
 
 
 def _without_stop(text: str) -> str:
-    # Behind the stop of an abbreviation no other sentence begins.
+    # No further sentence begins after the full stop of an abbreviation.
     is_sentence = _FULL_STOP.search(text) and len(sentences(f"It {text} Xy")) == 2
     return text[:-1] if is_sentence else text
 

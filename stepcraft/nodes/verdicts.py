@@ -1,4 +1,4 @@
-"""The verdicts in the reply of a check, line by line."""
+"""Read the verdicts in a check's reply, line by line."""
 
 import math
 import re
@@ -21,7 +21,7 @@ _WORD = (
 )
 _VERDICT = re.compile(
     r"(?:^[^\w\n]{0,8}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{1,2})"
-    r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d))?"  # the number of an item in a list of verdicts
+    r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d))?"  # an item number in a list of verdicts
     r"(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?"
     rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER})*+)"
     rf"(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
@@ -38,17 +38,17 @@ _QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u2
 
 
 class Verdicts(NamedTuple):
-    """What a reply says of the statements of some parts."""
+    """The verdicts of a reply on the statements in some parts."""
 
     checks: list[Check]
     unjudged: int
-    """How many statements, or parts, have no verdict."""
+    """The number of statements or parts without a verdict."""
     unknown: list[str]
-    """What its verdicts name that there is not: numbers of statements, and passages."""
+    """Nonexistent statement numbers and passages that its verdicts refer to."""
 
 
 def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
-    """Return the verdicts on the statements of these parts.
+    """Return the verdicts on the statements in the given parts.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own.
@@ -65,7 +65,7 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
     }
     lines = _lines(text)
     if state["by_claim"] and len(group) == 1 and not any(each.first[1] for each in lines):
-        # The statements of the only part, by their own numbers alone.
+        # The statements in the only part, by their own numbers alone.
         last = max((each.last[0] for each in lines), default=0)
         if 1 < last <= len(spans[group[0]]):
             lines = [_of_part(group[0], each) for each in lines]
@@ -99,26 +99,26 @@ def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
 
 
 class _Line(NamedTuple):
-    """What a line of a reply says of the statements between two numbers."""
+    """A line in a reply with a verdict on a range of statements."""
 
     written: str
-    """The first number, as it is written."""
+    """The first number as written."""
     first: tuple[float, float]
-    """The part and the statement; 0 to infinity are the whole part."""
+    """The part and the statement, where 0 to infinity stands for the whole part."""
     last: tuple[float, float]
     verdict: Verdict
     passages: list[int]
     words: list[str]
-    """The words that it quotes."""
+    """The words that the line quotes."""
 
 
 def _of_part(part: int, line: _Line) -> _Line:
-    """Return a line on the parts 2 to 3 as one on the statements 2 to 3 of a part."""
+    """Return a line on parts 2 to 3 as one on statements 2 to 3 of the given part."""
     return line._replace(first=(part, line.first[0]), last=(part, line.last[0]))
 
 
 def _lines(text: str) -> list[_Line]:
-    """Return the lines with verdicts, on "1.1", "2", "1.1, 1.3", "1.1-3" or "1.1-2.3"."""
+    """Return the lines with verdicts, such as those on "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     lines: list[_Line] = []
     matches = [*_VERDICT.finditer(text)]
     for line, following in zip_longest(matches, matches[1:]):
@@ -140,7 +140,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _verdict(match: re.Match[str]) -> Verdict:
-    """Return the verdict that a reply names; what is supported in part is not found."""
+    """Return the verdict in a match; "supported in part" counts as "not found"."""
     word = match["verdict"].lower()
     if word == "contradicted":
         return "contradicted"
@@ -148,7 +148,7 @@ def _verdict(match: re.Match[str]) -> Verdict:
 
 
 def _checks(line: _Line, state: Any, part: int, statement: str) -> list[Check]:
-    """Return a check for each detail of the statement that is not found, else one for all of it."""
+    """Return a check for each detail that is not found, or else one for the whole statement."""
     details = [words for words in line.words if words in statement]
     if line.verdict != "not found":
         details = details[:1]

@@ -1,7 +1,7 @@
-"""One HTML page about one run of a graph.
+"""An HTML page about a single run of a graph.
 
-The page is self-contained: it fetches nothing and runs no script, and a content security policy
-enforces both. The markup stands in `templates/`; autoescaping makes all text of the run inert.
+The page is self-contained: it fetches nothing and runs no scripts, and a content security policy
+enforces both. The markup is in `templates/`; autoescaping makes all text of the run inert.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ _DECISIONS = {
     "reject": ("rejected", "skipped"),
 }
 _KEPT = 160
-"""Characters of unchanged text that are shown beside each change."""
+"""The number of unchanged characters shown on each side of a change."""
 
 
 def page(
@@ -54,13 +54,13 @@ def page(
     *,
     trace_id: str = "",
 ) -> str:
-    """Return the HTML page of a run.
+    """Return the HTML page for a run.
 
     Args:
-        graph: The name of the graph, as `get_graph` takes it.
-        inputs: The input of the run; settings of its context may stand beside it.
+        graph: The name of the graph, as for `get_graph`.
+        inputs: The input of the run, optionally with settings from its context.
         result: The output of the run.
-        steps: When each step began and ended, if that is known.
+        steps: The start and end times of each step, if known.
         trace_id: The id of the run's trace in LangSmith, if it has one.
 
     Raises:
@@ -68,14 +68,14 @@ def page(
     """
     evidence = result["evidence"]
     sentences = cited_sentences(result.get("sentences", []), evidence)
-    # The marks of a draft number all passages that were found, those of the answer what it cites.
+    # A draft's marks number all passages that were found, and an answer's only those it cites.
     plain = _without_marks if sentences else clean
     checks = verdicts(result)
-    has_places = checks and not sentences  # the sentences of RPG have marks of their own
+    has_places = checks and not sentences  # RPG's sentences have their own marks
     pieces, listed = (
         checked_pieces(clean(result["answer"]).strip(), checks) if has_places else ([], checks)
     )
-    # The papers' graphs have revisions of another form, which are not shown.
+    # The papers' graphs have revisions in another form, which are not shown.
     rounds = [each for each in result.get("revisions", []) if "round" in each]
     changes = [change for each in rounds if (change := _change(each, plain))]
     content = {
@@ -118,7 +118,7 @@ def page(
         draft=plain(result.get("first_draft", "")),
         decisions=_DECISIONS,
         numbers={passage["id"]: number for number, passage in enumerate(evidence, 1)},
-        # Passages of the input, and procedures drawn at random, score 0.
+        # Passages from the input, and procedures drawn at random, score 0.
         scored=any(passage["score"] for passage in evidence),
         rows=rows(steps, result["usage"]),
         bars=bars(steps),
@@ -126,7 +126,7 @@ def page(
 
 
 def _title(graph: str) -> str:
-    """Return the name of a graph, spelled out."""
+    """Return the name of a graph in full."""
     method = graph.removesuffix("_paper")
     return _TITLES.get(method, method) + ", as in the paper" * (method != graph)
 
@@ -136,9 +136,9 @@ def _without_marks(text: str) -> str:
 
 
 def _change(revision: Revision, plain: Callable[[str], str]) -> dict[str, Any] | None:
-    """Return a revision with its word diff, and with the whole diff where that one is shortened.
+    """Return a revision with its word diff, plus the whole diff if that one is shortened.
 
-    Return None where nothing but citations differ.
+    Return None if only citations differ.
     """
     before, after = (plain(revision[side]).strip() for side in ("before", "after"))
     if before == after:

@@ -1,4 +1,4 @@
-"""The verdicts on statements: in the answer if it still has the statement, otherwise in a list."""
+"""The verdicts on statements, shown in the answer if it still has them, or else in a list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
     others: int
     """How many of the deciding passages are not in the evidence."""
     now: str
-    """What a statement that was contradicted has become, "" for others."""
+    """The current text of a statement that was contradicted, or "" for others."""
 
 
 class CheckedPiece(NamedTuple):
@@ -30,7 +30,7 @@ class CheckedPiece(NamedTuple):
 
     text: str
     verdict: str
-    """"corrected" where the statement was contradicted; "" where there is none."""
+    """The verdict, "corrected" if the statement was contradicted, or "" if there is none."""
     ends: list[Verdict]
     """The verdicts on the statements that end with this piece."""
 
@@ -49,7 +49,7 @@ def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def _corrected(check: Check, revisions: Sequence[Revision]) -> str:
-    """Return what a revision has in place of a statement, "" where that cannot be told."""
+    """Return the text that a revision has in place of a statement, or "" if that is unclear."""
     for revision in revisions:
         start = (
             revision["before"].find(check["text"]) if revision["round"] == check["round"] else -1
@@ -70,9 +70,10 @@ def _corrected(check: Check, revisions: Sequence[Revision]) -> str:
 def checked_pieces(
     answer: str, checks: Sequence[Verdict]
 ) -> tuple[list[CheckedPiece], list[Verdict]]:
-    """Split an answer at its statements; return also the verdicts that have no place in it.
+    """Split an answer at its statements; also return the verdicts that have no place in it.
 
-    A statement has a place if it occurs exactly once. A place that cuts code has the whole code.
+    A statement has a place if it occurs exactly once. A place that overlaps code is extended to all
+    of that code.
     """
     blocks = [*code(answer)]
     places: list[tuple[int, int, Verdict]] = []

@@ -1,4 +1,4 @@
-"""The time and the tokens of a run by node."""
+"""The time and tokens used by each node in a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from stepcraft.report.rendering import seconds
 
 @dataclass(frozen=True)
 class StepTime:
-    """When one step of a run began and ended, in seconds from the start of the run."""
+    """The start and end of a step, in seconds from the start of the run."""
 
     node: str
     began: float
@@ -17,10 +17,10 @@ class StepTime:
 
 
 def rows(steps: Sequence[StepTime], usage: Usage) -> list[list[str]]:
-    """Return the cells of each node, and in the last row those of the run.
+    """Return the cells for each node, with those for the whole run in the last row.
 
-    The cells are the name, the runs of the node, their time together, model calls, and tokens read
-    and written.
+    The cells are the name, the number of runs of the node, their total time, model calls, and
+    tokens read and written.
     """
     return [
         *(
@@ -45,7 +45,7 @@ def _row(
 
 
 def bars(steps: Sequence[StepTime]) -> list[Mapping[str, str]]:
-    """Return the bar of each step in the timeline; its place and width are in percent."""
+    """Return the bar for each step in the timeline, with position and width in percent."""
     percent = 100 / (_end(steps) or 1)
     return [
         {

@@ -1,4 +1,4 @@
-"""The sentences of an RPG answer, each with what the passages that it cites have on it."""
+"""The sentences of an RPG answer, with the related text in the passages that they cite."""
 
 import re
 from collections.abc import Sequence
@@ -19,23 +19,23 @@ _OPENING = re.compile(
 
 
 class Quote(NamedTuple):
-    """What a cited passage has on a sentence."""
+    """The part of a cited passage that relates to a sentence."""
 
     number: int
     """The number of the passage in the evidence, from 1."""
     passage: Evidence
     text: str
-    """The sentence of the passage with the most words of the answer's."""
+    """The sentence in the passage that shares the most words with the answer's."""
 
 
 class CitedSentence(NamedTuple):
     """A sentence of an answer without its marks."""
 
     before: str
-    """Headings and bullets that stand before its words."""
+    """Headings and bullets before its words."""
     text: str
     behind: str
-    """White space and code that stand behind its words."""
+    """Whitespace and code after its words."""
     quotes: list[Quote]
     supported: bool
 
@@ -66,7 +66,7 @@ def cited_sentences(
 
 
 def _parts(sentence: str) -> tuple[str, str, str]:
-    """Split a sentence into headings and bullet, words, and the white space and code behind."""
+    """Split a sentence into headings and bullet, words, and trailing whitespace and code."""
     stop = next((block.start for block in code_blocks(sentence)), len(sentence))
     opening = _OPENING.match(sentence, 0, stop)
     start = opening.end() if opening else 0

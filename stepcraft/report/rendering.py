@@ -1,7 +1,7 @@
-"""What all HTML pages share: the frame with its security policy, the style, and the filters.
+"""Shared parts of all HTML pages: the frame with its security policy, the style, the filters.
 
-A page is self-contained. Its policy names the style, and the script if there is one, by their
-hashes, and forbids everything else, so that nothing is fetched and nothing from outside runs.
+A page is self-contained. Its policy lists the style, and the script if there is one, by their
+hashes, and forbids everything else, so that nothing is fetched and no external code runs.
 """
 
 import base64
@@ -38,11 +38,11 @@ def rendered(
 
     Args:
         template: Its file name.
-        folder: The folder with `templates`; those of this package are found from everywhere.
-        style: CSS beside that of all pages.
-        script: The page's JavaScript; without it the policy permits none.
-        values: What the template shows; the frame takes `title`, `heading`, `facts`, `sections` and
-            `warnings`.
+        folder: The folder with `templates`; those in this package are always found.
+        style: CSS in addition to that of all pages.
+        script: The page's JavaScript; without it, the policy permits none.
+        values: The values that the template shows; the frame uses `title`, `heading`, `facts`,
+            `sections` and `warnings`.
     """
     style = (_HERE / "page.css").read_text("utf-8") + style
     policy = ["default-src 'none'", f"style-src '{_hash(style)}'"]
@@ -68,7 +68,7 @@ def _hash(text: str) -> str:
 
 def _environment(folder: Traversable) -> Environment:
     def source(name: str) -> str:
-        # Line breaks and indentation would show up as blanks between inline elements.
+        # Line breaks and indentation would show up as spaces between inline elements.
         file = folder / "templates" / name
         text = (file if file.is_file() else _HERE / "templates" / name).read_text("utf-8")
         return "".join(map(str.strip, text.splitlines()))
@@ -87,7 +87,7 @@ def seconds(value: float) -> str:
 
 
 def _cleaned(value: object) -> object:
-    """Remove control characters from text of the run; keep markup that a template made."""
+    """Remove control characters from text of the run, but keep markup created by a template."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -99,7 +99,7 @@ _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+
 
 
 def _with_code(text: str) -> list[tuple[str, str]]:
-    """Split a text into prose, strong parts and headings, and code, each without its Markdown."""
+    """Split a text into prose, strong parts and headings, and code, without their Markdown."""
     pieces: list[tuple[str, str]] = []
     end = 0
     for start, stop in [*outside_code(text), (len(text), len(text))]:

@@ -1,1 +1,1 @@
-"""The procedural memory and the sources of evidence of a run, as LangChain retrievers."""
+"""A run's procedural memory and sources of evidence, as LangChain retrievers."""

@@ -1,4 +1,4 @@
-"""Memories and sources by name, each opened once for all runs of a process."""
+"""Memories and sources by name, each opened once for all runs in a process."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from stepcraft.models.embeddings import default_embeddings
 from stepcraft.sources import CorpusRetriever, open_source
 from stepcraft.sources.shared.urls import is_shared
 
-# Nobody closes what is opened: it is closed when it has been displaced by later ones and no run
+# Nothing is closed explicitly: an object is closed once later ones have displaced it and no run
 # uses it any more.
 _MEMORIES: OncePerKey[object, tuple[ProcedureMemory, object, object]] = OncePerKey()
 _TENANT = re.compile(r"[?&]tenant=(\{\w+\})")
@@ -30,16 +30,16 @@ def opened_memory(
     store: BaseStore | None = None,
     create: bool = False,
 ) -> ProcedureMemory:
-    """Return the memory of a URL, waiting for whoever is opening it; a changed file is read again.
+    """Return the memory at a URL, waiting if it is being opened; a changed file is read again.
 
     Args:
-        url: As `open_memory` takes it.
-        embeddings: As `open_memory` takes them.
-        store: The run's store, in which `store:` is kept.
-        create: Whether a missing database is made.
+        url: The URL, as for `open_memory`.
+        embeddings: The embeddings, as for `open_memory`.
+        store: The run's store, which a `store:` URL refers to.
+        create: Whether to create a missing database.
 
     Raises:
-        BadInput, MemoryFailure: As `open_memory`.
+        BadInput, MemoryFailure: As for `open_memory`.
     """
     where = _with_fields((url if url is not None else os.environ.get(MEMORY_VARIABLE, "")).strip())
     named = embeddings if embeddings is not None else default_embeddings()
@@ -49,32 +49,32 @@ def opened_memory(
 
     def opened() -> tuple[ProcedureMemory, object, object]:
         memory = open_memory(where, embeddings=embeddings, store=store, create=create)
-        return memory, version, (embeddings, store)  # whose ids are in the key
+        return memory, version, (embeddings, store)  # whose ids are part of the key
 
     return _MEMORIES.get(key, opened, lambda entry: entry[1] == version)[0]
 
 
 def _with_fields(url: str) -> str:
-    """Return a URL with the fields of its namespace or tenant, such as {user}, filled in."""
+    """Fill in the fields in a URL's namespace or tenant, such as {user}."""
     if scheme_of(url).startswith("store"):
         scheme, _, rest = url.partition(":")
         return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
     if not (field := _TENANT.search(url)):
         return url
     [name] = fill_namespace((field[1],))
-    return url.replace(field[1], name.ljust(4, "_"))  # the least that Weaviate takes
+    return url.replace(field[1], name.ljust(4, "_"))  # the minimum that Weaviate accepts
 
 
 def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
-    """Return the source of a spec, waiting for whoever is opening it.
+    """Return the source for a spec, waiting if it is being opened.
 
     Args:
-        spec: As `open_source` takes it.
-        age_s: Seconds after which the files of a corpus are looked at again. Its index takes in
-            what changed: opened anew, it would hold all vectors a second time.
+        spec: The spec, as for `open_source`.
+        age_s: The number of seconds after which a corpus checks its files again. Changes are added
+            to its existing index, since opening it anew would hold all vectors in memory twice.
 
     Raises:
-        BadInput, MemoryFailure, SourceFailure: As `open_source`.
+        BadInput, MemoryFailure, SourceFailure: As for `open_source`.
     """
     where = _with_fields(spec) if is_shared(spec) else spec
     source = _SOURCES.get(where, lambda: open_source(where))

@@ -1,4 +1,4 @@
-"""The memories and sources registered when a graph was built, opened as retrievers."""
+"""The memories and sources registered when a graph is built, opened as retrievers."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
 from stepcraft.sources.open import check_source
 
 SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
-"""The environment variable that names the source where the graph was built with none."""
+"""The environment variable that names the source if the graph was built without one."""
 
 LEAST_FIT = 0.37
-"""The least score of a bundled procedure that AAG uses.
+"""The minimum score of a bundled procedure that AAG uses.
 
-With wordllama 57 of 60 goals that the bundled procedures reach, in a newcomer's words, find one of
-at least this score, and 17 of 30 goals of other trades find none.
+With wordllama, 57 of 60 goals within reach of the bundled procedures, in a newcomer's words, find
+one with at least this score, and 17 of 30 goals from other fields find none.
 """
 
 Memory: TypeAlias = ProcedureMemory | str
@@ -43,17 +43,17 @@ class OpenedSource:
     label: str
     """Its name in warnings, without secrets."""
     retriever: BaseRetriever
-    """Takes `k` with a call."""
+    """A retriever that accepts `k` per call."""
     memory: ProcedureMemory | None = None
-    """The memory behind the retriever, if it is one."""
+    """The memory that the retriever searches, if any."""
     is_web: bool = False
 
 
 @dataclass(frozen=True)
 class RetrievalTarget:
-    """The memories and sources of a graph, by the names under which its runs may choose them.
+    """The memories and sources of a graph, under the names by which its runs may choose them.
 
-    Without any, `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` apply, and else the bundled procedures.
+    Without any, `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` apply, or else the bundled procedures.
     """
 
     memories: Mapping[str, Memory]
@@ -61,7 +61,7 @@ class RetrievalTarget:
     """Retrievers, and the specs of sources that the first run opens."""
     embeddings: Embeddings | str | None = None
     prefers_memory: bool = False
-    """Whether the memory is searched in any case, and the sources beside it."""
+    """Whether the memory is always searched, along with any sources."""
 
     @classmethod
     def of(
@@ -72,11 +72,11 @@ class RetrievalTarget:
         *,
         prefers_memory: bool,
     ) -> "RetrievalTarget":
-        """Return the target of a builder's arguments; objects of another kind are refused.
+        """Return the target for a builder's arguments, refusing objects of the wrong type.
 
         Raises:
-            BadInput: A memory or a source is neither an object of its kind nor a name, or a tool
-                cannot be called with a query alone.
+            BadInput: A memory or a source is neither a suitable object nor a name, or a tool needs
+                more arguments than a query.
         """
         memories = (
             memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
@@ -85,7 +85,7 @@ class RetrievalTarget:
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
             wanted = [source for source in listed if source is not None]
             sources = {
-                # Names are shown to those who start runs.
+                # Names are shown to anyone who can start runs.
                 without_secrets(
                     source if isinstance(source, str) else f"{type(source).__name__}-{place}"
                 ): source
@@ -111,20 +111,20 @@ class RetrievalTarget:
         return cls(dict(memories), searched, embeddings, prefers_memory)
 
     def check(self) -> None:
-        """Check the specs of sources without opening what they name.
+        """Check the specs of sources without opening them.
 
         Raises:
-            BadInput: One is not understood, or there is no such file or folder.
+            BadInput: A spec is not understood, or its file or folder does not exist.
         """
         for source in self.sources.values():
             if isinstance(source, str):
                 check_source(source)
 
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
-        """Return the memory of a run, opened once in the process.
+        """Return the memory of a run, opened once per process.
 
         Raises:
-            BadInput: The run names one that is not registered.
+            BadInput: The run names a memory that is not registered.
             MemoryFailure: It cannot be opened.
         """
         memory = next(iter(self.memories.values()), None)
@@ -138,11 +138,11 @@ class RetrievalTarget:
         return memory
 
     def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[OpenedSource]:
-        """Return what a run searches, opened once in the process; it may block.
+        """Return what a run searches, each opened once per process. This may block.
 
         Raises:
-            BadInput: The run names what is not registered.
-            MemoryFailure, SourceFailure: Something cannot be opened.
+            BadInput: The run names something that is not registered.
+            MemoryFailure, SourceFailure: A memory or a source cannot be opened.
         """
         searched = [
             _open_source(name, source) if isinstance(source, str) else source
@@ -159,7 +159,7 @@ class RetrievalTarget:
         return searched
 
     def is_open(self, settings: SearchSettings) -> bool:
-        """Tell whether a run searches nothing but objects, so that `open` cannot block."""
+        """Return whether a run searches only objects, so that `open` cannot block."""
         used = [*self.sources.values(), *self.memories.values()]
         is_whole = self.memories or (self.sources and not self.prefers_memory)
         is_named = (
@@ -168,7 +168,7 @@ class RetrievalTarget:
         return bool(is_whole) and not is_named
 
     def warnings(self, settings: SearchSettings, searched: Sequence[OpenedSource]) -> list[str]:
-        """Return what a reader of the answer should know of what is searched."""
+        """Return warnings for readers of the answer about what was searched."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
             return []
         kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")

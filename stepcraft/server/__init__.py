@@ -1,1 +1,1 @@
-"""What a LangGraph server of these graphs adds to langgraph-api; langgraph.json names the parts."""
+"""What a LangGraph server for these graphs adds to langgraph-api, as named in langgraph.json."""

@@ -1,4 +1,4 @@
-"""The `http.app` of langgraph.json: secrets are masked in what the server sends to LangSmith."""
+"""The `http.app` of langgraph.json, which masks secrets in what the server sends to LangSmith."""
 
 import os
 
@@ -17,4 +17,4 @@ if tracing_is_enabled():
     configure_tracing()
 
 app = Starlette()
-"""Has no routes: every request reaches the server's."""
+"""An app without routes: every request reaches the server's own."""

@@ -1,6 +1,6 @@
-"""The embeddings of a server's store, without a key or a network: `store.index.embed`.
+"""The embeddings for a server's store, without a key or network: `store.index.embed`.
 
-The server loads this file by its path, so that it may stand under another name beside the module.
+The server loads this file by its path, so it may exist under another name besides the module.
 """
 
 import re
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 from stepcraft.models.embeddings import WordLlamaEmbedder
 
 DIMENSIONS = 256
-"""The length of the vectors: `store.index.dims` of langgraph.json."""
+"""The length of the vectors, `store.index.dims` in langgraph.json."""
 
 
 class StoreEmbeddings(Embeddings):
-    """The static embeddings of wordllama or, where it has no wheel, counts of words.
+    """The static embeddings of wordllama or, if it has no wheel for the platform, word counts.
 
-    The asynchronous methods are LangChain's, which take a thread: loading the model reads files.
+    The asynchronous methods are LangChain's, which use a thread: loading the model reads files.
 
     Args:
-        by_words: Whether the vectors are those of words; None for where wordllama is not installed.
+        by_words: Whether the vectors count words; None means only if wordllama is not installed.
     """
 
     def __init__(self, *, by_words: bool | None = None) -> None:
         self._by_words = not find_spec("wordllama") if by_words is None else by_words
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector of 256 numbers for each text."""
+        """Return one vector of 256 numbers per text."""
         if self._by_words:
             vectors = np.array([_words(text) for text in texts], np.float32).reshape(-1, DIMENSIONS)
         else:
@@ -39,12 +39,12 @@ class StoreEmbeddings(Embeddings):
         return rows
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a query."""
+        """Return the vector of a query."""
         return self.embed_documents([text])[0]
 
 
 def _words(text: str) -> NDArray[np.float32]:
-    """How often each word stands in a text, every word at the place that its checksum gives."""
+    """Return how often each word occurs in a text, at the index given by the word's checksum."""
     vector = np.zeros(DIMENSIONS, np.float32)
     for word in re.findall(r"\w+", text.casefold()):
         vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1

@@ -1,4 +1,4 @@
-"""Graphs and tools of LangChain for clients of the Model Context Protocol."""
+"""Serve graphs and LangChain tools to clients of the Model Context Protocol."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,15 +16,15 @@ from stepcraft.graphs.embed import as_tool
 from stepcraft.secrets import without_secrets
 
 ARGUMENTS = {"aag": ["resources"], "rat": ["draft"], "rpg": []}
-"""The graphs that are served, with what a client may pass beside the question."""
+"""The graphs that are served, with the arguments a client may pass besides the question."""
 
 
 def build_mcp_server(
     graphs: Mapping[str, CompiledStateGraph[Any, Any, Any, Any]], tools: Sequence[BaseTool] = ()
 ) -> MCPServer[Any]:
-    """Serve graphs as tools of their names, beside other tools.
+    """Return a server that offers graphs as tools under their names, along with other tools.
 
-    Run what is returned: `.run("stdio")`, or `.run("streamable-http", port=8000)`.
+    Run the returned server: `.run("stdio")`, or `.run("streamable-http", port=8000)`.
     """
     served = [
         as_tool(graph, name=name, arguments=ARGUMENTS.get(name, []))
@@ -34,7 +34,7 @@ def build_mcp_server(
 
 
 class _Server(MCPServer[Any]):
-    # MCPServer makes schemas of functions and prefixes errors; the tools here have schemas.
+    # MCPServer derives schemas from functions and prefixes errors; the tools here have schemas.
     def __init__(self, tools: Sequence[BaseTool]) -> None:
         super().__init__("stepcraft", log_level="WARNING")
         self._tools = {tool.name: tool for tool in tools}

@@ -1,4 +1,4 @@
-"""The users of a server: the file that STEPCRAFT_ACCESS names, their API keys and tokens."""
+"""A server's users: the file named by STEPCRAFT_ACCESS, with their API keys and tokens."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ VARIABLE = "STEPCRAFT_ACCESS"
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 KeyHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-# Signatures by a private key alone: whoever can check a token of HS256 could also make one.
+# Only signatures by a private key: whoever can check an HS256 token could also create one.
 Algorithm = Annotated[str, Field(pattern=r"^([RPE]S(256|384|512)|EdDSA)$")]
 
 
@@ -29,24 +29,24 @@ class _Table(BaseModel):
 
 
 class User(_Table):
-    """`[users.NAME]`."""
+    """The `[users.NAME]` table."""
 
     keys: tuple[KeyHash, ...]
     """Hashes of the API keys, as `stepcraft server key` prints them."""
 
 
 class Jwt(_Table):
-    """`[jwt]`: which tokens of an identity provider are accepted."""
+    """The `[jwt]` table: which tokens from an identity provider are accepted."""
 
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)]
     issuer: Text
     audience: Text
     key_file: FilePath | None = None
-    """The public key of the issuer, as PEM."""
+    """The issuer's public key, as PEM."""
     jwks_url: Annotated[str, Field(pattern="^https://")] | None = None
-    """Where the issuer publishes its public keys."""
+    """The URL at which the issuer publishes its public keys."""
     leeway_s: Annotated[int, Field(ge=0, le=300)] = 30
-    """Seconds by which the clocks of the issuer and the server may differ."""
+    """The number of seconds by which the clocks of the issuer and the server may differ."""
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
@@ -56,7 +56,7 @@ class Jwt(_Table):
 
 
 class Users(_Table):
-    """The content of the file."""
+    """The contents of the file."""
 
     users: dict[Text, User] = {}
     jwt: Jwt | None = None
@@ -73,7 +73,7 @@ class Users(_Table):
         return self
 
     def identify(self, credential: str) -> str | None:
-        """Return whose key or token this is, or None. May block to fetch public keys.
+        """Return the owner of a key or token, or None. May block to fetch public keys.
 
         Raises:
             BadInput: The public keys cannot be read or fetched.
@@ -86,12 +86,12 @@ class Users(_Table):
 
 def new_key() -> tuple[str, str]:
     """Return a new API key and its hash for the file."""
-    key = "sk-" + secrets.token_hex(32)  # langsmith's anonymizer knows and masks this form
+    key = "sk-" + secrets.token_hex(32)  # langsmith's anonymizer recognises and masks this form
     return key, _digest(key)
 
 
 def read_users() -> Users:
-    """Return the users of the file that STEPCRAFT_ACCESS names.
+    """Return the users in the file named by STEPCRAFT_ACCESS.
 
     Raises:
         BadInput: The variable is not set, or the file cannot be used.
@@ -154,5 +154,5 @@ def _subject(rules: Jwt, token: str) -> str | None:
 def _jwks(url: str) -> "PyJWKClient":
     from jwt import PyJWKClient  # noqa: PLC0415 - an extra
 
-    # For key ids that it does not know it fetches again at most every 30 s.
+    # For unknown key ids, it fetches the keys again at most every 30 s.
     return PyJWKClient(url, timeout=5)

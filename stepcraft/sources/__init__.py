@@ -1,4 +1,4 @@
-"""Sources of evidence, each a LangChain retriever; `open_source` opens one by its name."""
+"""Sources of evidence, each a LangChain retriever; `open_source` opens one by name."""
 
 from typing import TYPE_CHECKING
 

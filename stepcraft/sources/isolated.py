@@ -1,9 +1,9 @@
-"""Parsers in processes of their own, with limits of seconds and memory.
+"""Run parsers in separate processes, with limits on time and memory.
 
 A library that parses HTML or PDF cannot be interrupted, may take hours or gigabytes for a small
-hostile document, and may crash. The operating system bounds a process, and the next document gets
-another one. `multiprocessing` and pebble are not used, because their processes import the caller's
-main module again.
+hostile document, and may crash. The operating system can limit a process, and after a failure the
+next document gets a new one. `multiprocessing` and pebble are not used, because their processes
+import the caller's main module again.
 """
 
 import atexit
@@ -24,38 +24,38 @@ from typing import Any, BinaryIO, cast
 from stepcraft.errors import SourceFailure
 
 MAX_MB = 600
-"""The memory that a parser may use, in megabytes, where the operating system can bound it."""
+"""The memory that a parser may use, in megabytes, if the operating system can limit it."""
 
 _AT_ONCE = 2
-"""The most documents that are parsed at the same time."""
+"""The maximum number of documents that are parsed at the same time."""
 _SLACK = 4
-"""How many times its processor time a document may take by the clock: a machine may be busy."""
+"""The allowed ratio of wall-clock time to processor time: a machine may be busy."""
 _IDLE_S = 60
-"""Seconds after which a process without work ends."""
+"""The number of seconds after which an idle process ends."""
 _Process = subprocess.Popen[bytes]
 _PARSED, _UNREADABLE, _FAILED = "parsed", "unreadable", "failed"
 """The kinds of replies."""
 
 
 class Unreadable(SourceFailure):
-    """A document, or a part of it, cannot be read. The message is a clause whose subject it is."""
+    """A document, or part of it, cannot be read. The message is a clause about the document."""
 
 
 class NotParsed(Unreadable):
-    """A parser failed, which may be the fault of this machine at this moment."""
+    """A parser failed, possibly because of the current state of this machine."""
 
 
 def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any:  # noqa: ANN401
-    """Return what a parser makes of a document, in a process of its own.
+    """Return the result of parsing a document in a separate process.
 
     Args:
         parser: `package.module:function`, which takes the data and the options, and returns JSON.
         data: The document.
-        seconds: How much processor time it may take, the import of the module not counted.
+        seconds: The maximum processor time, not counting the import of the module.
         options: Further arguments of the parser.
 
     Raises:
-        Unreadable: The parser raised it.
+        Unreadable: The parser raised this.
         NotParsed: The parser raised anything else, took too much time or memory, or crashed.
         SourceFailure: No process can be started.
     """
@@ -66,7 +66,7 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         process = used or _start()
         reply = _reply(process, request)
         if used and (not reply or reply[0] == _FAILED):
-            # It had ended, or an earlier document held a part of its memory.
+            # It had ended, or an earlier document had used up part of its memory.
             _end(process)
             process = _start()
             reply = _reply(process, request)
@@ -85,9 +85,9 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
 
 @cache
 def _slots(_pid: int) -> LifoQueue[_Process | None]:
-    """Return, for each document that may be parsed now, a process that waits for it, or None.
+    """Return, for each document that may be parsed now, an idle process, or None.
 
-    A fork gets others, since it must not write into the pipes of its parent.
+    A fork gets its own, since it must not write into its parent's pipes.
     """
     slots: LifoQueue[_Process | None] = LifoQueue()
     for _ in range(_AT_ONCE):
@@ -97,7 +97,7 @@ def _slots(_pid: int) -> LifoQueue[_Process | None]:
 
 @atexit.register
 def end() -> None:
-    """End the processes that wait for a document."""
+    """End the idle processes."""
     for process in filter(None, _slots(os.getpid()).queue):
         _end(process)
     _slots.cache_clear()
@@ -118,7 +118,7 @@ def _start() -> _Process:
 
 
 def _reply(process: _Process, request: bytes) -> list[Any]:
-    """Return the kind and the value of a reply, [] where the process has ended without one."""
+    """Return the kind and value of a reply, or [] if the process has ended without one."""
     pipes = cast("tuple[BinaryIO, BinaryIO]", (process.stdin, process.stdout))
     with suppress(OSError):  # it has ended
         pipes[0].write(request)
@@ -131,16 +131,16 @@ def _reply(process: _Process, request: bytes) -> list[Any]:
 
 
 def _end(process: _Process) -> None:
-    with suppress(OSError), process:  # what was not yet sent is lost
+    with suppress(OSError), process:  # anything not yet sent is lost
         process.kill()
 
 
 def serve() -> None:
-    """Parse the documents that come in on the standard input: what such a process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches all processes of a terminal
+    """Parse the documents that arrive on the standard input; the main loop of such a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches all processes in a terminal
     target = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no reply
-    alarm = getattr(signal, "alarm", int)  # Windows has none
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # output printed by a library is not a reply
+    alarm = getattr(signal, "alarm", int)  # not available on Windows
     while True:
         alarm(_IDLE_S)
         line = sys.stdin.buffer.readline()
@@ -165,8 +165,8 @@ def serve() -> None:
 
 
 def _bound(seconds: float) -> None:
-    """Bound processor time and memory from now on."""
-    with suppress(ImportError):  # Windows bounds nothing
+    """Limit processor time and memory from now on."""
+    with suppress(ImportError):  # Windows limits nothing
         import resource
 
         limits = {

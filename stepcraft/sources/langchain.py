@@ -1,4 +1,4 @@
-"""Any retriever and any search tool of LangChain as a source of evidence."""
+"""Use any LangChain retriever or search tool as a source of evidence."""
 
 import asyncio
 import inspect
@@ -27,28 +27,28 @@ from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
 
 _PASSAGE = 1_500
-"""Characters of a passage of what a tool returns."""
+"""The number of characters in a passage cut from a tool's result."""
 
 
 class RetrieverAdapter(Source):
-    """A LangChain retriever that takes `k` with each call, and gives titles and scores.
+    """A LangChain retriever that accepts `k` per call, and provides titles and scores.
 
-    Asking for more documents than the retriever gives by default works where it takes `k` with a
-    call, has a field `k`, or has `search_kwargs`. Missing scores are filled in from the rank. The
-    retriever is awaited on the event loop of the caller; one that only blocks runs in a thread.
+    Asking for more documents than the retriever returns by default works if it accepts `k` per
+    call, has a field `k`, or has `search_kwargs`. Missing scores are derived from the rank. The
+    retriever is awaited on the caller's event loop; one that can only block runs in a thread.
 
     Raises:
-        SourceFailure: The retriever raised something else than an interrupt or an error of ours.
+        SourceFailure: The retriever raised anything other than an interrupt or an error of ours.
     """
 
     retriever: BaseRetriever
-    """The retriever that is asked."""
+    """The wrapped retriever."""
     spec: str
     """The name of the source in messages."""
 
     @classmethod
     def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
-        """Return a retriever that takes `k` with a call: this one if it does, else an adapter."""
+        """Return a retriever that accepts `k` per call: this one if it does, or else an adapter."""
         kind = type(retriever)
         if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
             return retriever
@@ -69,7 +69,7 @@ class RetrieverAdapter(Source):
     def _with_k(self, k: int, method: str) -> tuple[BaseRetriever, dict[str, Any]]:
         """Return the retriever that finds k documents by a method, and the options of the call."""
         retriever = self.retriever
-        methods = {"_get_relevant_documents", method}  # LangChain reads the options of the first
+        methods = {"_get_relevant_documents", method}  # LangChain reads the options from the first
         if all(_takes_k(getattr(type(retriever), each)) for each in methods):
             return retriever, {"k": k}
         arguments = {**(getattr(retriever, "search_kwargs", None) or {}), "k": k}
@@ -88,22 +88,22 @@ class RetrieverAdapter(Source):
 
 
 class ToolRetriever(BaseRetriever):
-    """A search tool, such as one of an MCP server, as a retriever of what it returns.
+    """Wraps a search tool, such as one from an MCP server, as a retriever.
 
-    It is awaited on the event loop of the caller, where its session may live; a blocking caller
-    gets an event loop in another thread. A long text is cut into passages.
+    It is awaited on the caller's event loop, where its session may live; a blocking caller gets an
+    event loop in another thread. A long text is cut into passages.
     """
 
     tool: BaseTool
     argument: str
-    """The tool's argument that takes the query."""
+    """The tool argument that takes the query."""
 
     @classmethod
     def of(cls, tool: BaseTool) -> "ToolRetriever":
-        """Return the retriever of a tool.
+        """Return a retriever for a tool.
 
         Raises:
-            BadInput: The tool cannot be called with a text alone.
+            BadInput: The tool cannot be called with just a string.
         """
         schema: dict[str, Any] = convert_to_openai_tool(tool)["function"]["parameters"]
         texts = [
@@ -150,7 +150,7 @@ class ToolRetriever(BaseRetriever):
 
 
 def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
-    """Tell whether a source has no coroutine, so that LangChain would run it in its own threads.
+    """Return whether a source has no coroutine, so that LangChain would use its own threads.
 
     Those are joined when an event loop or the process ends, however long a search still takes.
     """
@@ -164,12 +164,12 @@ def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
 
 
 def _is_inherited(value: object, base: type, method: str) -> bool:
-    """Tell whether the class of a value has a method from this base class."""
+    """Return whether a value's class inherits a method from the given base class."""
     return getattr(type(value), method) is getattr(base, method)
 
 
 def _takes_k(method: Callable[..., object]) -> bool:
-    """Tell whether a retriever's method takes `k`; `invoke` takes any option and may ignore it."""
+    """Return whether a retriever's method takes `k`; `invoke` takes and may ignore any option."""
     return "k" in inspect.signature(method).parameters
 
 
@@ -178,7 +178,7 @@ def _completed(documents: Sequence[Document]) -> list[Document]:
 
 
 def _complete(document: Document, rank: int) -> Document:
-    """Return a document with title, source and score filled in where they are missing."""
+    """Return a document with any missing title, source and score filled in."""
     facts = document.metadata
     origins = map(facts.get, ("source", "url", "link", "path", "file_path"))
     source = str(next(filter(None, origins), ""))

@@ -1,4 +1,4 @@
-"""`open_source`: a source of evidence by its name."""
+"""Open a source of evidence by name."""
 
 import os
 import re
@@ -26,24 +26,22 @@ def open_source(
 ) -> "BaseRetriever":
     """Open a source of evidence as a LangChain retriever.
 
-    `k` may also come with a call: `source.invoke(query, k=10)`.
+    `k` may also be passed per call: `source.invoke(query, k=10)`.
 
     Args:
         spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
             and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see `open_web`),
-            `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a corpus in a
-            server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, else the bundled procedures) or
-            `memory:procedures.db` (any URL of `open_memory`), `package.module:attribute` (a
-            retriever or a search tool of LangChain, or a function without arguments that returns
-            one).
+            `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a corpus on a
+            server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, or else the bundled procedures)
+            or `memory:procedures.db` (any URL for `open_memory`), `package.module:attribute` (a
+            LangChain retriever or search tool, or a function without arguments that returns one).
         k: The number of passages to find.
-        embeddings: The embeddings of a corpus or a memory, as `open_corpus` and `open_memory` take
-            them.
+        embeddings: The embeddings for a corpus or a memory, as for `open_corpus` and `open_memory`.
 
     Raises:
-        BadInput: The spec is not understood or not allowed, or names nothing that exists.
-        SourceFailure: The index of a corpus, or a server, cannot be used.
-        MemoryFailure: A memory cannot be used.
+        BadInput: The spec is not understood or not allowed, or names something that does not exist.
+        SourceFailure: The index of a corpus, or a server, is unusable.
+        MemoryFailure: A memory is unusable.
     """
     if k < 1:
         raise BadInput(f"k must be at least 1, not {k}")
@@ -85,7 +83,7 @@ def open_source(
 
 
 def check_source(spec: str) -> None:
-    """Check a spec without opening what it names.
+    """Check a spec without opening the source.
 
     Raises:
         BadInput: The spec is not understood, or there is no such file or folder.
@@ -109,9 +107,9 @@ def _unknown(spec: str) -> BadInput:
 
 
 def corpus_paths(text: str) -> tuple[list[str], dict[str, str]]:
-    """Return the paths of a corpus, with commas between them, and its options behind a "?".
+    """Return the comma-separated paths of a corpus, and the options after a "?".
 
-    A file or folder may have a comma or a "?" in its name.
+    The name of a file or folder may itself contain a comma or a "?".
     """
     if os.path.exists(os.path.expanduser(text)):  # noqa: PTH110, PTH111 - whatever the text is
         return [text], {}
@@ -123,16 +121,16 @@ def corpus_paths(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def is_dotted(spec: str) -> bool:
-    """Tell whether a spec has the form package.module:attribute."""
+    """Return whether a spec has the form package.module:attribute."""
     return _ATTRIBUTE.fullmatch(spec) is not None
 
 
 def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> Any:  # noqa: ANN401 - whatever stands there
-    """Return what stands under package.module:attribute, or what the function there returns.
+    """Return the object at package.module:attribute, or the result of calling it.
 
     Args:
-        spec: Where it stands.
-        is_called: Whether what stands there makes what is meant.
+        spec: The spec of the object.
+        is_called: Whether the object must be called to get the result.
 
     Raises:
         BadInput: There is no such module or attribute, or it fails.

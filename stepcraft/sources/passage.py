@@ -1,4 +1,4 @@
-"""Passages of an index as documents."""
+"""Convert passages in an index to documents."""
 
 from langchain_core.documents import Document
 
@@ -6,7 +6,7 @@ from stepcraft.index import Hit
 
 
 def passage_of(hit: Hit, source: str) -> Document:
-    """Return a passage whose entry is its title and, on the lines that follow, its text."""
+    """Return a document for a hit, whose entry consists of the title and the text below it."""
     title = str(hit.entry.payload["title"])
     metadata = {"title": title, "source": source, "score": hit.score}
     text = hit.entry.text.removeprefix(f"{title}\n")

@@ -1,1 +1,1 @@
-"""Pure functions on text."""
+"""Pure functions that work on text."""

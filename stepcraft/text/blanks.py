@@ -1,4 +1,4 @@
-"""Words of a text replaced by others, with the blanks and the indentation of the text."""
+"""Replace words in a text while keeping its whitespace and indentation."""
 
 import re
 from difflib import SequenceMatcher
@@ -7,18 +7,18 @@ _WORD = re.compile(r"(\s*+)(\S++)")
 
 
 def kept_blanks(text: str, old: str, new: str) -> str | None:
-    """Return new words in place of a text that has the same words as `old`, in other blanks.
+    """Return the new words with the whitespace of a text that matches `old` word for word.
 
-    What the new words have in common with the old ones keeps the blanks of the text, so that tabs,
-    indentation and line breaks stay.
+    Words shared by the old and new text keep the whitespace that the text has around them, so that
+    tabs, indentation and line breaks survive.
 
     Args:
         text: The text.
-        old: Its words as somebody has copied them.
-        new: The words that replace these.
+        old: Its words as somebody copied them.
+        new: The words that replace them.
 
     Returns:
-        The new text; None where a line that is new would have an indentation that nothing tells.
+        The new text, or None if a new line needs an indentation that cannot be inferred.
     """
     before, copied, written = ([*_WORD.findall(each)] for each in (text, old, new))
     if len(before) != len(copied):
@@ -49,7 +49,7 @@ def kept_blanks(text: str, old: str, new: str) -> str | None:
 
 
 def _indent(before: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str | None:
-    """Return what is in front of each line of a text and not of its copy; None if it varies."""
+    """Return the prefix that each line of a text has and its copy lacks, or None if it varies."""
     indents: set[str | None] = set()
     for (blank, _), (other, _) in zip(before, copied, strict=True):
         if "\n" in blank and "\n" in other:

@@ -1,4 +1,4 @@
-"""Changes of a text in numbered parts: read from a model's reply, placed, checked and applied.
+"""Changes to a text in numbered parts: read from a model's reply, located, checked and applied.
 
 A change is a block in the form of a merge conflict, with an explicit end:
 
@@ -8,9 +8,9 @@ A change is a block in the form of a merge conflict, with an explicit end:
     what replaces them
     >>>>>>> END
 
-An empty upper half appends to the part; `<<<<<<< AFTER 3` inserts a part. What is outside of blocks
-is returned as it is. All old words are found in the original text, and a change that does not fit
-exactly one place there, or that would damage the text's Markdown, is refused with its reason.
+An empty upper half appends to the part; `<<<<<<< AFTER 3` inserts a new part. Text outside of
+blocks is returned as is. All old words are located in the original text. A change that does not fit
+exactly one place there, or that would damage the text's Markdown, is refused with a reason.
 """
 
 import re
@@ -41,7 +41,7 @@ _END = re.compile(
     r"^[ \t]*>{5,}+[ \t]*(?:(?:END|REPLACE|PART|AFTER)\b.*)?$", re.IGNORECASE | re.MULTILINE
 )
 _STRAY = re.compile(r"\W{0,6}(?:<{4,}[^<]|>{5,}\s*END\b|(?:OLD|NEW)\b\W{0,3}:)")
-"""A line of a block that cannot be read."""
+"""A line that belongs to an unreadable block."""
 _WRAPPED = re.compile(
     r"\s*(?:(?:```|~~~)[^\n`]*\n(.+)\n[ \t]*(?:```|~~~)"
     r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",
@@ -50,7 +50,7 @@ _WRAPPED = re.compile(
 _EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
-"""Blanks, or a character with its combining marks."""
+"""A run of whitespace, or a character with its combining marks."""
 _PLAIN = str.maketrans(
     "\u2018\u2019\u201a\u201b\u2032`\u00b4\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
     "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
@@ -58,58 +58,60 @@ _PLAIN = str.maketrans(
     "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
 )
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
-"""Characters of scripts without blanks between words, and of Korean, whose particles have none."""
+"""Characters of scripts that put no spaces between words, and of Korean, whose particles have none.
+"""
 _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
-"""Words that are sought in other parts than the named one; fewer may mean something else there."""
+"""The fewest words that are sought outside the named part; shorter ones may mean something else."""
 _IN_NUMBER = re.compile(r"\d[.,]\d")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
-"""Refusals after which the rest of a group that damages the text is refused as a whole."""
+"""The number of refusals after which the rest of a damaging group is refused as a whole."""
 
 
 @described
 class Change(TypedDict):
-    """One change of a text in numbered parts."""
+    """A single change to a text in numbered parts."""
 
     part: int
-    """The number of the part, from 1."""
+    """The number of the part, starting at 1."""
     kind: Literal["replace", "append", "insert"]
-    """Replace words of the part, append to it, or insert a part behind it."""
+    """Replace words in the part, append to it, or insert a new part after it."""
     old: str
-    """The words that are replaced; "" otherwise."""
+    """The words to replace, or "" for other kinds of changes."""
     new: str
-    """The words that replace them, or that are added."""
+    """The words that replace them or are added."""
 
 
 class Problem(NamedTuple):
-    """Why a change cannot be made."""
+    """The reason why a change cannot be made."""
 
     change: Change
     reason: str
 
 
 class Edited(NamedTuple):
-    """A text in parts after its changes."""
+    """A text in parts after its changes were applied."""
 
     parts: list[str]
-    """The parts, an inserted one behind the part that it follows; a part can be empty."""
+    """The parts, with inserted ones after the part that they follow. A part can be empty."""
     origins: list[int]
-    """The number, from 1, of the original part that each part comes from; 0 for an inserted one."""
+    """The number (from 1) of the original part that each part comes from, or 0 if it was inserted.
+    """
     applied: list[Change]
-    """The changes that were made, each with the part that it changed."""
+    """The changes that were made, each with the part that it affected."""
     refused: list[Problem]
     """The changes that were not made."""
 
 
 class _Edit(NamedTuple):
-    """A change with its place in the original text."""
+    """A change located in the original text."""
 
     part: int
-    """The number of the part, from 1; 0 for what is inserted before the first."""
+    """The number of the part, starting at 1, or 0 for text inserted before the first part."""
     start: int
     stop: int
     new: str
@@ -118,10 +120,10 @@ class _Edit(NamedTuple):
 
 
 def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[Problem], str]:
-    """Return the changes of a reply, its unusable blocks, and the text outside of blocks.
+    """Return the changes in a reply, its unusable blocks, and the text outside of blocks.
 
-    What a list or a quotation puts in front of the lines of a block is removed, and so are the
-    numbers of statements.
+    Prefixes that a list or a quotation puts before the lines of a block are removed, and so are
+    statement numbers.
     """
     changes: list[Change] = []
     problems: list[Problem] = []
@@ -133,7 +135,7 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
         change = _change(kind, int(number or -1), body, parts)
         old = label.strip(" \t:.-#*>\u27e7")
         if not isinstance(change, str) and change["kind"] == "append" and len(old) > 1:
-            # The old words may stand on the line of the label.
+            # The old words may be on the same line as the label.
             replacing = Change(part=change["part"], kind="replace", old=old, new=change["new"])
             change = replacing if isinstance(_placed(replacing, parts), _Edit) else change
         if not rest:
@@ -152,7 +154,7 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
 
 
 def _at_margin(block: str, margin: str) -> str:
-    """Return a block without what a list or a quotation puts in front of all of its lines."""
+    """Return a block without the prefix that a list or a quotation puts before all its lines."""
     blanks = re.sub(r"[^ \t>]", " ", margin)
     rows = block.split("\n")
     ends = (at for at, row in enumerate(rows, 1) if _END.match(row.removeprefix(blanks)))
@@ -163,10 +165,10 @@ def _at_margin(block: str, margin: str) -> str:
 
 
 def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change | str:
-    """Return the change of a block, or why it has none.
+    """Return the change in a block, or the reason why it has none.
 
-    Where the parts have lines of equal signs themselves, the last line that gives old words of a
-    part is the middle.
+    If the parts themselves contain lines of equal signs, the block is split at the last such line
+    that leaves old words found in a part.
     """
     middles = ([*_MIDDLE.finditer(body)] or [*_LOOSE_MIDDLE.finditer(body)])[:_MOST_MIDDLES]
     if not middles:
@@ -189,17 +191,18 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
 
 
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:
-    """Return the parts after the changes, and what became of each change.
+    """Return the parts after the changes, and the outcome of each change.
 
-    All places are found in the original parts, so that two changes can swap words. Outside of the
-    changed places every character stays as it is. The order of the changes matters only for what
-    is added at the same place.
+    All places are located in the original parts, so that two changes can swap words. Text outside
+    of the changed places stays exactly as it is. The order of the changes matters only for
+    additions at the same place.
 
     Args:
         parts: The parts.
-        changes: The changes, by the numbers of the parts.
-        between: What joins the parts to one Markdown text, which no change may damage. Without it
-            the parts are pieces of one text, and what would be inserted is appended.
+        changes: The changes, which refer to parts by number.
+        between: The separator that joins the parts into one Markdown text, which no change may
+            damage. Without it, the parts are pieces of one text, and insertions are appended
+            instead.
     """
     refused: list[Problem] = []
     edits = _edits(parts, changes, between, refused)
@@ -225,7 +228,7 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
 
 
 def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
-    """Tell whether two changes replace some of the same words."""
+    """Return whether two changes replace some of the same words."""
     first, second = _placed(change, parts), _placed(other, parts)
     return (
         isinstance(first, _Edit)
@@ -238,7 +241,7 @@ def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
 def _edits(
     parts: Sequence[str], changes: Sequence[Change], between: str, refused: list[Problem]
 ) -> list[_Edit]:
-    """Return the changes with their places, in order, each once, and add others to the refused."""
+    """Return located changes in order without duplicates, and add the others to `refused`."""
     edits: dict[tuple[object, ...], _Edit] = {}
     for change in changes:
         edit = _placed(change, parts)
@@ -263,7 +266,7 @@ def _edits(
 
 
 def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:
-    """Return edits in order without the blanks that two removals share."""
+    """Return ordered edits, dropping the whitespace that two removals share."""
     apart = edits[:1]
     for edit in edits[1:]:
         before = apart[-1]
@@ -276,7 +279,7 @@ def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:
 def _applied(
     parts: Sequence[str], edits: Sequence[_Edit], between: str
 ) -> tuple[list[str], list[int]]:
-    """Return the parts after edits that are in order, and their origins."""
+    """Return the parts and their origins after ordered edits have been applied."""
     by_part: dict[int, list[_Edit]] = {}
     for edit in edits:
         by_part.setdefault(edit.part, []).append(edit)
@@ -300,7 +303,7 @@ def _applied(
 
 
 def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
-    """Tell whether an edit changes nothing: its words, or what it appends, are there already."""
+    """Return whether an edit changes nothing because its new words are already there."""
     if edit.kind == "replace":
         return parts[edit.part - 1][edit.start : edit.stop].replace("\r", "") == edit.new
     new, part = edit.new.strip(), parts[edit.part - 1]
@@ -311,16 +314,16 @@ def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
 
 
 def _is_whole(part: str, start: int, stop: int) -> bool:
-    """Tell whether lines or sentences of a part begin and end at these places."""
+    """Return whether a span of a part consists of whole lines or sentences."""
     ends = {"", "\n", *STOPS, *SPACELESS_STOPS}
     before, behind = part[:start].rstrip(" \t")[-1:], part[stop:].lstrip(" \t\r")[:1]
     return before in ends and (behind in {"", "\n"} or part[stop - 1] in ends)
 
 
 def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
-    """Return a change with its place, or why it has none.
+    """Return a located change, or the reason why it cannot be located.
 
-    Words that are not in the part that is named are sought in all others.
+    Words that are not in the named part are sought in all others.
     """
     number, kind = change["part"], change["kind"]
     exists = 0 < number <= len(parts)
@@ -345,7 +348,7 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
-    """Return up to two places of the old words of a change in a part, with what replaces them."""
+    """Return up to two places where a change's old words match, each with its replacement."""
     for fold, old, new in _forms(change["old"], change["new"]):
         text, spans = fold(part)
         places: list[tuple[int, int, str]] = []
@@ -365,10 +368,11 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
 
 @lru_cache(maxsize=4096)
 def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]]:
-    """Return the forms in which words are sought, each with what replaces them.
+    """Return the forms in which the old words are sought, each with its replacement.
 
-    They are sought as they are, then whatever their blanks, quotes and dashes; then both again
-    without the quotes, backticks or fence around both halves, or the number in front of them.
+    They are sought verbatim first, then ignoring differences in whitespace, quotes and dashes. Both
+    are then repeated without the quotes, backticks or fence around both halves, or without the
+    number before them.
     """
     halves = [(old, new)]
     if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
@@ -383,13 +387,13 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
 
 
 def _unwrapped(half: str) -> str:
-    """Return half of a change without the quotes, backticks or fence around all of it."""
+    """Return one half of a change without any quotes, backticks or fence that enclose it."""
     wrapped = _WRAPPED.fullmatch(half)
     return wrapped[1] or wrapped[2] if wrapped else half
 
 
 def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where words are in a text, not inside a longer word or number."""
+    """Yield the positions of whole-word matches in a text."""
     start = text.find(words) if words.strip() else -1
     while start >= 0:
         stop, further = start + len(words), start + 1
@@ -405,7 +409,7 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_inside(text: str, place: int) -> bool:
-    """Tell whether a place is inside a word or a number."""
+    """Return whether a position is inside a word or a number."""
     left, right = text[max(place - 2, 0) : place], text[place : place + 2]
     around = (left + right[:1], left[-1:] + right)
     return (_is_letter(left[-1:]) and _is_letter(right[:1])) or any(
@@ -414,7 +418,7 @@ def _is_inside(text: str, place: int) -> bool:
 
 
 def _is_letter(character: str) -> bool:
-    """Tell whether a character belongs to a word of a script that puts blanks between words."""
+    """Return whether a character belongs to a word in a script that puts spaces between words."""
     if not character or re.match(f"[{_SPACELESS}]", character):
         return False
     return character == "_" or unicodedata.category(character)[0] in "LMN"
@@ -422,16 +426,16 @@ def _is_letter(character: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _exact(text: str) -> _Folded:
-    """Return a text and the place of each character."""
+    """Return a text with the span of each of its characters."""
     return text, [(place, place + 1) for place in range(len(text))]
 
 
 @lru_cache(maxsize=256)
 def _folded(text: str) -> _Folded:
-    """Return a text in plain typography, and where in the text each character of it comes from.
+    """Return a text in plain typography, with the source span of each of its characters.
 
-    Blanks become one space, or a line break between paragraphs, quotes and dashes ASCII's,
-    full-width forms the ordinary ones.
+    Whitespace becomes one space, or a line break between paragraphs. Quotes and dashes become
+    ASCII, and full-width forms become ordinary ones.
     """
     folded: list[str] = []
     spans: list[tuple[int, int]] = []
@@ -445,7 +449,7 @@ def _folded(text: str) -> _Folded:
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:
-    """Extend a removal to the blanks, or to the whole line, that it would leave empty."""
+    """Extend a removal to cover whitespace, or a whole line, that it would leave empty."""
     if new.strip():
         return start, stop, new
     first = part.rfind("\n", 0, start) + 1

@@ -1,8 +1,9 @@
-r"""Marks such as [p3], by which a draft cites passages, and what is read as one.
+r"""Citation marks such as [p3], which link a draft to passages, and the notations read as such.
 
-Prompts number passages p1, p2 and so on, and ask for marks that nothing else resembles. The
-notations of other products are read too, [3] only in a text that has no other mark, and [3, 5] only
-beside it, at the end of a clause. Nothing is read in code, LaTeX, URLs and links.
+Prompts number passages p1, p2 and so on, and ask for marks that cannot be confused with anything
+else. The notations of other products are read too, but [3] only in a text that has no other marks,
+and [3, 5] only next to such a mark, at the end of a clause. Nothing is read inside code, LaTeX,
+URLs and links.
 """
 
 import re
@@ -15,10 +16,10 @@ from stepcraft.text.markdown import code
 from stepcraft.text.sentences import pieces
 
 HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
-"""A heading, a rule, or the line below the head of a table."""
+"""A heading, a rule, or the delimiter line below a table's header."""
 
 _BLOCK = "\u0238"
-"""Stands for each character of a block; a lower-case letter begins no sentence."""
+"""A placeholder for each character of a block; as a lower-case letter, it begins no sentence."""
 _LITERAL = re.compile(
     r"""(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
     |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
@@ -31,7 +32,7 @@ _LITERAL = re.compile(
      (?:(?!(?:(?<![=&?])\[p\d{1,3}\]|[.,;:!?)*_"']){0,12}+(?![!-~]))[!-~])++""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""LaTeX, displayed and in a line, links, and URLs up to the marks or stop behind them."""
+"""Displayed and inline LaTeX, links, and URLs up to any marks or full stop after them."""
 _DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
 _LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
 
@@ -46,7 +47,7 @@ _MARK = (
     rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
 )
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
-"""What every mark begins with."""
+"""The characters that begin a mark."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _PLAIN_LIST = r"\[[1-9]\d?\d?(?:,[ \t]?[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
@@ -57,9 +58,9 @@ _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
 
 def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
-    """Match marks that follow each other (`run`), and the blank before them.
+    """Return a pattern that matches consecutive marks (`run`) and the space before them.
 
-    `end` is the stop of the sentence that they follow, or the line breaks behind a block.
+    `end` is the punctuation of the sentence that they follow, or the line breaks after a block.
     """
     return re.compile(
         rf"(?:(?P<end>(?<={_BLOCK})\s++|(?<!^\d)(?<!^\d\d)[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}+)"
@@ -69,7 +70,7 @@ def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
 
 
 _RUN = _run_of(_MARK)
-# Behind a blank or the end of a sentence; "= [1]" is a list.
+# After a space or the end of a sentence; "= [1]" is a list.
 _BEFORE_PLAIN = (
     rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
     rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
@@ -82,38 +83,38 @@ _PLAIN_LISTS_RUN = _run_of(
 
 
 def marks(text: str, *, plain: bool = True) -> list[int]:
-    """Return the numbers of the passages that a text cites, each once, in order.
+    """Return the numbers of the passages that a text cites, in order and without duplicates.
 
     Args:
         text: The text.
-        plain: Whether [1] is a mark if there are no others. Where prompts ask for no marks, it is
-            not: "Press [1]".
+        plain: Whether [1] counts as a mark if there are no others. It does not where the prompt
+            asks for no marks, as in "Press [1]".
     """
     return _numbers(_runs_of(text, plain=plain))
 
 
 def without_marks(text: str, *, plain: bool = True) -> str:
-    """Return a text without its marks, as `marks` finds them, and the blanks before them."""
+    """Return a text without its marks, as found by `marks`, or the spaces before them."""
     return _rewritten(text, _runs_of(text, plain=plain), lambda _: "")
 
 
 def with_prompt_marks(text: str) -> str:
-    """Return a text with all its marks in the form that prompts ask for: [p3][p5]."""
+    """Return a text with all its marks in the form that prompts ask for, such as [p3][p5]."""
     return _rewritten(
         text, _runs_of(text, plain=True), lambda cited: "".join(f"[p{number}]" for number in cited)
     )
 
 
 def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
-    """Split a text into its sentences, each with the numbers that it cites.
+    """Split a text into sentences, each with the numbers that it cites.
 
-    A mark directly behind a sentence, or on the line after a formula, belongs to it. A block of
-    code and a displayed formula belong to the sentence that they stand in or follow, a heading to
-    the one below it.
+    A mark directly after a sentence, or on the line after a formula, belongs to it. A code block or
+    displayed formula belongs to the sentence that contains or precedes it, and a heading to the
+    sentence below it.
 
     Args:
-        text: The text. Joined, the sentences are the text with its marks in the form [1][2].
-        numbers: The new number of each passage; marks of other passages are dropped.
+        text: The text. The joined sentences are the text with its marks in the form [1][2].
+        numbers: The new number of each passage. Marks of other passages are dropped.
     """
 
     def written(cited: Iterable[int]) -> str:
@@ -135,9 +136,9 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
 
 
 def _shown(text: str) -> str:
-    """Return a text of the same length without what only looks like a mark or a stop.
+    """Return a text of the same length without anything that only looks like a mark or a full stop.
 
-    Other letters stand for code, LaTeX, links, URLs, and labels that the text defines.
+    Placeholder letters replace code, LaTeX, links, URLs, and labels that the text defines.
     """
     letters = list(text)
     for start, stop in code(text):
@@ -148,7 +149,7 @@ def _shown(text: str) -> str:
 
 
 def _other(text: str) -> str:
-    """Return letters of the same length for code, a formula, a link or a label."""
+    """Return placeholder letters of the same length for code, a formula, a link or a label."""
     is_block = "\n" in text or text.startswith(("$$", "\\[", "\\begin"))
     return (_BLOCK if is_block else "0") * len(text)
 
@@ -168,7 +169,7 @@ def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:
 
 
 def _sentence_ends(shown: str) -> list[int]:
-    """Return where sentences end: one that marks follow ends behind them."""
+    """Return the offsets at which sentences end, including any marks that follow them."""
     prose = _run(shown).sub(lambda run: (run["end"] or "")[:1].rjust(len(run[0])), shown)
     ends: list[int] = []
     end, is_complete = 0, False
@@ -189,7 +190,7 @@ def _rewritten(
     start: int = 0,
     stop: int | None = None,
 ) -> str:
-    """Return a span of a text with other marks; one that is written as "" is dropped."""
+    """Return a span of a text with its marks rewritten; marks rewritten as "" are dropped."""
     parts: list[str] = []
     for run in runs:
         new = ((between, written(cited)) for between, cited in _each(run))
@@ -199,7 +200,7 @@ def _rewritten(
         start = run.end()
         if new_marks:
             parts += [run["blank"], new_marks[new_marks.index("[") :]]
-        elif not text[begin - 1 : begin].strip():  # at the beginning of a line
+        elif not text[begin - 1 : begin].strip():  # at the start of a line
             start += text.startswith(" ", start)
     return "".join([*parts, text[start:stop]])
 
@@ -209,7 +210,7 @@ def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
 
 
 def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
-    """Yield the numbers that each mark of a run cites, and what stands before the mark."""
+    """Yield the numbers that each mark in a run cites, with the text before the mark."""
     for between, mark in _EACH.findall(run["run"]):
         spans = _NUMBER.findall(mark.partition("\u2020")[0])
         yield between, [*chain(*(range(int(a) or 1, int(b or a) + 1) for a, b in spans))]

@@ -1,4 +1,4 @@
-"""The statements of a Markdown text: what a check gives a verdict on."""
+"""The statements in a Markdown text, each of which a check judges."""
 
 import re
 
@@ -8,7 +8,7 @@ from stepcraft.text.sentences import pieces
 _OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
 _RULE = re.compile(r"[|:= \t-]+")
 _NO_CLAIM = re.compile(r"#{1,6}[ \t].*|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?|\W*", re.DOTALL)
-"""A heading, a rule, or anything else that cannot be true or false."""
+"""A heading, a rule, or other text that cannot be true or false."""
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
 _CITED = re.compile(r"(?:\[\^?p?\d{1,3}\][ \t]*)+")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
@@ -16,10 +16,10 @@ _MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7(?:[ ]|\n(?=[ \t]*(?:```|~~~)))
 
 
 def claims(text: str) -> list[tuple[int, int]]:
-    """Return the offsets (start, stop) of the statements of a text, in order.
+    """Return the offsets (start, stop) of the statements in a text, in order.
 
-    A statement is a sentence with the marks of citations behind it, a row of a table, a block of
-    code or a displayed formula. List bullets and blanks around it are not part of it.
+    A statement is a sentence with the citation marks after it, a table row, a code block or a
+    displayed formula. List bullets and surrounding whitespace are not part of it.
     """
     formulas = [
         formula.span()
@@ -52,7 +52,7 @@ def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
 
 
 def with_numbers(text: str, part: int) -> str:
-    """Return a part with the number of each of its statements in front of it, such as ⟦3.1⟧."""
+    """Return a part with a number such as ⟦3.1⟧ before each of its statements."""
     for number, (start, _) in reversed([*enumerate(claims(text), 1)]):
         glue = "\n" if _FENCE.match(text, start) else " "
         text = f"{text[:start]}\u27e6{part}.{number}\u27e7{glue}{text[start:]}"
@@ -60,5 +60,5 @@ def with_numbers(text: str, part: int) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return a text without the numbers of statements."""
+    """Return a text without statement numbers."""
     return _MARK.sub("", text)

@@ -1,4 +1,4 @@
-"""Cleaning of text from outside, the words of a text, and what chat models put around an answer."""
+"""Clean external text, extract its words, and unwrap the answers of chat models."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), 127))
 _UNSAFE = re.compile(
     "[\ud800-\udfff"  # lone surrogates, which UTF-8 cannot encode
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
-    "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: the text shown is not read
+    "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: text is not read as shown
     "\ufeff]"  # byte order mark
 )
 # Normalisation is quadratic in combining marks, and no script needs so many.
@@ -31,16 +31,16 @@ STOP_WORDS = frozenset(
         without would you your yours""",
     )
 )
-"""English words that do not tell what a text is about."""
+"""English words that say nothing about the subject of a text."""
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Characters written without spaces between words, for a regular expression's class."""
+"""Characters of scripts written without spaces between words, for a regex character class."""
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
-"""The capital letters of all alphabets that have them, for a regular expression's class."""
+"""The capital letters of all alphabets that have them, for a regex character class."""
 STOPS = ".!?\u2026\u0589\u061f\u06d4\u0964\u0965\u1362"
-"""What ends a sentence before a blank, in all scripts, for a regular expression's class."""
+"""Punctuation that ends a sentence before whitespace, in all scripts, for a regex class."""
 SPACELESS_STOPS = "\u3002\uff01\uff1f"
-"""What ends a sentence in scripts without blanks, for a regular expression's class."""
+"""Punctuation that ends a sentence in scripts without spaces, for a regex character class."""
 _TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
@@ -69,7 +69,7 @@ _PROSE = re.compile(
     rf"|^\d{{1,3}}[.)] |\A{_CAPITAL}[^\n(){{}};=<>$]*\Z",
     re.MULTILINE,
 )
-"""A sentence or a numbered item, or a single line of words that begins with a capital letter."""
+"""A sentence, a numbered item, or a single line that begins with a capital letter."""
 _UNCHANGED = re.compile(
     r"\W{0,6}(?:no[ -]?changes?(?:\s+(?:is |are )?(?:needed|required|necessary))?"
     r"|(?:(?:stays|remains) )?unchanged)\W*",
@@ -78,9 +78,9 @@ _UNCHANGED = re.compile(
 
 
 def clean(text: str) -> str:
-    r"""Return the text in NFC, with "\n" for newlines and without control characters.
+    r"""Return the text in NFC, with "\n" line breaks and without control characters.
 
-    Lone surrogates become U+FFFD. Marks that right-to-left scripts need are kept; overrides of the
+    Lone surrogates become U+FFFD. Marks needed by right-to-left scripts are kept; overrides of the
     writing direction are dropped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -91,33 +91,33 @@ def clean(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return the form by which texts are compared: clean, blanks folded, no invisible marks."""
+    """Return the form in which texts are compared: clean, on one line, no invisible marks."""
     return " ".join(_INVISIBLE.sub("", clean(text)).split())
 
 
 def terms(text: str) -> list[str]:
-    """Return the words of a text in lower case, without stop words; CJK text gives characters."""
+    """Return the words of a text in lower case without stop words; CJK text yields characters."""
     return [word for word in _TERM.findall(text.lower()) if word not in STOP_WORDS]
 
 
 @lru_cache(maxsize=2048)
 def stems(text: str) -> frozenset[str]:
-    """Return the terms of a text without their commonest English endings."""
+    """Return the terms of a text without the most common English endings."""
     return frozenset(_ENDING.sub("", term) if len(term) > 4 else term for term in terms(text))
 
 
 def tokens(text: str) -> int:
-    """Estimate the number of tokens: one for four bytes of UTF-8."""
+    """Estimate the number of tokens as one per four UTF-8 bytes."""
     return len(text.encode("utf-8", "replace")) // 4
 
 
 def unfenced(text: str, *, keep_code: bool = False) -> str:
-    """Return a reply, cleaned, without "Sure, here is …:" before it or a tag or fence around it.
+    """Return a cleaned reply without an introduction ("Sure, here is …:"), tag or fence around it.
 
     Args:
         text: The reply.
-        keep_code: Whether the fence of a program stays, as in an answer. The fence of Markdown, and
-            one that names no language around prose, go.
+        keep_code: Whether to keep the fence around a program, as in an answer. A Markdown fence is
+            always removed, and so is one around prose that names no language.
     """
     text = clean(text)
     for _ in range(2):
@@ -135,7 +135,7 @@ def _without_fence(text: str, *, keep_code: bool) -> str:
     mark, markdown, plain, inside = fenced.groups()
     if keep_code and not markdown and (plain is None or not _PROSE.search(inside)):
         return text
-    # A fence without a language would close the first one, which is not around all then.
+    # A fence without a language would close the first one, which then does not enclose everything.
     closing = [fence.info for fence in fences(inside) if fence.mark.startswith(mark)]
     if closing and not closing[0] and (not markdown or any(closing[1::2])):
         return text
@@ -143,5 +143,5 @@ def _without_fence(text: str, *, keep_code: bool) -> str:
 
 
 def is_unchanged(line: str) -> bool:
-    """Tell whether a line says no more than that nothing changes."""
+    """Return whether a line says only that nothing changes."""
     return _UNCHANGED.fullmatch(line) is not None

@@ -1,8 +1,8 @@
-"""Word diffs for display: what changed between two texts.
+"""Word-level diffs for display.
 
-Tokens are words, runs of white space and single punctuation marks; Chinese and Japanese text is
-compared character by character. The comparison itself is `diff-match-patch` (Myers' algorithm with
-a deadline). It works on characters, so each distinct token is encoded as one.
+Tokens are words, runs of whitespace and single punctuation marks; Chinese and Japanese text is
+compared character by character. The comparison itself is done by `diff-match-patch` (Myers'
+algorithm with a deadline). It works on characters, so each distinct token is encoded as one.
 """
 
 import re
@@ -28,14 +28,14 @@ class Piece(NamedTuple):
 
 
 def word_diff(old: str, new: str, *, seconds: float = 2.0) -> list[Piece]:
-    """Return the pieces that lead from the old text to the new one, in reading order.
+    """Return the pieces that turn the old text into the new one, in reading order.
 
-    Joining the pieces that are not "added" gives the old text, joining those that are not "removed"
-    the new one. No piece is empty. What is not compared within these seconds is reported as
-    replaced.
+    Joining the pieces that are not "added" yields the old text, and joining those that are not
+    "removed" yields the new one. No piece is empty. Text that could not be compared within the
+    given seconds is reported as replaced.
     """
     codes: dict[str, str] = {}
-    encoded = [  # above the surrogates
+    encoded = [  # above the surrogate range
         "".join(codes.setdefault(token, chr(0xE000 + len(codes))) for token in _TOKEN.findall(text))
         for text in (old, new)
     ]
@@ -49,9 +49,9 @@ def word_diff(old: str, new: str, *, seconds: float = 2.0) -> list[Piece]:
 
 
 def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
-    """Return the pieces with unchanged text cut to `keep` characters beside each change.
+    """Return the pieces with unchanged text cut to `keep` characters on each side of a change.
 
-    "…" stands for the rest. Pieces without any change are returned whole.
+    "…" replaces the rest. If nothing changed, the pieces are returned whole.
     """
     last = len(pieces) - 1
     return [
@@ -63,7 +63,7 @@ def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Keep this many characters of the start and of the end, up to a blank where one is near."""
+    """Keep this many characters at the start and the end, cutting at a nearby space if possible."""
     if len(text) <= start + end + 20:
         return text
     head, tail = text[:start], text[len(text) - end :]

@@ -1,4 +1,4 @@
-"""Lists as chat models and people write them, read whatever their bullets, written in one style."""
+"""Read lists with any kind of bullets or numbers, and write them in one style."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from stepcraft.text.clean import unfenced
 
 _DOTS = "\u2022\u2023\u2043\u2219\u00b7\u30fb\uff65\u25cf\u25e6\u25aa\u25ab\u25b8\u25ba"
 _CIRCLED = "\u2460-\u249b\u24eb-\u24fe\u2776-\u2793\u3220-\u3229\u3280-\u3289"
-"""Numbers from 1 in a circle, in parentheses or with a full stop, as one character."""
+"""Numbers from 1 as single characters: in a circle, in parentheses or with a full stop."""
 _HAN = "[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}"
 _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = f"(?:{'|'.join(_NUMBERS)})"
 _COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
 _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
-"""A character of the words before the number of a label."""
+"""A character in the words before a label's number."""
 _BULLET = re.compile(
     rf"""
     [-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}]
@@ -34,14 +34,14 @@ _BULLET = re.compile(
     """,
     re.VERBOSE,
 )
-"""A bullet, or a number that counts by itself: "1. Install" has one, "3.5 GB" has none."""
+"""A bullet, or an unambiguous number: "1. Install" has one, "3.5 GB" does not."""
 _STEP = re.compile(
     rf"{_TITLE}(?:step\s(?=\d|{_COUNTS})|\u7b2c(?=\w{{1,3}}\u6b65))"
     rf"(?P<number>\d{{1,3}}|{_HAN}|{_COUNTS}\b)"
     rf"(?:\sof\s\d{{1,3}}|[-\u2013]\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A label that counts by itself: "Step 1:"."""
+"""An unambiguous label such as "Step 1:"."""
 _COUNTED = re.compile(
     rf"""
     (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
@@ -53,7 +53,7 @@ _COUNTED = re.compile(
     """,
     re.VERBOSE,
 )
-"""What counts if others count on from it: "1 - ", "a) ", and words as in "Schritt 1 von 3: "."""
+"""Numbers that count only if others continue them: "1 - ", "a) ", or "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
 _LEADS = (
     re.compile(r"\*\*[^*\n]+\*\*:?"),
@@ -61,48 +61,48 @@ _LEADS = (
     re.compile(r"[A-Z][.)](?=\s)"),
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
 )
-"""How lines begin that may be steps with the items of a list below them."""
+"""Line beginnings that may be steps with a list of items below them."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 
 
 class _Line(NamedTuple):
-    """A line that is not blank, or that belongs to a code block."""
+    """A line that is not blank or that belongs to a code block."""
 
     raw: str
-    """The line without the blanks at its end."""
+    """The line without trailing whitespace."""
     text: str
-    """The line without indentation, bullet, number and label."""
+    """The line without its indentation, bullet, number and label."""
     is_code: bool = False
     level: int = 0
-    """The level of a heading at the margin, 0 for other lines."""
+    """The level of an unindented heading, or 0 for other lines."""
     after_blank: bool = False
     mark: str = ""
-    """What the line begins with: "-" for bullets, "1" for numbers, "1step" for "Step 1:"."""
+    """How the line begins: "-" for bullets, "1" for numbers, "1step" for "Step 1:"."""
     number: int = 0
 
     @property
     def indent(self) -> int:
-        """The columns before the first character."""
+        """The number of columns before the first character."""
         return len(self.raw[: -len(self.raw.lstrip())].expandtabs(4))
 
     def without(self, *patterns: re.Pattern[str]) -> "_Line":
-        """Return the line without what the first pattern that matches it matches."""
+        """Return the line without the match of the first pattern that matches it."""
         begin = next(filter(None, (pattern.match(self.text) for pattern in patterns)), None)
         if not begin:
             return self
         text = self.text[begin.end() :].lstrip()
-        if begin[0].count("**") == 1:  # it ends there, or further on
+        if begin[0].count("**") == 1:  # it ends there or later
             text = f"**{text}".removeprefix("****").lstrip()
         mark, number = (self.mark, self.number) if self.mark else _mark(begin)
         return self._replace(text=text, mark=mark, number=number)
 
 
 def read_steps(text: str) -> list[str]:
-    """Return the steps of a list, in order, without bullets, numbers and labels such as "Step 1:".
+    """Return the steps in a list without bullets, numbers and labels such as "Step 1:".
 
-    What stands below an item stays with it. Headings and what stands before the list and behind it
-    are dropped. In a text without items every line is a step; a single line is no list.
+    Text below an item stays with it. Headings and text before or after the list are dropped. In a
+    text without items, every line is a step, but a single line is not a list.
     """
     if (steps := _json_texts(text)) is not None:
         return steps
@@ -111,9 +111,9 @@ def read_steps(text: str) -> list[str]:
 
 
 def read_bullets(text: str) -> list[str]:
-    """Return the items of a list, in order; a text without items has none.
+    """Return the items of a list in order, or [] for a text without items.
 
-    "Step 2:" at the beginning of an item stays, since it says what the item is about.
+    "Step 2:" at the start of an item is kept because it says what the item is about.
     """
     return _items(
         [
@@ -124,7 +124,7 @@ def read_bullets(text: str) -> list[str]:
 
 
 def read_lines(text: str) -> list[str]:
-    """Return the lines of a text, each once, without bullets, quotes, headings and code."""
+    """Return the distinct lines of a text, without bullets, quotes, headings and code."""
     contents: dict[str, str] = {}
     for line in _lines(text):
         content = _QUOTED.sub(r"\1", line.text)
@@ -135,9 +135,9 @@ def read_lines(text: str) -> list[str]:
 
 
 def item_start(line: str) -> int:
-    """Return the length of the indentation and the bullet or number that a line begins with.
+    """Return the length of the indentation and the bullet or number at the start of a line.
 
-    It is 0 for a line that begins no item. A number that only the next one shows to be a number,
+    It is 0 for a line that begins no item. A number that only a following one would reveal as such,
     as in "1 - Install", does not count.
     """
     text = line.lstrip()
@@ -146,9 +146,9 @@ def item_start(line: str) -> int:
 
 
 def without_number(step: str, *, bullets: bool = False) -> str:
-    """Return a step without the number or label that it begins with, or the bullet if wanted.
+    """Return a step without its leading number or label, and without a bullet if `bullets` is set.
 
-    A number that only the next one shows to be a number, as in "1 - Install", stays.
+    A number that only a following one would reveal as such, as in "1 - Install", is kept.
     """
     first, _, below = step.strip("\n").partition("\n")
     line = _Line(first, first.lstrip()).without(_BULLET, _STEP)
@@ -156,10 +156,10 @@ def without_number(step: str, *, bullets: bool = False) -> str:
 
 
 def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
-    """Return the steps as "1. …", with further lines indented below; `read_steps` reads them back.
+    """Return the steps as "1. …", with further lines indented. `read_steps` is the inverse.
 
-    With `code_at_margin`, the lines of code stand as they are, so that a model that copies them
-    copies their indentation.
+    With `code_at_margin`, lines of code are not indented, so that a model that copies them
+    preserves their indentation.
     """
     written: list[str] = []
     for number, step in enumerate(steps, 1):
@@ -174,7 +174,7 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 
 
 def _json_texts(text: str) -> list[str] | None:
-    """Return the texts of a JSON array; None if it is none."""
+    """Return the strings in a JSON array, or None if the text is not one."""
     with suppress(ValueError, RecursionError):
         values = json.loads(unfenced(text)) if unfenced(text).lstrip().startswith("[") else None
         if isinstance(values, list) and values and all(isinstance(each, str) for each in values):
@@ -183,10 +183,10 @@ def _json_texts(text: str) -> list[str] | None:
 
 
 def _led(lines: list[_Line]) -> list[_Line]:
-    """Return the lines with those that lead a list each as its items, and the lists below them.
+    """Return the lines, turning those that introduce a list into items with that list below them.
 
-    Such lines begin alike, as "**Mix**" and "**Bake**" or "I. Mix" and "II. Bake", and come before
-    all items, which are bullets, or numbers that begin anew below each.
+    Such lines begin alike, for example "**Mix**" and "**Bake**" or "I. Mix" and "II. Bake". They
+    come before any items, and those items are bullets, or numbers that restart below each line.
     """
     first = next((at for at, line in enumerate(lines) if line.mark), 0)
     for lead in _LEADS:
@@ -212,10 +212,10 @@ def _led(lines: list[_Line]) -> list[_Line]:
 
 
 def _mark(begin: re.Match[str]) -> tuple[str, int]:
-    """Return what the items of a list have in common, and the number of an item.
+    """Return the common form of a list's item marks, and the number of an item.
 
-    In common are the kind of number (digits, Chinese numerals below 20, letters, numbers in
-    circles) and the words or signs around it, but for "1." and "1)".
+    The form covers the kind of number (digits, Chinese numerals below 20, letters, circled numbers)
+    and the words or signs around it, but treats "1." and "1)" as equal.
     """
     digits = begin["number"]
     if not digits:
@@ -231,7 +231,7 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
 
 
 def _lines(text: str) -> list[_Line]:
-    """Return the lines of a text without blank ones and rules, and without a fence around it."""
+    """Return the lines of a text without blank lines, rules and any fence around the whole text."""
     lines: list[_Line] = []
     after_blank = True
     text = unfenced(text)
@@ -251,7 +251,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _counted_on(lines: list[_Line]) -> list[_Line]:
-    """Return the lines, also without numbers that count on from 1 with the same indentation."""
+    """Return the lines, also stripped of numbers that count up from 1 at the same indentation."""
     candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
     counts: set[tuple[str, int, int]] = set()
     for line in candidates:
@@ -265,7 +265,7 @@ def _counted_on(lines: list[_Line]) -> list[_Line]:
 
 
 def _items(lines: list[_Line]) -> list[str]:
-    """Return the items at the margin, each with the lines below it."""
+    """Return the unindented items, each with the lines below it."""
     margin = min((line.indent for line in lines if line.mark), default=0) + 1  # " 9." above "10."
     lines = [
         line if line.indent <= margin else line._replace(mark="", after_blank=False)
@@ -278,11 +278,11 @@ def _items(lines: list[_Line]) -> list[str]:
             items.append([])
         if items:
             items[-1].append(line)
-    # Where no other item has paragraphs at the margin, one behind the last is a remark.
+    # If no other item has unindented paragraphs, one after the last item is a remark.
     has_remark = len(items) > 1 and not any(map(_is_apart, chain(*items[:-1])))
 
     def step(start: _Line, *below: _Line) -> str:
-        level = start.level or 6  # the heading of another part ends it
+        level = start.level or 6  # a heading of another section ends the list
         body = takewhile(
             lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)), below
         )
@@ -292,14 +292,14 @@ def _items(lines: list[_Line]) -> list[str]:
 
 
 def _is_apart(line: _Line) -> bool:
-    """Tell whether a line begins a paragraph at the margin."""
+    """Return whether a line begins an unindented paragraph."""
     return line.after_blank and not line.mark and not line.level
 
 
 def _outer_mark(items: list[_Line]) -> str:
-    """Return the mark of the items that enclose others: of those that count on, or of the first.
+    """Return the mark of the outer items: those whose count continues, or else the first.
 
-    "Part 2:" counts on behind "1. 2." below "Part 1:". Where "3." counts on below "Part 2:", the
+    "Part 2:" continues after a "1. 2." list below "Part 1:". If "3." continues below "Part 2:", the
     numbers are the items.
     """
     numbers = [line for line in items if line.number] or items
@@ -313,12 +313,12 @@ def _outer_mark(items: list[_Line]) -> str:
 
 
 def _joined(start: _Line, below: str) -> str:
-    """Return an item as one text, its further lines without their common indentation."""
+    """Return an item as one text, with its further lines dedented."""
     return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
 
 
 def _without_items(lines: list[_Line]) -> list[str]:
-    """Return each line as a step, a code block with the line above it; [] for a single line."""
+    """Return each line as a step, joining code blocks to the line above; [] for a single line."""
     steps: list[str] = []
     for line in lines:
         if line.is_code and steps:

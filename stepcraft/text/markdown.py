@@ -1,8 +1,8 @@
-"""Code in Markdown: fenced blocks and inline spans.
+"""Code and markup in Markdown: fenced blocks, inline spans, and the text that readers see.
 
-The rules are CommonMark's, with what replies of chat models need in addition: a fence may be
-indented to any depth, since list items nest, and a closing fence may be followed by `]]` or by
-citation marks such as `[p1]`. A list item may begin with a fence, and a quotation may hold one.
+The rules are CommonMark's, plus what the replies of chat models require: a fence may be indented to
+any depth, since list items nest, and a closing fence may be followed by `]]` or by citation marks
+such as `[p1]`. A list item may begin with a fence, and a quotation may contain one.
 """
 
 import re
@@ -19,15 +19,15 @@ _FENCE = re.compile(
 _AFTER_CLOSING = re.compile(
     r"(?:\]\]|[\[\u3010\uff3b][^\[\]\u3011\uff3d]{1,40}[\]\u3011\uff3d]|\s)*"
 )
-"""Brackets that belong to the prose."""
+"""Brackets that belong to the surrounding prose."""
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|\{/\*.*?\*/\}|[\U000e0000-\U000e007f]+", re.DOTALL)
-"""Comments of HTML and MDX, and letters that no font has."""
+"""HTML and MDX comments, and characters that no font displays."""
 
 _IN_HEADING = (
     (re.compile(r"\{[ \t]*[#.:][^{}\n]*\}\s*\Z"), ""),  # attributes
-    (re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])"), ""),  # pictures
+    (re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])"), ""),  # images
     (re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])"), r"\1"),  # links
     (
         re.compile(
@@ -39,7 +39,7 @@ _IN_HEADING = (
     (re.compile(r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])"), ""),  # ":rocket:"
     (re.compile(r"\*(?=\S)|(?<=\S)\*|\\(?=_|[^\w\s])|\u00b6"), ""),
 )
-"""What readers do not see of a heading outside of its code, and what stays of it."""
+"""Markup that is hidden in a heading outside of code, and what replaces it."""
 _IN_TICKS = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 
@@ -47,7 +47,7 @@ class Fence(NamedTuple):
     """A line that can open or close a fenced code block."""
 
     start: int
-    """Offset of its first character, indentation included, but not the marker of a list item."""
+    """Offset of its first character, including indentation but not a list item's marker."""
     mark: str
     """The run of backticks or tildes."""
     info: str
@@ -55,21 +55,21 @@ class Fence(NamedTuple):
     stop: int
     """Offset after the mark."""
     begins_item: bool
-    """Whether it stands behind the marker of a list item, so that it closes no block."""
+    """Whether it follows a list item's marker, so that it cannot close a block."""
 
 
 class CodeBlock(NamedTuple):
-    """A fenced code block, its fences included."""
+    """A fenced code block, including its fences."""
 
     start: int
-    """Offset of the opening fence, indentation included."""
+    """Offset of the opening fence, including indentation."""
     stop: int
-    """Offset after the mark of the closing fence, or the length of the text without one."""
+    """Offset after the mark of the closing fence, or the length of the text if there is none."""
     closed: bool
 
 
 def fences(text: str) -> Iterator[Fence]:
-    """Yield every line that is written like a fence, in order."""
+    """Yield every line that looks like a fence, in order."""
     if "```" not in text and "~~~" not in text:
         return
     for match in _FENCE.finditer(text):
@@ -79,7 +79,7 @@ def fences(text: str) -> Iterator[Fence]:
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
-    """Yield the fenced code blocks of a text; one without a closing fence ends with the text."""
+    """Yield the fenced code blocks in a text. An unclosed block extends to the end of the text."""
     opening: Fence | None = None
     for fence in fences(text):
         if opening is None:
@@ -96,7 +96,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 
 
 def outside_code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int]]:
-    """Yield the offsets (start, stop) of what is neither in a fenced block nor in a code span.
+    """Yield the offsets (start, stop) of the text outside of fenced blocks and code spans.
 
     Args:
         text: The text.
@@ -110,7 +110,7 @@ def outside_code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int
 
 
 def replaced(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> str:
-    """Return a text with the matches of a pattern outside of code replaced, as by `re.sub`."""
+    """Replace the matches of a pattern outside of code, like `re.sub`."""
     pieces: list[str] = []
     end = 0
     for start, stop in outside_code(text):
@@ -133,10 +133,10 @@ def code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int]]:
 
 
 def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
-    r"""Yield each line with its "\n", and whether it belongs to a fenced code block.
+    r"""Yield each line including its "\n", and whether it belongs to a fenced code block.
 
     Args:
-        text: The text; joined again the lines are the same text.
+        text: The text, which the joined lines reproduce.
         unclosed: Whether a block without a closing fence counts as code, as in CommonMark.
     """
     blocks = (block for block in code_blocks(text) if block.closed or unclosed)
@@ -148,20 +148,20 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
 
 
 def shown_heading(heading: str) -> str:
-    """Return a heading as readers see it: without markup, pictures, and links' targets."""
+    """Return a heading as readers see it, without markup, images and link targets."""
     for pattern, stays in _IN_HEADING:
         heading = replaced(heading, pattern, methodcaller("expand", stays))
     return " ".join(_IN_TICKS.sub(r"\2", heading).split())
 
 
 def as_shown(text: str) -> str:
-    """Return a Markdown text as its readers see it: blanks of the same length hide comments."""
+    """Return a Markdown text as readers see it, with comments replaced by as many spaces."""
     spans = [*code(text)]
     pieces: list[str] = []
     end = position = 0
     while hidden := _HIDDEN.search(text, position):
         place = bisect_right(spans, (hidden.start(), len(text))) - 1
-        if place >= 0 and hidden.start() < spans[place][1]:  # it begins in code
+        if place >= 0 and hidden.start() < spans[place][1]:  # it begins inside code
             position = spans[place][1]
             continue
         pieces += [text[end : hidden.start()], re.sub(r"[^\n]", " ", hidden[0])]

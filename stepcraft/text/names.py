@@ -1,4 +1,4 @@
-"""Names in the code of texts: calls, classes, modules, options, files, in backticks or blocks."""
+"""Names in code within texts: calls, classes, modules, options and files, in spans or blocks."""
 
 import builtins
 import keyword
@@ -22,15 +22,15 @@ _BOUND = re.compile(
 )
 _ANYWHERE = ("self", "cls", "args", "kwargs", "--help", "--version")
 COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYWHERE})
-"""Names that belong to Python itself, or to any command."""
+"""Names that belong to Python itself or to any command."""
 
 
 def names_in(texts: Iterable[str]) -> dict[str, int]:
-    """Return the names in the code of texts, each with the number (from 1) of its first text.
+    """Return the names in the code of texts, each with the number (from 1) of the first text.
 
-    A code span of one word is a name; in other code only words that look like one: with a dot, an
-    underscore or inner capitals, an option, or a call. Names that the code itself defines, names of
-    Python and its library, and options of any command are none.
+    A code span of one word is a name. In other code, only words that look like names count: those
+    with a dot, an underscore or inner capitals, options, and calls. Names that the code itself
+    defines, names from Python and its library, and options of any command are excluded.
     """
     pieces = [(number, code) for number, text in enumerate(texts, 1) for code in codes(text)]
     defined = COMMON | bound_in(code for _, code in pieces)
@@ -45,12 +45,12 @@ def names_in(texts: Iterable[str]) -> dict[str, int]:
 
 
 def bound_in(codes: Iterable[str]) -> set[str]:
-    """Return the names that code defines itself: functions, classes, variables, imports."""
+    """Return the names that code defines itself: functions, classes, variables and imports."""
     return {name for code in codes for names in _BOUND.findall(code) for name in names if name}
 
 
 def codes(text: str) -> Iterator[str]:
-    """Yield the code spans and blocks of a text, without backticks and fences, in order."""
+    """Yield the code spans and blocks in a text, without backticks and fences, in order."""
     for start, stop in markdown.code(text):
         code = text[start:stop]
         is_block = "\n" in code
@@ -58,20 +58,20 @@ def codes(text: str) -> Iterator[str]:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Tell whether a text has a name exactly, as a word; of a dotted name each part counts."""
+    """Return whether a text contains a name as a whole word, or all parts of a dotted name."""
     parts = filter(None, name.split("."))
     return has_word(text, name) or all(has_word(text, part) for part in parts)
 
 
 def has_word(text: str, name: str) -> bool:
-    """Tell whether a text has a name, option or number as a whole.
+    """Return whether a text contains a name, option or number as a whole.
 
-    Letters of scripts without blanks may stand right beside it.
+    Letters of scripts without spaces may be directly next to it.
     """
     before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     if name[0].isdigit():
         before, after = r"(?<![0-9])(?<![0-9]\.)", r"(?!\.?[0-9])"
-    # Most texts do not have the name at all, which is quick to tell.
+    # Most texts do not contain the name at all, which is quick to determine.
     return name in text and re.search(f"{before}{re.escape(name)}{after}", text) is not None
 
 

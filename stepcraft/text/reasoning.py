@@ -1,9 +1,9 @@
-"""Reasoning that models leave in the text of a reply.
+"""Remove the reasoning that models leave in the text of a reply.
 
-An opening tag counts at the beginning of a line or behind a sentence. A closing tag counts unless
-the sentence goes on behind it, as in "<think> opens the reasoning and </think> closes it". Tags in
-code do not count. Everything between an opening and a closing tag is dropped; before a closing tag
-without an opening one, everything.
+An opening tag counts at the start of a line or after a sentence. A closing tag counts unless the
+sentence continues after it, as in "<think> opens the reasoning and </think> closes it". Tags in
+code do not count. Everything between an opening and a closing tag is dropped, as is everything
+before a closing tag that has no opening one.
 """
 
 import re
@@ -45,11 +45,11 @@ _THINKS_ALOUD = re.compile(
     re.IGNORECASE,
 )
 _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
-"""What GLM puts around an answer."""
+"""The tokens that GLM puts around an answer."""
 _ENDED = re.compile(
     rf"(?:\A|[\n>\]{STOPS}{SPACELESS_STOPS}][\"'*_)\u201d\u2019\u00bb\u300d\uff09]*)[ \t]*\Z"
 )
-"""How a text ends where reasoning may."""
+"""The end of a text at which reasoning may end."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"\s*+(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"
@@ -60,11 +60,11 @@ _CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"
 _CONTROLS = re.compile(
     rf"\A{_CONTROL}(?!{_GOES_ON})|(?<!\s)(?<![|\uff5c]>)(?!(?<=\w) <){_CONTROL}\s*\Z"
 )
-"""The tokens that a server left at the beginning and the end."""
+"""Special tokens that a server left at the beginning or the end."""
 
 
 def without_reasoning(text: str) -> tuple[str, bool]:
-    """Return a reply without its reasoning, and whether it ends within the reasoning."""
+    """Return a reply without its reasoning, and whether it ends inside the reasoning."""
     text = text.strip()
     if not _MAY_BE_TAGGED.search(text):
         return text, False
@@ -79,7 +79,7 @@ def without_reasoning(text: str) -> tuple[str, bool]:
             end, opening = tag.end(), None
         elif tag["opening"]:
             opening = opening or tag
-    # The answer may go on in the same sentence, or the reasoning may leave a fence open.
+    # The answer may continue the same sentence, or the reasoning may leave a fence open.
     closing = _ANY_CLOSING.search(text, opening.end()) if opening else None
     before = answer + text[end : opening.start("opening")] if opening else ""
     begins = _PREAMBLE.fullmatch(before) or _ENDED.search(before.rstrip())
@@ -93,7 +93,7 @@ def without_reasoning(text: str) -> tuple[str, bool]:
 
 
 def _ends_reasoning(text: str, tag: re.Match[str]) -> bool:
-    """Tell whether a closing tag without an opening one ends reasoning, and is not spoken of."""
+    """Return whether an unopened closing tag ends reasoning rather than being just mentioned."""
     start, behind = tag.start("closing"), text[tag.end() :]
     if not tag["closing"].startswith(("<", "[")) or tag["closing"].startswith("<|"):
         return True  # no words of a text

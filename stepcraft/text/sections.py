@@ -1,8 +1,8 @@
-"""Named sections of a prompt, which keep material from outside apart from instructions.
+"""Named sections of a prompt, which keep external material apart from instructions.
 
-A section is `<name id="…">`, the text and `</name>`, each on its own line. A tag in the text that
-could open or close a section of the same prompt gets a dot after its bracket, and `restored` takes
-the dot out of the reply. The keyless model reads prompts with `parse`.
+A section consists of `<name id="…">`, the text and `</name>`, each on its own line. A tag in the
+text that could open or close a section of the same prompt gets a dot after its bracket, and
+`restored` removes that dot from the reply. The keyless model reads prompts with `parse`.
 """
 
 import re
@@ -17,10 +17,10 @@ _INVISIBLE = (
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Characters that are not displayed: default-ignorable ones, interlinear marks, empty Braille."""
+"""Characters that are not displayed: default-ignorable ones, interlinear marks, blank Braille."""
 _OPENING = re.compile(r'<([a-z_]+)(?: id="([^"\n]*+)")?>\n')
 _BRACKET = "[<\uff1c\ufe64]"
-"""The characters that NFKC makes `<` of."""
+"""The characters that NFKC turns into `<`."""
 _TAG = re.compile(rf"{_BRACKET}(?=([\s/{_INVISIBLE}]*+.{{0,60}}))", re.DOTALL)
 _DOT = "\u00b7"
 _DOTTED = re.compile(rf"(?<={_BRACKET}){_DOT}(?![,.;:!?|)>])")
@@ -31,14 +31,14 @@ class Section(NamedTuple):
 
     name: str
     id: str
-    """The value of its `id` attribute, "" if it has none."""
+    """The value of its `id` attribute, or "" if it has none."""
     text: str
 
 
 def written(sections: Sequence[Section]) -> str:
-    """Write sections one below the other, with what looks like one of their tags neutralised.
+    """Write sections one below the other, neutralising anything that looks like one of their tags.
 
-    A tag is recognised in any case, with any blanks, with invisible characters in it, and in other
+    A tag is recognised in any case, with any whitespace or invisible characters in it, and in other
     forms of the ASCII letters and signs, such as full-width ones (Unicode's NFKC).
     """
     names = "|".join({section.name for section in sections} | {"reply_format"})
@@ -54,7 +54,7 @@ def written(sections: Sequence[Section]) -> str:
 
 
 def restored(text: str) -> str:
-    """Return a reply with tags as they were in the material."""
+    """Return a reply with its tags as they were in the material."""
     return _DOTTED.sub("", text)
 
 
@@ -64,19 +64,19 @@ def _attribute(value: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return the text as a model may read it: in NFKC, without invisible characters."""
+    """Return the text as a model may read it, in NFKC and without invisible characters."""
     return re.sub(f"[{_INVISIBLE}]", "", unicodedata.normalize("NFKC", text))
 
 
 def parse(prompt: str) -> Iterator[Section]:
-    """Yield the sections of a prompt, in order."""
+    """Yield the sections in a prompt, in order."""
     position = 0
     unclosed: set[str] = set()
     while match := _OPENING.search(prompt, position):
         name, position = match[1], match.end()
         stop = -1 if name in unclosed else prompt.find(f"\n</{name}>", position)
         if stop < 0:
-            unclosed.add(name)  # not searched for again, which would take quadratic time
+            unclosed.add(name)  # not searched for again, as that would take quadratic time
         else:
             yield Section(name, match[2] or "", prompt[position:stop])
             position = stop

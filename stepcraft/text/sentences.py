@@ -1,7 +1,7 @@
-"""Sentence splitting, for whole texts and for passages that a reranker scores.
+"""Split whole texts, and passages scored by a reranker, into sentences.
 
-It is our own because the kept libraries either need a model to be downloaded (NLTK, spaCy) or break
-code and Chinese text apart.
+This is our own code because the maintained libraries either need a model to be downloaded (NLTK,
+spaCy) or break code and Chinese text apart.
 """
 
 import re
@@ -10,7 +10,7 @@ from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STO
 from stepcraft.text.markdown import code_blocks
 
 LONGEST = 1000
-"""Characters above which a passage's sentence is split between words: a table, a minified page."""
+"""The length above which a sentence is split between words, as in a table or a minified page."""
 
 _STOP = re.compile(
     f"[{STOPS}{SPACELESS_STOPS}\n`]"
@@ -18,7 +18,7 @@ _STOP = re.compile(
     f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*"
     "|(?<=\n)\n*|(?<=`))"
 )
-"""What may end a sentence. It begins with one class of characters, which makes it much faster."""
+"""A possible sentence end. It begins with a single character class, which makes it much faster."""
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
     r"|\b(?-i:v|St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun"
@@ -27,7 +27,7 @@ _NO_STOP = re.compile(
     re.IGNORECASE,
 )
 _MAYBE_STOP = re.compile(rf"(?:\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
-"""Abbreviations that end a sentence only before a word that begins one."""
+"""Abbreviations that end a sentence only before a word that begins a new one."""
 _NUMBER = re.compile(r"\b[Nn]os?\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 
@@ -39,16 +39,16 @@ _FENCES = ("```", "~~~")
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into its sentences, each with its blanks folded.
+    """Split a text into sentences, each with its whitespace folded.
 
-    A line ends a sentence too, unless the next line goes on in lower case. Abbreviations, initials,
-    list numbers and dots within code spans end none.
+    A line break ends a sentence too, unless the next line continues in lower case. Abbreviations,
+    initials, list numbers and dots in code spans do not end a sentence.
     """
     return [folded for sentence in pieces(text) if (folded := " ".join(sentence.split()))]
 
 
 def pieces(text: str) -> list[str]:
-    """Split a text into its sentences as they stand: joined, they are the text."""
+    """Split a text into sentences verbatim; joined, they are the text."""
     split: list[str] = []
     start, in_code = 0, False
     for match in _STOP.finditer(text):
@@ -75,9 +75,10 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def passage_sentences(text: str) -> list[str]:
-    """Split a passage into pieces to be scored, none longer than `LONGEST` (RPG §3.2).
+    """Split a passage into pieces to score, none longer than `LONGEST` (RPG §3.2).
 
-    A fenced code block stays whole; a piece of fewer than three words is joined to its neighbour.
+    A fenced code block is not split into sentences, and a piece of fewer than three words is joined
+    to its neighbour.
     """
     text = clean(text)
     parts: list[str] = []
@@ -89,7 +90,7 @@ def passage_sentences(text: str) -> list[str]:
     parts += sentences(text[end:])
     joined: list[str] = []
     for part in parts:
-        # A fragment belongs to what it ends, and a heading to the sentence below it.
+        # A fragment belongs to the sentence that it ends, and a heading to the sentence below it.
         ends = _is_short(part) and _ENDED.search(part) and joined and len(joined[-1]) < LONGEST
         if ends or (joined and _is_short(joined[-1])):
             joined[-1] = _joined(joined[-1], part)

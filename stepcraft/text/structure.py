@@ -1,4 +1,4 @@
-"""The Markdown structure that a change of a text must not damage: code, tables, lists, formulas."""
+"""Markdown structure that edits must not damage: code, tables, lists, formulas."""
 
 import re
 from collections import Counter
@@ -13,10 +13,10 @@ _BLOCK = re.compile(
     r"[ ]{2,}\S|\t|[ ]?(?:#{1,6}\s|[|><]|\$\$|\\[\[be]|\[[^\]\n]+\]:|```|~~~"
     r"|(\*\*|__)[^*_\n]+\1:?\s*$|[\W_]*$)"
 )
-"""How a line begins that is no running text, such as a heading, a rule or a definition."""
+"""Line beginnings that are not running text, such as a heading, a rule or a definition."""
 _DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
 _TAIL = 5_000
-"""Characters in which the beginning of the last paragraph is sought."""
+"""The number of trailing characters in which the start of the last paragraph is sought."""
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"([ \t>]*+)(\d{1,3})[.)]\s")
 _PAIRS = (
@@ -32,10 +32,10 @@ _PAIRS = (
 
 
 def damage(before: str, after: str) -> str:
-    """Return what changes damage that turn one text into another; "" for nothing.
+    """Return the damage done by turning one text into another, or "" if there is none.
 
-    A line of code stays code, and a row stays in its table. There are no more faults than before:
-    open code or formulas, rows that do not fit their head, numbers that are not in order.
+    A line of code must remain code, and a row must stay in its table. There must be no new faults:
+    unclosed code or formulas, rows that do not fit their header, or numbers out of order.
     """
     (lines_before, faults_before), (lines_after, faults_after) = map(_structure, (before, after))
     gone = {line for line, kind in lines_before - lines_after if kind}
@@ -46,7 +46,7 @@ def damage(before: str, after: str) -> str:
 
 @lru_cache(maxsize=2)
 def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """Return the lines of a text with their kinds, and its faults, each with its number."""
+    """Return the counted lines of a text with their kinds, and its counted faults."""
     kinds: Counter[tuple[str, str]] = Counter()
     faults: Counter[str] = Counter()
     numbers: dict[str, int] = {}
@@ -79,10 +79,10 @@ def _cells(row: str) -> int:
 
 
 def glue(before: str, new: str) -> str:
-    """Return what stands between a text and what is appended to it.
+    """Return the separator between a text and what is appended to it.
 
-    Running text goes on in the same paragraph. Any other block begins below, and so does
-    anything behind code, a table, a list, a heading or a quotation.
+    Running text continues the same paragraph. Any other block begins on a new line, and so does
+    anything that follows code, a table, a list, a heading or a quotation.
     """
     paragraph = [*takewhile(str.strip, reversed(before[-_TAIL:].splitlines()))]
     is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])

@@ -1,4 +1,4 @@
-"""A draft's thoughts (RAT §3.2). Joined again, they are the draft."""
+"""Split a draft into thoughts (RAT §3.2); joined again, they are the draft."""
 
 import re
 
@@ -7,7 +7,7 @@ from stepcraft.text.markdown import lines
 _HEADING = re.compile(
     r"[ \t]{0,3}(?:#{1,6}[ \t]+\S.*"  # # Heading
     r"|(\*\*|__)\S(?:(?!\1)[^\n]){0,200}\1:?[ \t]*"  # **Heading**
-    r"|\S[^\n]{0,200}\n[ \t]{0,3}(?:=+|-{2,})[ \t]*)"  # an underlined line
+    r"|\S[^\n]{0,200}\n[ \t]{0,3}(?:=+|-{2,})[ \t]*)"  # an underlined heading
 )
 _STEP = re.compile(r"\W{0,6}step[ \t]+\d{1,3}\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]")
@@ -15,11 +15,11 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)\u3001])[ \t]")
 
 
 def split_thoughts(draft: str) -> list[str]:
-    """Split a draft into its thoughts, each with the blank lines that follow it.
+    """Split a draft into thoughts, each with the blank lines that follow it.
 
-    A thought ends at a blank line, and before each `STEP 1:` of a list of such steps. A heading
-    belongs to the thought below it and an indented paragraph to the list item above it; fenced code
-    is never split.
+    A thought ends at a blank line, and before each `STEP 1:` in a list of such steps. A heading
+    belongs to the thought below it, and an indented paragraph to the list item above it. Fenced
+    code is never split.
     """
     rows = list(lines(draft))
     has_steps = sum(not code and _STEP.match(row) is not None for row, code in rows) > 1
@@ -44,6 +44,6 @@ def split_thoughts(draft: str) -> list[str]:
 
 
 def _is_heading(part: str) -> bool:
-    """Tell whether a part is a heading, or a rule (---), so that it belongs to the next."""
+    """Return whether a part is a heading or a rule (---) and so belongs to the next part."""
     block = part.strip("\r\n").rstrip().replace("\r", "")
     return not _WORD.search(block) or _HEADING.fullmatch(block) is not None

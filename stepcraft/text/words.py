@@ -1,8 +1,8 @@
-"""The words of texts in any language, the same in every index that is searched by words.
+"""Split texts in any language into words, in the same way for every word-based index.
 
-A text and a query give equal words where readers take them for equal: in NFKC and without case,
-accents, the points of Hebrew and Arabic, tatweel and the forms of alef and yeh; digits are those of
-ASCII. Scripts without blanks between words give pairs of characters.
+A text and a query yield equal words where readers would consider them equal: they are compared in
+NFKC, ignoring case, accents, Hebrew and Arabic points, tatweel, and the forms of alef and yeh, with
+ASCII digits. Scripts without spaces between words yield pairs of characters.
 """
 
 import re
@@ -15,13 +15,13 @@ from typing import NamedTuple
 from stepcraft.text.clean import STOP_WORDS, clean
 
 VERSION = 2
-"""Changes with the words of a text; what an index holds of another version is made anew."""
+"""Changes whenever the words of a text do; an index built with another version is rebuilt."""
 
 MAX_WORDS = 128
-"""The number of different words of a query that are searched for; further ones are ignored."""
+"""The maximum number of distinct words in a query that are searched for; the rest are ignored."""
 
 PARTS_WEIGHT = 0.3
-"""What a part of a word counts for, where a whole word counts for 1."""
+"""The weight of a part of a word, relative to 1 for a whole word."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
@@ -30,7 +30,7 @@ _UNSPACED = (
 """Thai, Lao, Burmese, Khmer and their relatives; Chinese, Japanese, and Korean with its endings."""
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _UNIT = re.compile(r"\w\W*")
-"""A character with its marks, which are no word characters for `re`."""
+"""A character with its marks, which `re` does not count as word characters."""
 _AM = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")
 """The first half of the vowel am before a tone mark, where some keyboards and PDF files put it."""
 
@@ -41,9 +41,9 @@ _VARIANTS = str.maketrans(
     | dict.fromkeys("\u0629\u06be\u06c1\u06c3\u06d5", "\u0647")
     | {"\u0640": ""}
 )
-"""Letters without a decomposition: strokes, and what Arabic, Persian and Urdu write differently."""
+"""Letters without a decomposition: strokes, and variants in Arabic, Persian and Urdu."""
 _LETTERS_OF_THEIR_OWN = "\u0439\u0457\u045e"
-"""Cyrillic letters that nobody writes without their marks."""
+"""Cyrillic letters that are never written without their marks."""
 
 _ONSET = (
     r"(?:[bcfgkp]?[lr]|[gkps]n|sch?[lmnrw]?|s[kp][lr]?|str?|[cpst]h|[dt]r|pf[lr]?|qu|kv|sj"
@@ -52,26 +52,26 @@ _ONSET = (
 _STARTS = re.compile(_ONSET)
 _ENDS = re.compile(r"[aeiouy][^aeiouy]{0,4}$")
 _LINKED = re.compile(rf"(?:e?s|e?n|er|e)?(?:$|{_ONSET})")
-"""What may follow a part: the end or another part, perhaps behind a linking letter or an ending."""
+"""What may follow a part: the end or another part, possibly after a linking letter or an ending."""
 _LONG = re.compile(r"[a-z]{8,40}")
 _LEAST = 4
 _ENGLISH = frozenset(word for word in STOP_WORDS if len(word) > 2)
-"""Words of which an English text has many, and one of another language that joins words few."""
+"""Words that are frequent in English texts and rare in languages that join words."""
 
 
 class Words(NamedTuple):
-    """What an index stores of a text, words separated by blanks."""
+    """The words of a text as an index stores them, separated by spaces."""
 
     words: str
     parts: str
-    """What may be a word within the long words; "" in an English text."""
+    """Possible words within long words, or "" for an English text."""
 
 
 @lru_cache(maxsize=1)
 def stored_words(text: str) -> Words:
-    """Return the words of a text, for an index that splits at blanks and does nothing else."""
+    """Return the words of a text, for an index that splits at spaces and does nothing else."""
     words = _words(text, lambda units: [*units, *_pairs(units)])
-    # More than three: a procedure in any language is stored as "how to … using …".
+    # More than three, since a procedure in any language is stored as "how to … using …".
     is_english = sum(map(_ENGLISH.__contains__, words)) > 3 + len(words) / 8
     joined = () if is_english else filter(_LONG.fullmatch, words)
     parts = dict.fromkeys(part for word in joined for part in _parts(word))
@@ -79,16 +79,16 @@ def stored_words(text: str) -> Words:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the different words of a query; a run of an unspaced script gives its pairs.
+    """Return the distinct words in a query; a run in an unspaced script yields its pairs.
 
-    English stop words are left out unless there are no others.
+    English stop words are left out unless there are no other words.
     """
     words = dict.fromkeys(_words(query, lambda units: _pairs(units) or units))
     return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]
 
 
 def _words(text: str, of_run: Callable[[list[str]], list[str]]) -> list[str]:
-    """Return the words of a text; `of_run` makes those of a run of an unspaced script."""
+    """Return the words of a text, using `of_run` for each run in an unspaced script."""
 
     def spaced(run: re.Match[str]) -> str:
         return f" {' '.join(of_run(_UNIT.findall(run[0])))} "
@@ -104,7 +104,7 @@ def _pairs(units: Sequence[str]) -> list[str]:
 
 
 class _Folded(dict[int, str]):
-    """What a character becomes, for `str.translate`; "" and " " for what is no part of a word."""
+    """A `str.translate` mapping; characters that are not part of a word become "" or " "."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -121,7 +121,7 @@ def _folded(character: str) -> str:
         return ""
     if kind[0] == "M" or character in _LETTERS_OF_THEIR_OWN:
         return character
-    if not character.isalnum() or "\u02b0" <= character <= "\u02ff":  # letters like apostrophes
+    if not character.isalnum() or "\u02b0" <= character <= "\u02ff":  # letters used as apostrophes
         return " "
     if kind == "Nd":
         return str(unicodedata.decimal(character))
@@ -130,8 +130,8 @@ def _folded(character: str) -> str:
 
 
 def _is_dropped(mark: str) -> bool:
-    """Tell whether it is a mark that writers leave out, and no vowel or tone of an Indic script."""
-    # Nuktas, the points of Hebrew and Arabic, accents; enclosing marks and variation selectors.
+    """Return whether a mark is one that writers omit, and not an Indic vowel or tone mark."""
+    # Nuktas, Hebrew and Arabic points, accents, enclosing marks and variation selectors.
     order = unicodedata.combining(mark)
     return (
         order in (1, 7)
@@ -145,7 +145,7 @@ def _is_dropped(mark: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _parts(word: str) -> Sequence[str]:
-    """Return what may be a word in a compound: what begins and ends as syllables do."""
+    """Return possible words in a compound: those that begin and end like syllables."""
     places = range(len(word) + 1)
     ended = [place for place in places if _ENDS.search(word[:place])]
     starts = [0, *(place for place in ended if place >= 3 and _STARTS.match(word, place))]

@@ -1,1 +1,1 @@
-"""What an evaluation found, as Markdown, CSV, LaTeX and one HTML page."""
+"""The results of an evaluation as Markdown, CSV, LaTeX and a single HTML page."""

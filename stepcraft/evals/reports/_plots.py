@@ -1,6 +1,6 @@
-"""The plots of scores against costs on an evaluation's page; the templates draw them as SVG.
+"""The plots of scores against costs on an evaluation's page, which templates draw as SVG.
 
-A plot is 340 units wide, about the width of a phone, so that its text is as large everywhere.
+A plot is 340 units wide, about the width of a phone, so that its text has the same size everywhere.
 """
 
 import math
@@ -16,24 +16,24 @@ HEIGHT = 240
 
 @dataclass(frozen=True)
 class Value:
-    """What a plot shows of one method."""
+    """The data point of one method."""
 
     number: int
-    """The number of the method on the page, from 1; it decides the colour."""
+    """The number of the method on the page, from 1, which determines its colour."""
     label: str
     quality: Interval
     cost: float
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval; of a single sample the mean."""
+        """The ends of the interval, or the mean for a single sample."""
         quality = self.quality
         is_known = math.isfinite(quality.low)
         return (quality.low, quality.high) if is_known else (quality.mean, quality.mean)
 
     @property
     def words(self) -> str:
-        """The value in words."""
+        """The value as text."""
         return f"{self.label}: {self.quality.mean:.3f} ({self.ends[0]:.3f} to {self.ends[1]:.3f})"
 
 
@@ -51,19 +51,19 @@ class Axis:
         self.step, self.first, self.last = step, first, last
 
     def at(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the position of a value."""
         part = (value - self.low) / (self.steps * self.step)
         return round(self.first + part * (self.last - self.first), 1)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return the places of the ticks with their texts."""
+        """Return the positions of the ticks with their labels."""
         digits = max(0, -math.floor(math.log10(self.step) + 1e-9))
         values = [self.low + number * self.step for number in range(self.steps + 1)]
         return [(self.at(value), f"{round(value, 9) + 0.0:,.{digits}f}") for value in values]
 
 
 class Plot:
-    """A score of each method against a cost, which begins at 0."""
+    """A score of each method against a cost, with an axis that begins at 0."""
 
     def __init__(self, score: str, cost: str, values: Sequence[Value]) -> None:
         self.title = f"{score} against {cost} a sample"

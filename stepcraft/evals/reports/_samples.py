@@ -9,9 +9,9 @@ from typing import Any
 from stepcraft.text.clean import clean
 
 CHARACTERS = 4_000
-"""Longer texts are cut on the page."""
+"""The length beyond which texts are cut on the page."""
 SAMPLES = 5_000
-"""More samples are left out of the page, so that a browser opens it at once."""
+"""The number of samples beyond which others are left out, so that the page opens at once."""
 
 
 def packed(samples: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""The report of an evaluation as Markdown, and its sentences, which the page has, too."""
+"""The report of an evaluation as Markdown, with the sentences that the page uses too."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ _KIN = {
         "family."
     ),
 }
-"""What is to be said of a judge of a method's own model, or of its family."""
+"""Remarks about a judge that is a method's own model, or from its family."""
 
 
 def markdown(summary: Summary, title: str = "Evaluation") -> str:
@@ -37,7 +37,7 @@ def _cell(text: str) -> str:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Return what was searched, the limits of runs, and where each benchmark is from."""
+    """Return what was searched, the limits of runs, and the origin of each benchmark."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
     searched = [
         f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
@@ -57,7 +57,7 @@ def notes(summary: Summary) -> list[str]:
 
 
 def warnings(summary: Summary) -> list[str]:
-    """Return what a reader must know before the figures."""
+    """Return what a reader must know before looking at the figures."""
     kin: dict[tuple[str, str], list[str]] = {}
     for each in summary.judges:
         kin.setdefault((each.judge, each.kin), []).append(each.method)
@@ -69,7 +69,7 @@ def warnings(summary: Summary) -> list[str]:
             f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
             for method in summary.methods
             for warning, count in method.warnings.items()
-            if warning != WRITTEN_BY_RULES  # KEYLESS says so for all
+            if warning != WRITTEN_BY_RULES  # KEYLESS says so for all of them
             if 2 * count >= method.samples
         ),
         *(
@@ -128,7 +128,7 @@ def verdict(summary: Summary) -> list[str]:
 
 
 def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield for each pair of methods what is shown of the scores, and what the first costs."""
+    """Yield the significant scores for each pair of methods, and what the first one costs."""
     for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
         pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
         rest = [each.score for each in pair if not each.is_shown]

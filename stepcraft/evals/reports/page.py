@@ -1,7 +1,7 @@
-"""The page of one or more evaluations: figures, plots and the samples, in one HTML file.
+"""The page for one or more evaluations: figures, plots and samples, in one HTML file.
 
-It fetches nothing; its one script shows the samples, and tables and plots are there without it. All
-text of samples and models is escaped by the templates, or set as text by the script.
+It fetches nothing. Its only script shows the samples; tables and plots work without it. All text
+from samples and models is escaped by the templates, or set as text by the script.
 """
 
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ from stepcraft.report.rendering import counted, rendered
 _HERE = files("stepcraft.evals.reports")
 _COLOURS = 8
 _PLOTTED_SCORES = 4
-"""For so many scores there are plots against the costs."""
+"""The number of scores that are plotted against the costs."""
 
 
 def page(
     directories: Mapping[str, Path], summary: Summary, changed: tuple[str, str] = ("", "")
 ) -> str:
-    """Return the page of evaluations, side by side.
+    """Return a page that shows evaluations side by side.
 
     Args:
-        directories: Their directories by name.
-        summary: What `summarise` returns of them.
-        changed: Two methods; at first, the samples are shown on which they differ.
+        directories: The evaluations' directories by name.
+        summary: The result of `summarise` for these directories.
+        changed: Two methods; the page initially shows the samples on which they differ.
 
     Raises:
         BadInput: A directory is damaged.

@@ -1,4 +1,4 @@
-"""The tables of a report, which Markdown and the page have alike, and CSV for other programs."""
+"""The tables of a report, shared by Markdown and the page, and CSV for other programs."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ _COSTS = ("calls", "tokens in", "cached", "tokens out", "seconds", "USD")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts."""
+    """A table whose cells are strings."""
 
     title: str
     columns: Sequence[str]
@@ -30,12 +30,12 @@ class Table:
 
 
 def score_names(summary: Summary) -> list[str]:
-    """Return the names of the scores in the order of the methods."""
+    """Return the names of the scores, in the order of the methods."""
     return list(dict.fromkeys(score for method in summary.methods for score in method.scores))
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Return the tables that have rows: scores and costs, differences, votes."""
+    """Return the non-empty tables: scores and costs, differences, votes."""
     every = [
         _scores(summary),
         differences(
@@ -98,7 +98,7 @@ def _scores(summary: Summary) -> Table:
 
 
 def differences(comparisons: Sequence[Comparison], note: str) -> Table:
-    """Return the table of some comparisons."""
+    """Return a table of the given comparisons."""
     costs = [kind for kind in _COSTS if any(kind in each.factors for each in comparisons)]
     return Table(
         "Differences",
@@ -125,7 +125,7 @@ def _figure(value: float | None) -> str:
 
 
 def interval_text(interval: Interval | None) -> str:
-    """Return a mean with its interval, the mean alone where that is unknown."""
+    """Return a mean with its interval, or only the mean if the interval is unknown."""
     if interval is None:
         return ""
     ends = f" ({interval.low:.3f}–{interval.high:.3f})" if math.isfinite(interval.low) else ""
@@ -139,20 +139,20 @@ def difference_text(interval: Interval) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return a p value with three digits."""
+    """Return a p-value with three digits."""
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def outcome_rows(directories: Mapping[str, Path]) -> str:
-    """Return CSV with a row for each sample of each method.
+    """Return CSV with one row per sample and method.
 
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    Text that a spreadsheet would interpret as a formula is prefixed with an apostrophe.
 
     Args:
-        directories: The directories of evaluations by the names that the first column has.
+        directories: The evaluations' directories, by the names to use in the first column.
 
     Raises:
-        BadInput: One is no directory of an evaluation, or damaged.
+        BadInput: A directory contains no evaluation, or is damaged.
     """
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, directory in directories.items():

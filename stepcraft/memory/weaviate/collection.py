@@ -1,4 +1,4 @@
-"""What the collections of ours in Weaviate share: opening, searching, fetching, storing."""
+"""Shared code for our collections in Weaviate: opening, searching, fetching, storing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 BATCH = 1000
-"""The most objects of a message."""
+"""The maximum number of objects in a message."""
 
 AT_ONCE = 2
-"""How many messages of so many objects are sent at once, as by the client's own batch."""
+"""The number of messages sent at once, as in the client's own batching."""
 
 _LEAST_BY_WORDS = 100
-"""Weaviate 1.39 misses better objects, and gives other scores, if it looks for fewer."""
+"""If Weaviate 1.39 looks for fewer, it misses better objects and gives other scores."""
 
 Item = DataObject[dict[str, Any], None]
 Condition: TypeAlias = Any
-"""A filter of the client, whose types are private."""
+"""A client filter, whose type is private."""
 
 
 Hits: TypeAlias = Sequence[tuple[Any, float]]
@@ -53,16 +53,16 @@ class OpenCollection:
     """A collection in Weaviate, with the embedding model that it was made with.
 
     Args:
-        url: As `parse_url` takes it.
-        layout: What its objects hold.
-        embeddings: As in `open_memory`.
-        create: Whether a missing collection is created.
-        fill: How a missing collection is filled, for messages.
-        again: How another one is filled with other embeddings, for messages.
+        url: The URL, as for `parse_url`.
+        layout: The contents of its objects.
+        embeddings: As for `open_memory`.
+        create: Whether to create a missing collection.
+        fill: How to fill a missing collection, for messages.
+        again: How to fill another one with other embeddings, for messages.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection.
-        MemoryFailure: The server cannot be used, or the collection has another shape or other
+        MemoryFailure: The server cannot be used, or the collection has another layout or other
             embeddings.
     """
 
@@ -109,16 +109,16 @@ class OpenCollection:
         filters: Condition = None,
         refine: Callable[[Objects, Hits], Hits] = lambda _, hits: hits,
     ) -> Hits:
-        """Return the k objects that fit best with their scores.
+        """Return the k objects that fit best, with their scores.
 
-        Scores are cosines by vectors alone, and else relative to the best.
+        Scores are cosines in a search by vectors alone, and otherwise relative to the best.
 
         Args:
             query: The query.
-            k: How many to return at most.
-            alpha: The weight of vectors; without an embedder it is 0.
-            filters: The client's filter, if only some objects are searched.
-            refine: Chooses among the objects, by further calls within the same time limit.
+            k: The maximum number of results.
+            alpha: The weight of vectors, which is 0 without an embedder.
+            filters: A client filter, if only some objects are searched.
+            refine: Selects among the results, by further calls within the same time limit.
         """
         check_search(k, alpha)
         vector = query_vector(self.embedder, clean(query)) if alpha and self.embedder else None
@@ -153,21 +153,21 @@ class OpenCollection:
         return self.connection.search(found)
 
     def count(self, filters: Condition = None) -> int:
-        """Return the number of objects, or of those that fit a filter of the client."""
+        """Return the number of objects, optionally only of those that match a client filter."""
         reply = self.connection.call(
             lambda objects: objects.aggregate.over_all(total_count=True, filters=filters)
         )
         return reply.total_count or 0
 
     def fetch(self, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
-        """Return the objects with these ids that there are."""
+        """Return the existing objects among those with the given ids."""
         possible = [id_ for id_ in ids if is_uuid(id_)]
         if not possible:
             return []
         return self.matching(Filter.by_id().contains_any(possible), len(possible), vectors=vectors)
 
     def matching(self, filters: Condition, limit: int, *, vectors: bool = False) -> Sequence[Any]:
-        """Return so many objects at most that fit a filter of the client."""
+        """Return at most `limit` objects that match a client filter."""
         return self.connection.call(
             lambda objects: (
                 objects.query.fetch_objects(
@@ -180,24 +180,24 @@ class OpenCollection:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        """All objects in the order of their ids, a page at a time."""
+        """Iterate over all objects in the order of their ids, one page at a time."""
         last = None
         while page := self.connection.call(partial(_page, after=last, layout=self.layout)):
             yield from page
             last = page[-1].uuid
 
     def insert(self, items: Sequence[Item]) -> list[Failed]:
-        """Store objects, in place of those with the same ids; return those that were refused."""
+        """Store objects, replacing those with the same ids, and return those that were refused."""
         return self.connection.call(partial(_insert_all, items=items))
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete objects, and return how many of the ids existed."""
+        """Delete objects, and return how many of the given ids existed."""
         possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
         parts = (possible[first : first + BATCH] for first in range(0, len(possible), BATCH))
         return sum(self.delete_matching(Filter.by_id().contains_any(part)) for part in parts)
 
     def delete_matching(self, filters: Condition) -> int:
-        """Delete the objects that fit a filter of the client, and return how many there were."""
+        """Delete the objects that match a client filter, and return how many there were."""
         return self.connection.call(partial(_delete, filters=filters, what=self.layout.holds))
 
     def close(self) -> None:
@@ -207,17 +207,17 @@ class OpenCollection:
 
 
 def vector_of(item: Any) -> Matrix:  # noqa: ANN401 - of the client
-    """Return the vector of an object; an empty one if it has none."""
+    """Return the vector of an object, or an empty one if it has none."""
     return np.asarray(item.vector.get("default", ()), np.float32)
 
 
 def words_of(text: str) -> dict[str, str]:
-    """Return the properties of an object that are searched by words."""
+    """Return the properties by which an object is searched by words."""
     return dict(zip(WORDS, stored_words(text), strict=True))
 
 
 def as_texts(tags: Mapping[str, str]) -> list[str]:
-    """Return tags as Weaviate stores them."""
+    """Return tags in the form in which Weaviate stores them."""
     return [f"{name}={value}" for name, value in tags.items()]
 
 
@@ -232,7 +232,7 @@ def _delete(objects: Objects, filters: Condition, what: str) -> int:
     deleted = 0
     while (reply := objects.data.delete_many(where=filters)).matches:  # 10,000 at once
         deleted += reply.successful
-        if reply.successful < reply.matches:  # which the client reports nowhere else
+        if reply.successful < reply.matches:  # which the client does not report anywhere else
             raise MemoryFailure(
                 f"{deleted} {what} were deleted, and Weaviate keeps the others in "
                 f"{objects.name}, which is read-only: see the server's log"
@@ -256,7 +256,7 @@ def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
 
 
 def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
-    """Send objects, and return those that the server refused, with its reasons.
+    """Send objects, and return those that the server refused, with the reasons.
 
     Raises:
         ReadOnlyMemory: The collection is read-only.

@@ -1,6 +1,6 @@
-"""A connection to Weaviate whose calls fail within seconds, in one sentence.
+"""A connection to Weaviate whose calls fail within seconds and with a one-sentence error.
 
-The client alone retries for a minute where a server is gone, so each call has a time limit here.
+The client alone retries for a minute if a server is gone, so each call has a time limit here.
 """
 
 from collections.abc import Callable
@@ -29,14 +29,14 @@ from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address
 
 SEARCH_S = 4.0
-"""Time limit of a search, in seconds."""
+"""The time limit for a search, in seconds."""
 
 _WORK_S = 120.0
-"""Time limit of any other call, such as the import of a batch."""
+"""The time limit for any other call, such as the import of a batch, in seconds."""
 
 _CONNECT_S = 2.0
 _OLDEST = (1, 27)
-"""Older clients look at no version where their checks are left out."""
+"""Older clients check no versions if their startup checks are skipped."""
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
@@ -48,7 +48,7 @@ Action = Callable[[Objects], T]
 
 
 class Connection:
-    """One client of a server for all threads; replaced after the server was away.
+    """A server's client, shared by all threads and replaced after the server was away.
 
     Args:
         address: The collection and its server.
@@ -61,9 +61,9 @@ class Connection:
         self._closed = False
 
     def search(self, action: Action[T]) -> T:
-        """Return what a search on the collection gives, within `SEARCH_S`.
+        """Return the result of a search on the collection, within `SEARCH_S`.
 
-        It is done again if the connection was lost and the server is there.
+        It is repeated once if the connection was lost and the server is up.
 
         Raises:
             MemoryFailure: The server cannot be reached, refuses, or does not answer in time, or the
@@ -72,9 +72,9 @@ class Connection:
         return self._within(SEARCH_S, action)
 
     def call(self, action: Action[T]) -> T:
-        """Return what any other action on the collection gives.
+        """Return the result of any other action on the collection.
 
-        As `search`, with more time: whether the server is there is asked first.
+        This works like `search`, with more time: it first checks that the server is up.
         """
         self._check_ready()
         return self._within(_WORK_S, action)
@@ -88,7 +88,7 @@ class Connection:
             return self._client
 
     def close(self) -> None:
-        """Close the client; calls under way fail. It may be called twice."""
+        """Close the client; calls in progress fail. It may be called twice."""
         self._closed = True
         self._drop(self._client)
 
@@ -105,7 +105,7 @@ class Connection:
             return action(self._objects(client))
         except StepcraftError:
             raise
-        except Exception as error:  # of any kind, where something that is no Weaviate answers
+        except Exception as error:  # of any kind, if something other than Weaviate answers
             lost = _is_lost(error)
             if lost:
                 self._drop(client)
@@ -134,7 +134,7 @@ class Connection:
                 additional_config=AdditionalConfig(
                     timeout=Timeout(init=_CONNECT_S, query=_WORK_S, insert=_WORK_S)
                 ),
-                skip_init_checks=True,  # they ask the package index for the newest version
+                skip_init_checks=True,  # they ask the package index for the latest version
             )
             client.connect()
             self._check_version(str(client.get_meta().get("version")))
@@ -147,12 +147,12 @@ class Connection:
         return client
 
     def _check_ready(self) -> None:
-        """Ask whether the server is ready, which takes a millisecond where it is there."""
+        """Check that the server is ready, which takes a millisecond if it is."""
         address = self._address
         if self._closed:
             raise MemoryFailure(f"{address.name} was closed; open it again")
         try:
-            # A name look-up may take longer than any time limit of the request.
+            # A name lookup may take longer than any time limit of the request.
             reply = within(
                 _CONNECT_S,
                 partial(httpx.get, f"{address.url}/v1/.well-known/ready", trust_env=False),
@@ -176,7 +176,7 @@ class Connection:
             )
 
     def _check_grpc(self) -> None:
-        """Refuse a wrong gRPC port, which the client would try for a minute."""
+        """Reject a wrong gRPC port, which the client would keep trying for a minute."""
         address = self._address
         place = f"{address.grpc_host}:{address.grpc_port}"
         channel = (
@@ -194,7 +194,7 @@ class Connection:
                 ) from error
 
     def _drop(self, client: weaviate.WeaviateClient | None) -> None:
-        """Close a client; the next call connects anew."""
+        """Close a client; the next call reconnects."""
         if client is self._client:
             self._client = None
         if client:
@@ -213,7 +213,7 @@ class Connection:
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Tell whether the connection failed, and not what was asked for."""
+    """Return whether the connection failed, rather than the request."""
     while error:
         if isinstance(error, _LOST) or _code(error) in _LOST_CODES:
             return True

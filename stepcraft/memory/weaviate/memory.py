@@ -1,4 +1,4 @@
-"""A memory in Weaviate: in a server, or in its cloud."""
+"""A memory in a Weaviate server or in Weaviate Cloud."""
 
 import json
 import logging
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ALPHA = 0.5
-"""The weight of vectors in a hybrid search by default.
+"""The default weight of vectors in a hybrid search.
 
-Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does those of words. The
-cosines of a local memory lie closer together, so that they take a larger weight to count as much.
+Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does with those of
+words. The cosines in a local memory are closer together and need a larger weight to count as much.
 """
 
 _CONTENT = (
@@ -63,22 +63,22 @@ _LONGER = np.float32(1.001)
 
 
 class WeaviateMemory(ServedMemory):
-    """Procedures in a collection of Weaviate, for many threads, event loops and machines at once.
+    """Procedures in a Weaviate collection, for many threads, event loops and machines at once.
 
-    A search in a server that is gone fails within 5 seconds, and the next one after its return
+    If the server is gone, a search fails within 5 seconds, and the first one after its return
     succeeds.
 
     Args:
         url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`; or
             `weaviate+cloud://cluster/Collection`. With `tenant=` the procedures are those of one
-            tenant, which is made. `replicas=` and `quantization=` (rq, bq, pq or sq) hold for a
-            collection that is made.
-        embeddings: As in `open_memory`.
-        create: Whether a missing collection is created.
+            tenant, which is created if missing. `replicas=` and `quantization=` (rq, bq, pq or sq)
+            apply when a collection is created.
+        embeddings: As for `open_memory`.
+        create: Whether to create a missing collection.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection.
-        MemoryFailure: The server cannot be used, or the collection has another shape or other
+        MemoryFailure: The server cannot be used, or the collection has another layout or other
             embeddings.
     """
 
@@ -122,7 +122,7 @@ class WeaviateMemory(ServedMemory):
         return [Found(procedure, score) for item, score in hits if (procedure := _procedure(item))]
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete procedures, and return how many of the ids existed."""
+        """Delete procedures, and return how many of the given ids existed."""
         return self._objects.delete(ids)
 
     def count(self) -> int:
@@ -130,7 +130,7 @@ class WeaviateMemory(ServedMemory):
         return self._objects.count()
 
     def __iter__(self) -> Iterator[Procedure]:
-        """All procedures in the order of their ids, a page at a time."""
+        """Iterate over all procedures in the order of their ids, one page at a time."""
         return filter(None, map(_procedure, self._objects))
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class WeaviateMemory(ServedMemory):
         self._objects.close()
 
     def _renew_words(self) -> None:
-        """Make the words anew of what another version has stored, unless all are of this one."""
+        """Recompute words that another version stored, unless all are from this one."""
         is_current = Filter.by_property("words_version").equal(str(VERSION))
         if not (count := self._objects.count() - self._objects.count(is_current)):
             return
@@ -154,7 +154,7 @@ class WeaviateMemory(ServedMemory):
         return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
 
     def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:
-        """Return what a server that was killed has stored without its place in the index."""
+        """Return procedures that a killed server stored without adding them to its vector index."""
         if not (stored and self._embedder):
             return ()
         vector = self._embedder.embed_query("procedure").tolist()
@@ -170,11 +170,11 @@ class WeaviateMemory(ServedMemory):
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
-        """Send procedures, several messages at once; return those that were refused.
+        """Send procedures, several messages at once, and return those that were refused.
 
-        The vector of a text that is stored is not made anew. Weaviate puts into its index only what
-        has changed, so that an unchanged procedure, whose place there was lost, is sent with a
-        longer vector of the same direction.
+        Texts that are already stored are not embedded again. Weaviate indexes only what has
+        changed, so an unchanged procedure that was lost from the index is sent with a longer vector
+        in the same direction.
         """
         same = [
             id_
@@ -209,7 +209,7 @@ class WeaviateMemory(ServedMemory):
 
 
 def _set_words(objects: Objects, items: Sequence[Any]) -> None:
-    """Change the words of objects, and nothing else of them."""
+    """Change only the words of objects."""
     changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
     for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
         if isinstance(outcome, Exception):
@@ -217,7 +217,7 @@ def _set_words(objects: Objects, items: Sequence[Any]) -> None:
 
 
 def _not_near(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
-    """Return which of some objects are not found by vectors."""
+    """Return the ids of the given objects that a vector search does not find."""
     near = objects.query.near_vector(
         vector,
         filters=Filter.by_id().contains_any(list(ids)),
@@ -228,7 +228,7 @@ def _not_near(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
 
 
 def _object(procedure: Procedure, vector: Matrix) -> Item:
-    """Return an object; without a vector if it is empty or zero, which has no angle."""
+    """Return an object, without a vector if that is empty or zero and so has no angle."""
     fields = procedure.to_dict()
     return DataObject(
         properties={name: fields.get(name) for name in _LAYOUT.content}
@@ -243,7 +243,7 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
 
 
 def _words(procedure: Procedure | None) -> dict[str, str]:
-    """Return the properties that are searched by words; empty ones for what is no procedure."""
+    """Return the properties that are searched by words, empty if there is no procedure."""
     texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
     return {**words_of("\n".join(texts)), "words_version": str(VERSION)}
 

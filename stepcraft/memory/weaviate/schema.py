@@ -1,4 +1,4 @@
-"""A collection of ours in Weaviate: made, or read of what it was made with."""
+"""Create our collections in Weaviate, or read what they were made with."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ WORDS = ("words", "parts")
 
 
 class Layout(NamedTuple):
-    """What the objects of a collection hold."""
+    """The contents of the objects in a collection."""
 
     holds: str
     content: Sequence[str]
@@ -48,10 +48,10 @@ class Layout(NamedTuple):
 
 
 def recorded(objects: Objects, layout: Layout) -> str | None:
-    """Return the embeddings that the collection was made with; None if it is missing.
+    """Return the embeddings that the collection was made with, or None if it is missing.
 
     Raises:
-        MemoryFailure: It was made by somebody else, or for something else.
+        MemoryFailure: It was created by somebody else, or for another purpose.
     """
     if not objects.exists():
         return None
@@ -69,14 +69,14 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
             f"the collection {objects.name} holds {holds}, not {layout.holds}; name another one"
         )
     for name in {*layout.content, *WORDS} - {each.name for each in config.properties}:
-        objects.config.add_property(layout.property(name))  # of one of an earlier version
+        objects.config.add_property(layout.property(name))  # in one made by an earlier version
     return embeddings
 
 
 def create_collection(
     connection: Connection, embeddings: str, address: Address, layout: Layout, objects: Objects
 ) -> None:
-    """Make the collection for vectors of these embeddings; "none" for no vectors."""
+    """Create the collection for vectors of the given embeddings, with "none" for no vectors."""
     client = connection.client()
     quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none", None)
     if address.quantization and not quantizer:
@@ -91,9 +91,10 @@ def create_collection(
         description=json.dumps(description, ensure_ascii=False),
         properties=[layout.property(name) for name in (*layout.content, *WORDS)],
         vector_config=Configure.Vectors.self_provided(
-            # Procedures of one domain lie close together, where Weaviate's own settings miss many
-            # of the nearest: recall@10 of 0.86 among 100,000 procedures. These find 0.987 (with an
-            # ef of 512: 0.975) for a few milliseconds, where a run spends seconds in the model.
+            # Procedures in one domain lie close together, so Weaviate's own settings miss many of
+            # the nearest: recall@10 is 0.86 among 100,000 procedures. These reach 0.987 (with an ef
+            # of 512: 0.975) at the cost of a few milliseconds, while a run spends seconds in the
+            # model.
             vector_index_config=Configure.VectorIndex.hnsw(
                 distance_metric=VectorDistances.COSINE,
                 ef=1024,
@@ -108,10 +109,10 @@ def create_collection(
 
 
 def add_tenant(objects: Objects, tenant: str) -> None:
-    """Make a tenant, unless it is there.
+    """Create a tenant unless it exists.
 
     Raises:
-        MemoryFailure: The collection has no tenants, or has them and none is named.
+        MemoryFailure: The collection has no tenants, or it has tenants and none is named.
     """
     has_tenants = objects.config.get().multi_tenancy_config.enabled
     if has_tenants != bool(tenant):

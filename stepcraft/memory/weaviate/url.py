@@ -8,15 +8,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from stepcraft.errors import BadInput
 
 VERSION = "1.39.1"
-"""The version of the server that the tests run on."""
+"""The server version that the tests run against."""
 
 KEY_VARIABLE = "WEAVIATE_API_KEY"
-"""The environment variable that holds the API key of a server that requires one."""
+"""The environment variable with the API key for servers that require one."""
 
 KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
-"""The environment variable with the hosts, separated by commas, that are sent the key without TLS.
+"""The environment variable with the comma-separated hosts that are sent the key without TLS.
 
-Those are hosts to which the network is private, such as a container's neighbours.
+These are hosts on a private network, such as neighbouring containers.
 """
 
 QUANTIZATIONS = ("rq", "bq", "pq", "sq")
@@ -28,10 +28,10 @@ _EXAMPLES = "weaviate://host:8080/Collection or weaviate+cloud://cluster/Collect
 
 @dataclass(frozen=True)
 class Address:
-    """A collection, and the server that holds it."""
+    """A collection and the server that hosts it."""
 
     name: str
-    """The URL; it holds no secret."""
+    """The URL, which contains no secrets."""
     collection: str
     host: str
     port: int
@@ -39,11 +39,11 @@ class Address:
     grpc_port: int
     tls: bool
     tenant: str
-    """The tenant in a collection with several; "" for one without tenants."""
+    """The tenant in a multi-tenant collection, or "" for one without tenants."""
     replicas: int
-    """The replication factor of a collection that is made."""
+    """The replication factor used when creating the collection."""
     quantization: str
-    """How the vectors of a collection that is made are compressed: rq, bq, pq, sq, or ""."""
+    """The vector compression used when creating the collection: rq, bq, pq, sq, or ""."""
 
     @property
     def url(self) -> str:
@@ -52,10 +52,10 @@ class Address:
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
     def key(self) -> str:
-        """Return the API key for the server, "" if there is none.
+        """Return the API key for the server, or "" if there is none.
 
         Raises:
-            BadInput: It would be sent in clear over a network that nobody calls private.
+            BadInput: It would be sent in plain text over a network that is not declared private.
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
         private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
@@ -72,7 +72,7 @@ def parse_url(url: str) -> Address:
     """Parse the URL of a collection.
 
     Raises:
-        BadInput: The URL is malformed, names an unknown option, or holds a key.
+        BadInput: The URL is malformed, names an unknown option, or contains a key.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What a sentence of the evidence says otherwise: a number, a time, a date or a name."""
+"""Find what the evidence contradicts in a sentence: a number, a time, a date or a name."""
 
 import re
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ _VALUE = re.compile(
 )
 _KINDS = stems(" ".join(_VALUE.groupindex))
 _UNIQUE = {"percentage", "amount", "date", "year", "month", "day"}
-"""Kinds of which a sentence with one value needs no word beside it in common."""
+"""The kinds for which a sentence with a single value needs no adjacent word in common."""
 _NEGATION = re.compile(r"\b(?:not?|never|none|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
 _LEAST_SHARE = 0.75
-"""The least share of a statement's words that the evidence has beside the value."""
+"""The minimum share of a statement's words that the evidence has besides the value."""
 _SUPPORT = 0.9
-"""The least share of a statement's words that a sentence has to have to support it."""
+"""The minimum share of a statement's words that a sentence needs to support it."""
 _LENGTH = 1_000
-"""The most characters of a statement, or of a sentence, that is compared."""
+"""The maximum length of a statement or sentence that is compared."""
 
 
 class Value(NamedTuple):
@@ -50,7 +50,7 @@ class Value(NamedTuple):
     before: frozenset[str]
     """The word before it."""
     behind: frozenset[str]
-    """The two words behind it."""
+    """The two words after it."""
 
 
 class Sentence(NamedTuple):
@@ -63,12 +63,13 @@ class Sentence(NamedTuple):
     """The id of its passage."""
     values: tuple[Value, ...]
     pairs: tuple[tuple[str, str], ...]
-    """The words of the sentence, each with the one before it; a value stands as its kind."""
+    """The words of the sentence, each with the preceding one; a value is represented by its kind.
+    """
     is_negative: bool
 
 
 def sentence(text: str, title: str = "", place: str = "") -> Sentence:
-    """Read a sentence, for `corrected`."""
+    """Parse a sentence for use with `corrected`."""
     text = text[:_LENGTH]
     values: list[Value] = []
     for match in _VALUE.finditer(text):
@@ -87,9 +88,9 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
 
 
 def supports(other: Sentence, statement: Sentence) -> bool:
-    """Tell whether a sentence of the evidence says the same as a statement, by the words of both.
+    """Return whether a sentence in the evidence says the same as a statement, judging by words.
 
-    It has nearly all of its words, and every number, time, date and name.
+    It must have nearly all of its words, and every number, time, date and name.
     """
     words, whole = stems(statement.text), f"{other.title}\n{other.text}"
     meanings = {value.meaning for value in other.values}
@@ -103,10 +104,10 @@ def supports(other: Sentence, statement: Sentence) -> bool:
 
 
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
-    """Return a statement with one value as a sentence of the evidence has it, and its passage.
+    """Return a statement with one value corrected from the evidence, and the passage's id.
 
-    The sentence says the same but for the value, as far as words can tell. Nothing is returned
-    where two sentences differ, or where more than one value does.
+    The sentence says the same apart from the value, as far as words can tell. If two sentences
+    differ, or more than one value does, None is returned.
     """
     is_row = statement.text.lstrip().startswith("|")
     if is_row or not statement.values or len(statement.text) == _LENGTH:
@@ -122,7 +123,7 @@ def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, s
 
 
 def _as_in(statement: Sentence, other: Sentence) -> str:
-    """Return a statement with the one value that a sentence has otherwise, "" if there is none."""
+    """Return a statement with the one value that differs from a sentence replaced, or ""."""
     meanings = {value.meaning for value in other.values}
     wrong = [value for value in statement.values if value.meaning not in meanings]
     if len(wrong) != 1 or statement.is_negative != other.is_negative:
@@ -141,21 +142,21 @@ def _as_in(statement: Sentence, other: Sentence) -> str:
     shared = words & (stems(other.text) | stems(other.title))
     if len(shared) < max(2, _LEAST_SHARE * len(words)) or _differ(statement, other):
         return ""
-    # Many names stand in like places, so that the sentences must be nearly the same.
+    # Many names occur in similar places, so the sentences must be nearly the same.
     if value.kind == "name" and shared != words | (stems(other.text) - stems(alike[0].text)):
         return ""
     return text[: value.start] + alike[0].text + text[value.stop :]
 
 
 def _stand_alike(value: Value, other: Value) -> bool:
-    """Tell whether two values have a word beside them in common; numbers have their unit."""
+    """Return whether two values share an adjacent word; for numbers, that is their unit."""
     if value.behind & other.behind:
         return True
     return value.kind != "number" and bool(value.before & other.before)
 
 
 def _differ(statement: Sentence, other: Sentence) -> bool:
-    """Tell whether a word has another one before it, as "green tea" and "black tea" have."""
+    """Return whether a word is preceded by a different one, as in "green tea" and "black tea"."""
     ours, theirs = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
     qualified = {word for before, word in other.pairs if not stems(before) <= ours}
     return any(

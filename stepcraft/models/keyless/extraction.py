@@ -1,4 +1,4 @@
-"""Replies of the keyless model on documents and stored procedures, for building a memory."""
+"""The keyless model's replies on documents and stored procedures, for building a memory."""
 
 import re
 
@@ -10,14 +10,14 @@ from stepcraft.text.names import names_in
 
 _MAX_STEPS = 20
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?!(?:Goal|At hand|Answer|Call \d+: .*)$)(.*)")
-"""A heading that is not one of a transcript, which is a section as a whole."""
+"""A heading that does not belong to a transcript, which is a single section."""
 _CALL = re.compile(r"(?ms)^# Call \d+: `([^\n]+)`\n\n(?>(`{3,})\n(.*?)\n\2)(?!\n\nIt failed:)")
 _ARGUMENT = re.compile(r"(?m)^(\w+): ")
 _NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do you|do i)\s+)?")
 
 
 def find_procedures(material: Material) -> str:
-    """Make procedures of a transcript's calls, or of sections with a list."""
+    """Turn a transcript's calls, or sections with a list, into procedures."""
     title, text = material.text("titles").partition("\n")[0], material.text("text")
     blocks = (_block(heading or title, body) for heading, body in _sections(text))
     return "\n\n".join(filter(None, blocks)) or (
@@ -28,13 +28,13 @@ def find_procedures(material: Material) -> str:
 
 
 def judge(material: Material) -> str:
-    """Tell whether the last call of a transcript succeeded."""
+    """Return whether the last call in a transcript succeeded."""
     failed = "\nIt failed:\n" in material.text("text").rpartition("\n# Call ")[2]
     return f"{'NOT ' * failed}REACHED\nThe last call {'failed' if failed else 'succeeded'}."
 
 
 def compare(material: Material) -> str:
-    """Tell whether two outputs are equal; a procedure with all steps of both takes their place."""
+    """Return whether two outputs are equal; if so, one procedure with all steps replaces both."""
     texts = [section.text for section in material.named("procedure")]
     if len({normalised(text.partition("\n")[0]).casefold() for text in texts}) > 1:
         return "DIFFERENCE: their outputs are not equal\nVERDICT: DIFFERENT"
@@ -44,7 +44,7 @@ def compare(material: Material) -> str:
 
 
 def _calls(text: str) -> list[str]:
-    """Return the calls of a transcript that did not fail, as steps."""
+    """Return the successful calls in a transcript, as steps."""
     return [
         f"Call `{tool}` with "
         f"{', '.join(f'`{name}`' for name in _ARGUMENT.findall(arguments)) or 'no arguments'}."
@@ -53,7 +53,7 @@ def _calls(text: str) -> list[str]:
 
 
 def _block(heading: str, body: str) -> str:
-    """Return the procedure of a section, whose steps are its calls, else its list; else ""."""
+    """Return the procedure in a section, with its calls or else its list as steps, or ""."""
     steps = list(dict.fromkeys(_calls(body) or read_bullets(body)))[:_MAX_STEPS]
     if not heading or len(steps) < 2:
         return ""
@@ -65,7 +65,7 @@ def _block(heading: str, body: str) -> str:
 
 
 def _sections(text: str) -> list[list[str]]:
-    """Return each heading with the text below it; what stands before the first has none."""
+    """Return each heading with the text below it; text before the first has none."""
     sections = [["", ""]]
     for row, is_code in lines(text):
         if not is_code and (heading := _HEADING.match(row)):

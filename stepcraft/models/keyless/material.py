@@ -1,4 +1,4 @@
-"""The material of a prompt, and how well texts fit each other by the words that they share."""
+"""The material in a prompt, and how well texts match by the words that they share."""
 
 import math
 import re
@@ -20,11 +20,11 @@ _ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
 _END = re.compile(rf"(?:{_ENDED.pattern}|\Z)")
 _ALIKE = 0.6
 _MAX_COMPARED = 100
-"""Limit on the texts that are compared with all those that are known, the best first."""
+"""The maximum number of texts that are compared with all known ones, best first."""
 
 
 class Material:
-    """The sections of a prompt.
+    """The sections in a prompt.
 
     Args:
         messages: The texts of the messages. The id of the section `reply_format` is the `kind`.
@@ -32,7 +32,7 @@ class Material:
 
     def __init__(self, messages: Sequence[str]) -> None:
         self.last_message = "".join(messages[-1:])
-        # The question may stand twice.
+        # The question may occur twice.
         self.sections = list(dict.fromkeys(each for text in messages for each in parse(text)))
         form = [*self.named("reply_format"), Section("", "", "")][0]
         self.kind, self.form = form.id, form.text
@@ -40,22 +40,22 @@ class Material:
         self.cites = any(MARKS in text for text in messages)
 
     def named(self, name: str) -> list[Section]:
-        """Return the sections of a name."""
+        """Return the sections with the given name."""
         return [section for section in self.sections if section.name == name]
 
     def text(self, name: str) -> str:
-        """Return the texts of the sections of a name, one below the other."""
+        """Return the texts of the sections with the given name, joined by line breaks."""
         return "\n".join(section.text for section in self.named(name))
 
     @cached_property
     def resources(self) -> list[str]:
-        """The resources, which are separated by commas, each once."""
+        """The comma-separated resources, without duplicates."""
         things = _SEPARATOR.split(self.text("resources").strip(" .\n"))
         return list(dict.fromkeys(filter(None, things)))
 
     @cached_property
     def statements(self) -> list[str]:
-        """The sentences of the passages, with marks of citations where the reply cites."""
+        """The sentences in the passages, with citation marks if the reply cites."""
         return [
             _END.sub(rf" [{passage.id}]\g<0>", text, count=1) if self.cites else text
             for passage in self.named("passage")
@@ -64,16 +64,16 @@ class Material:
 
 
 def statements(text: str) -> list[str]:
-    """Return the sentences of prose without list numbers, and without titles where possible."""
+    """Return the sentences of prose without list numbers and, if possible, without titles."""
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
     parts = [*map(without_number, sentences("".join(rows)))]
     return [part for part in parts if _ENDED.search(part)] or parts
 
 
 def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
-    """Return how well each text fits: the rarer a shared stem, the more; less for a longer text."""
+    """Return how well each text fits: rare shared stems count more, and longer texts score less."""
     counts = Counter(stem for text in texts for stem in stems(text))
-    # Sorted, because floats that are added in another order make another sum.
+    # Sorted, because adding floats in another order changes the sum.
     return [
         sum(math.log(1 + len(texts) / counts[stem]) for stem in sorted(wanted & stems(text)))
         / math.sqrt(4 + len(stems(text)))
@@ -82,7 +82,7 @@ def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
 
 
 def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "") -> list[str]:
-    """Return the texts that fit best, in their order, each with something new to those known."""
+    """Return the best texts, in their original order, each adding something new to those known."""
     chosen: list[str] = []
     seen = [stems(sentence) for sentence in sentences(known)]
     ranked = sorted(zip(scores(wanted, texts), texts, strict=True), key=lambda pair: -pair[0])
@@ -95,11 +95,11 @@ def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "
 
 
 def nearest(text: str, others: Sequence[str]) -> int:
-    """Return the index of the text that shares most with a text."""
+    """Return the index of the text that shares most with the given one."""
     fits = scores(stems(text), others)
     return fits.index(max(fits))
 
 
 def mentions(text: str, thing: str) -> bool:
-    """Tell whether a text has at least half of the words that name a thing."""
+    """Return whether a text has at least half of the words that name a thing."""
     return 2 * len(stems(thing) & stems(text)) >= len(stems(thing))

@@ -47,7 +47,7 @@ REPLIES: dict[str, Callable[[Material], str]] = {
 }
 """The function that writes each format, by the id of the prompt's `reply_format` section.
 
-The prompts of the papers' graphs have none: their replies cannot be read, and the steps are
+The prompts of the papers' graphs are not listed: replies to them cannot be read, and the steps are
 skipped.
 """
 
@@ -58,9 +58,9 @@ class ExtractiveModel(BaseChatModel):
     """A chat model without a language model: deterministic, offline, and as good as its evidence.
 
     It recombines the sentences in the sections of the prompt (`stepcraft.text.sections`) in the
-    format that the `reply_format` section names. A prompt of no known format gets the first
-    sentences of its passages or of its last message, so that any messages get a reply. Usage
-    counts words.
+    format that the `reply_format` section names. For a prompt without a known format, it returns
+    the first sentences of the passages or of the last message, so that any messages get a reply.
+    Usage counts words.
     """
 
     model: str = "extractive"

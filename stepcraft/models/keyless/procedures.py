@@ -1,4 +1,4 @@
-"""Replies of the keyless model on procedures: steps, and what they lack."""
+"""The keyless model's replies on procedures: steps, and what they lack."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _HOW_TO = re.compile(r"(?i)\A(?:please\s+)?how (?:to|do i|do you|can i|do we|can
 _DEPENDENT = re.compile(
     r"(?i)(?:if|to|for|then|it|its|this|that|these|those|they|otherwise|here|there|also)\b"
 )
-"""How a sentence begins that cannot be understood without the one before it."""
+"""How a sentence begins that cannot be understood without the preceding one."""
 
 
 def write_steps(material: Material) -> str:
@@ -31,7 +31,7 @@ def write_steps(material: Material) -> str:
 
 
 def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
-    """Return the words of a person who rejected the steps, and two steps at most with resources."""
+    """Return a person's reason for a rejection, and at most two steps that mention resources."""
     reason = " ".join(material.text("reason").split())
     text, goal = "\n".join(steps), stems(material.question)
     unused = [thing for thing in material.resources if not mentions(text, thing)]
@@ -49,6 +49,6 @@ def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
 
 
 def _examples(material: Material) -> dict[str, list[str]]:
-    """Return the steps of each procedure among the passages; of prose, the sentences."""
+    """Return the steps of each procedure among the passages, or the sentences of prose."""
     texts = [passage.text for passage in material.named("passage")]
     return {text: read_steps(text) or sentences(text) for text in texts}

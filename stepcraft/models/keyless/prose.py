@@ -1,4 +1,4 @@
-"""Replies of the keyless model in prose: plans, queries, drafts, answers and their changes."""
+"""The keyless model's prose replies: plans, queries, drafts, answers and changes to them."""
 
 import re
 
@@ -32,7 +32,7 @@ _REFERS = re.compile(
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
 _MAX_STATEMENTS, _MAX_SENTENCES = 200, 1_000
-"""The most that are compared with each other."""
+"""The maximum numbers of statements and sentences that are compared with each other."""
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
@@ -47,7 +47,7 @@ def plan(material: Material) -> str:
 
 
 def gaps(_material: Material) -> str:
-    """Say that nothing is missing: only a language model can tell."""
+    """Say that nothing is missing, as only a language model could tell."""
     return "NOTHING"
 
 
@@ -63,23 +63,23 @@ def _query(text: str) -> str:
 
 
 def draft(material: Material) -> str:
-    """Write sentences of passages; without any, ask, which claims nothing."""
+    """Write sentences from passages or, without any, a question, which claims nothing."""
     return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 
 def reason(material: Material) -> str:
-    """Write what is asked, and as the answer that there is none."""
+    """Write a draft, and state that there is no answer."""
     return f"{draft(material)}\n\nANSWER\n{_NOTHING}"
 
 
 def write(material: Material) -> str:
-    """Write sentences of passages on question and plan that the text does not have."""
+    """Write sentences from passages on the question and plan that the text does not contain."""
     wanted = stems(f"{material.question}\n{material.text('plan')}")
     return "\n\n".join(best(wanted, material.statements, 6, material.text("text"))) or _NOTHING
 
 
 def write_shortly(material: Material) -> str:
-    """Write sentences of passages, and the one of them that fits best as the answer."""
+    """Write sentences from passages, and the one that fits best as the answer."""
     text = write(material)
     plain = without_marks(text)
     answer = best(stems(material.question), statements(plain), 1) or [plain]
@@ -89,7 +89,7 @@ def write_shortly(material: Material) -> str:
 def check(material: Material) -> str:
     """Judge each statement by the words that it shares with passages, and append what is missing.
 
-    What is missing goes to the part that fits best, or becomes a step behind it.
+    Missing sentences go to the part that fits best, or become a step after it.
     """
     parts = [part for part in material.named("part") if "Answer:" not in part.text]
     texts = [without_numbers(part.text) for part in parts]
@@ -101,7 +101,7 @@ def check(material: Material) -> str:
         prose = "\n".join(texts)
         added = _missing(material, prose)
         if any(f" {statement}" in prose for statement in material.statements):
-            added = []  # a statement that begins no paragraph was added by an earlier check
+            added = []  # a statement that does not begin a paragraph was added by an earlier check
     blocks = [
         f"<<<<<<< {label} {parts[nearest(text, texts)].id}\n=======\n{text}\n>>>>>>> END"
         for text in added
@@ -114,7 +114,7 @@ def check(material: Material) -> str:
 
 
 def _judged(material: Material) -> tuple[list[str], list[str]]:
-    """Return a verdict for each statement, and the changes of those that are contradicted."""
+    """Return a verdict on each statement, and changes to those that are contradicted."""
     passages = {f"p{each.id.strip('p')}": each.text for each in material.named("passage")}
     evidence = [
         sentence(each, text.partition("\n")[0][:200], id_)
@@ -141,9 +141,10 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
 
 
 def _missing(material: Material, text: str) -> list[str]:
-    """Return the two statements that say most, without those that the text says.
+    """Return the two most informative statements, except those that the text contains.
 
-    Which say most does not depend on the text: once they are added, nothing is missing.
+    Which ones are most informative does not depend on the text: once they are added, nothing is
+    missing.
     """
     wanted = stems(material.question)
     return [
@@ -154,7 +155,7 @@ def _missing(material: Material, text: str) -> list[str]:
 
 
 def write_article(material: Material) -> str:
-    """Put the question above the text as a title."""
+    """Put the question above the text as its title."""
     return f"# {material.question}\n\n{material.text('text')}"
 
 
@@ -165,7 +166,7 @@ def write_code(material: Material) -> str:
 
 
 def route(material: Material) -> str:
-    """Choose by a rule; a message that refers to what was said is put behind the last one."""
+    """Choose by rules; a message that refers to an earlier one is appended to it."""
     message = material.question
     kind = "TALK" if _TALK.match(message) else "GOAL" if _GOAL.search(message) else "QUESTION"
     before = _PERSON.findall(material.text("conversation"))[-1:] if _REFERS.search(message) else []

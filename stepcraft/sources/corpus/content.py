@@ -1,4 +1,4 @@
-"""Read a file as text with headings, according to its suffix."""
+"""Read a file as text with headings, depending on its suffix."""
 
 import re
 import tomllib
@@ -29,21 +29,21 @@ from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown, shown_heading
 
 MAX_BYTES = 50_000_000
-"""The largest file that a parser gets."""
+"""The maximum size of a file that is passed to a parser."""
 
 MAX_TEXT_BYTES = 20_000_000
-"""The largest text: cleaning it holds up all other threads for a fifth of a second."""
+"""The maximum size of a text file: cleaning it blocks all other threads for a fifth of a second."""
 
 MAX_BLOCKS = 50_000
-"""The most headings, fenced blocks and tables of a file; what follows is read as text."""
+"""The maximum number of headings, fenced blocks and tables in a file; the rest is read as text."""
 
 SECONDS = 15.0
-"""The processor time for a file that is parsed."""
+"""The maximum processor time for parsing a file."""
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _STRETCH = 100_000
 _MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
-"""Suffixes of what is read as Markdown."""
+"""The suffixes of files that are read as Markdown."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
     **{suffix: (f"office:{suffix[1:]}", "") for suffix in OFFICE},
@@ -59,9 +59,9 @@ _PARSERS = {
     ".odt": ("book:odt", ""),
     ".rtf": ("book:rtf", ""),
 }
-"""By suffix, the parser and what cites a part."""
+"""The parser for each suffix, and the format by which a part is cited."""
 _OF_SEVERAL = {"book:epub", "mail:mbox"}
-"""Those whose first heading is not the title of the whole."""
+"""Parsers of files whose first heading is not the title of the whole."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
 _BLOCKS = {"heading_open", "fence", "table_open"}
 _FRONT_MATTER = re.compile(
@@ -72,7 +72,7 @@ _FRONT_MATTER = re.compile(
 _TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _MOST_FIELDS = 20_000
-"""Characters of front matter in which a title is sought."""
+"""The number of characters of front matter in which a title is sought."""
 _MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
 _OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
 _DATA_URI = re.compile(
@@ -80,7 +80,7 @@ _DATA_URI = re.compile(
     r"(?:\s+[A-Za-z0-9+/=]{60,}+)*+(?:\s+[A-Za-z0-9+/]+={0,2}(?=[)>\"']))?>?",
     re.MULTILINE,
 )
-"""A picture within the text, also as the target of a reference."""
+"""An image embedded in the text, including as the target of a reference."""
 
 
 class Content(NamedTuple):
@@ -91,18 +91,18 @@ class Content(NamedTuple):
     blocks: Sequence[Heading] = ()
     """Headings, fenced blocks and tables."""
     place: str = ":{}"
-    """How a line, page or cell is cited by its number."""
+    """The format for citing a line, page or cell by its number."""
     starts: Sequence[int] = ()
-    """The offsets of pages or cells; empty where lines are counted."""
+    """The offsets of pages or cells; empty if lines are counted."""
     cut: str = ""
-    """What was not read because of a limit, a sentence; "" if all was."""
+    """A sentence about what was not read because of a limit, or "" if everything was."""
 
 
 def content_of(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        Unreadable: It is too large, binary, damaged, or not permitted to be read.
+        Unreadable: It is too large, binary, damaged, or not readable for lack of permission.
     """
     suffix, title = path.suffix.lower(), file_title(path)
     parser = _PARSERS.get(suffix)
@@ -123,17 +123,17 @@ def content_of(path: Path) -> Content:
 
 
 def file_title(path: Path) -> str:
-    """Return the title of a file that has none of its own: its name, without what is no text."""
+    """Return the title of a file that has none of its own: its name, cleaned."""
     return clean(path.name)
 
 
 def markdown_content(text: str, title: str) -> Content:
-    """Return Markdown as its readers see it; `title` serves where its front matter has none."""
+    """Return Markdown as readers see it; `title` is used if its front matter has none."""
     text = _DATA_URI.sub(_blanks, as_shown(text))
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
         title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
-        # The fields are text, their fences are none and their comments no headings.
+        # The fields are text, their fences do not count and their comments are not headings.
         fields, end = _COMMENT.sub(_blanks, front["fields"]), front.end("fields")
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
     blocks = islice(_blocks(text), MAX_BLOCKS)
@@ -145,15 +145,15 @@ def _as_read(block: Heading) -> Heading:
 
 
 def _blanks(match: re.Match[str]) -> str:
-    """Return blanks in place of a match, so that all offsets stay."""
+    """Return spaces in place of a match, so that all offsets are preserved."""
     return re.sub(r"[^\n]", " ", match[0])
 
 
 def _title_in(fields: str, *, is_toml: bool) -> str:
-    """Return the title in front matter, "" if it has none that can be read."""
+    """Return the title in front matter, or "" if there is no readable one."""
     with suppress(ValueError, yaml.YAMLError, RecursionError):
         short = fields[:_MOST_FIELDS]
-        loader = yaml.BaseLoader  # which makes nothing but texts, lists and mappings
+        loader = yaml.BaseLoader  # which creates only strings, lists and mappings
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
         if isinstance(values, dict):
             found = {name.lower(): value for name, value in values.items()}
@@ -169,7 +169,7 @@ def markdown_headings(text: str) -> list[Heading]:
 def _blocks(text: str) -> Iterator[Heading]:
     """Yield fenced blocks, and the headings and tables outside of lists and quotations.
 
-    The text is parsed in stretches, since the parser makes a kilobyte of tokens of each heading.
+    The text is parsed in chunks, since the parser creates a kilobyte of tokens per heading.
     """
     start = 0
     while start < len(text):
@@ -187,26 +187,26 @@ def _blocks(text: str) -> Iterator[Heading]:
             elif title := _short(content.content):
                 blocks.append(Heading(begin, end, int(token.tag[1:]), title))
         if stop < len(text) and blocks and blocks[-1].start > start:
-            stop = blocks.pop().start  # the next stretch begins with what may be cut
+            stop = blocks.pop().start  # the next chunk begins with what may have been cut
         yield from blocks
         start = stop
 
 
 def _repeated(token: Token, text: str) -> str:
-    """Return what each part of a block begins with: the header of a table, or an opening fence."""
+    """Return the start of each part of a block: a table's header, or an opening fence."""
     rows = 2 if token.type == "table_open" else 1
     return "\n".join(text.split("\n", rows)[:rows])
 
 
 def _short(title: str) -> str:
-    """Return a title on one line, "" for what is none."""
+    """Return a title on one line, or "" if the text is not a title."""
     line = " ".join(title.split()).rstrip("\u00b6 ")
     return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    # A comment that is not closed hides no other part.
+    # An unclosed comment hides no other part.
     text, title = "\n\n".join(map(as_shown, parts)), _short(clean(name)) or title
     starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
@@ -217,7 +217,7 @@ def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a file of at most so many bytes."""
+    """Return the content of a file with at most the given number of bytes."""
     try:
         with open_regular(path) as file:
             data = file.read(limit + 1)
@@ -233,7 +233,7 @@ def _bytes(path: Path, limit: int) -> bytes:
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
-    """Return a text, and what a reader should know of its encoding."""
+    """Return a text, and a note for readers about its encoding."""
     if data.startswith(b"{\\rtf"):
         raise Unreadable("it is RTF; name it .rtf")
     try:

@@ -1,4 +1,4 @@
-"""List the text files of a corpus: named files, and folders with everything in them."""
+"""List the text files in a corpus: named files, and folders with everything in them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from stepcraft.files import named_path
 from stepcraft.text.clean import clean
 
 OFFICE = (".docx", ".pptx", ".xlsx")
-"""Suffixes of files that are read if MarkItDown is installed."""
+"""Suffixes of files that are read only if MarkItDown is installed."""
 
 _PACKAGES = {"node_modules", "__pycache__", "site-packages"}
 _LEFT_OUT = re.compile(
@@ -26,28 +26,29 @@ _LEFT_OUT = re.compile(
     ) | searchindex.*\.js(on)? | search_index\.json | print\.html | .*[.-]min\.(js|css)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Files without text, and what repeats the pages of a built site: its search index and the page
-that prints all of them."""
+"""Files without text, and those that repeat the pages of a built site: its search index and the
+page that prints all of them.
+"""
 
 
 Roots = dict[Path, str]
-"""The resolved paths of files and folders, and how they were named."""
+"""The resolved paths of files and folders, with the names they were given by."""
 
 
 class File(NamedTuple):
-    """A file with its size and time, by which a change is noticed."""
+    """A file with its size and time, by which changes are detected."""
 
     path: str
     size: int
     changed: int
-    """The time of the last change, of permissions too, in nanoseconds."""
+    """The time of the last change, including permissions, in nanoseconds."""
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
-    """Resolve the paths of a corpus, `~` included.
+    """Resolve the paths of a corpus, expanding `~`.
 
     Raises:
-        BadInput: There is no path, one cannot be a path, or there is no such file or folder.
+        BadInput: There are no paths, one is not a valid path, or there is no such file or folder.
     """
     roots: Roots = {}
     for name in paths:
@@ -61,7 +62,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
 
 
 def shown(path: str, roots: Roots) -> str:
-    """Return a file's path below the path that the corpus was named with, for sources."""
+    """Return a file's path relative to the path by which the corpus was named, for sources."""
     for root, name in roots.items():
         if Path(path).is_relative_to(root):
             path = str(Path(name, Path(path).relative_to(root)))
@@ -72,22 +73,22 @@ def shown(path: str, roots: Roots) -> str:
 def files_of(
     roots: Roots, problems: dict[str, str], left_out: dict[str, str] | None = None
 ) -> Iterator[File]:
-    """Yield each file once, named files first, the others in the order of their names.
+    """Yield each file once: named files first, then the others in order of name.
 
-    Left out of folders are hidden files, installed packages (node_modules, virtual environments)
-    and files without text. No folder is entered twice.
+    Hidden files, installed packages (node_modules, virtual environments) and files without text are
+    left out of folders. No folder is entered twice.
 
     Args:
         roots: The files and folders.
-        problems: Takes, by path, why a folder cannot be listed, a link is not followed, or a file
-            of Office is not read.
-        left_out: Takes, by path, why a file or folder is left out.
+        problems: Receives, by path, why a folder cannot be listed, a link is not followed, or an
+            Office file is not read.
+        left_out: Receives, by path, why a file or folder is left out.
     """
     for path in dict.fromkeys(_paths(roots, problems, {} if left_out is None else left_out)):
         if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
             problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
             continue
-        with suppress(OSError):  # a link to nothing
+        with suppress(OSError):  # a broken link
             status = os.stat(path)
             if S_ISREG(status.st_mode):
                 yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
@@ -128,14 +129,14 @@ _HIDDEN, _INSTALLED = "it is hidden", "it holds installed packages"
 
 
 def _of_folder(name: str) -> str:
-    """Return why a folder is left out, "" if it is not."""
+    """Return why a folder is left out, or "" if it is not."""
     if name.startswith("."):
         return _HIDDEN
     return _INSTALLED if name in _PACKAGES else ""
 
 
 def _of_file(name: str) -> str:
-    """Return why a file is left out, "" if it is not."""
+    """Return why a file is left out, or "" if it is not."""
     if name.startswith("."):
         return _HIDDEN
     return "its name says that it holds no text of its own" if _LEFT_OUT.fullmatch(name) else ""

@@ -1,4 +1,4 @@
-"""Headings of markup other than Markdown, and what readers do not see, by the forms of lines."""
+"""Headings in markup other than Markdown, and text hidden from readers, by line patterns."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,19 +7,19 @@ from typing import NamedTuple
 from stepcraft.text.markdown import replaced
 
 MAX_HEADING = 200
-"""The most characters of a heading; a longer one is taken for text."""
+"""The maximum length of a heading; a longer one is treated as text."""
 
 
 class Heading(NamedTuple):
-    """A heading and its character offsets, underline included."""
+    """A heading with its character offsets, including any underline."""
 
     start: int
     stop: int
     level: int
-    """1 is the outermost; 0 stands for a fenced block or a table."""
+    """1 is the outermost level; 0 stands for a fenced block or a table."""
     text: str
     repeated: str = ""
-    """What each part of a block begins with: the header of a table, or an opening fence."""
+    """The start of each part of a block: a table's header, or an opening fence."""
 
 
 _RST = re.compile(
@@ -56,15 +56,15 @@ _NAMED = {
     ".adoc": re.compile(r"\A(?:(?://[^\n]*|)\n)*=[ \t]+([^\n]+)"),
 }
 _NAMED[".asciidoc"] = _NAMED[".adoc"]
-"""Where a file says its title."""
+"""Patterns for the title that a file states itself."""
 _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
-"""The foot of a page and the head of the next one, as in the RFCs."""
+"""A page's footer and the next page's header, as in RFCs."""
 _TIMES = re.compile(
     r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$"
     r"|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
     re.MULTILINE,
 )
-"""The numbers and times of subtitles, and their tags, of which one may name a speaker."""
+"""The numbers and times in subtitles, and their tags, one of which may name a speaker."""
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
 _ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
 _ROFF_ESCAPE = re.compile(
@@ -85,7 +85,7 @@ _ROFF_SIGNS = {
 }
 _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
-"""Macros that write their arguments in two fonts, one after the other."""
+"""Macros that set their arguments in two alternating fonts."""
 _COMPONENTS = re.compile(
     r"""
     ^import[ \t]++ [^"'\n;{}]{0,200} (?:\{[^"';{}]{1,1000}\}[^"'\n;{}]{0,20})?
@@ -96,7 +96,7 @@ _COMPONENTS = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-"""Imports and components of MDX, the marks of admonitions, and shortcodes of Hugo."""
+"""MDX imports and components, the markers of admonitions, and Hugo shortcodes."""
 _IN_COMPONENT = re.compile(
     r"""
     \b(?:alt|caption|description|heading|label|summary|text|title)=(["'])(?P<value>[^"'\n]*)\1
@@ -104,11 +104,11 @@ _IN_COMPONENT = re.compile(
     """,
     re.VERBOSE,
 )
-"""What readers see of them: texts, and arguments without a name."""
+"""The visible parts of these: texts, and arguments without a name."""
 
 
 def without_components(text: str) -> str:
-    """Return Markdown with blanks in place of what a site generator reads."""
+    """Return Markdown with spaces in place of anything meant for a site generator."""
     return replaced(text, _COMPONENTS, _texts_in)
 
 
@@ -121,26 +121,26 @@ def _texts_in(match: re.Match[str]) -> str:
 
 
 def title_of(text: str, suffix: str) -> str:
-    """Return the title that a text says, "" if it says none."""
+    """Return the title that a text states, or "" if there is none."""
     named = _NAMED[suffix].search(text) if suffix in _NAMED else None
     return named[1].strip() if named else ""
 
 
 def headings_of(text: str, suffix: str) -> list[Heading]:
-    """Return the headings of a text in the markup of its suffix; none where it has none."""
+    """Return the headings in a text with the markup of its suffix, if it has any."""
     reader = _READERS.get(suffix)
     return [each for each in reader(text) if len(each.text) <= MAX_HEADING] if reader else []
 
 
 def without_furniture(text: str) -> str:
-    """Return a plain text with blanks in place of what stands on every page."""
+    """Return a plain text with spaces in place of text repeated on every page."""
     return _FURNITURE.sub(_blanks, text)
 
 
 def without_commands(text: str, suffix: str) -> str:
     """Return subtitles without times, manual pages without commands, and rst without labels.
 
-    All lines stay.
+    All lines are kept.
     """
     if suffix == ".rst":
         return _RST_LABEL.sub("", text)
@@ -153,7 +153,7 @@ def without_commands(text: str, suffix: str) -> str:
 
 
 def _roff_words(line: re.Match[str]) -> str:
-    """Return the words of a line with a macro: all, unless it only sets the page."""
+    """Return the words on a macro's line: all of them, unless it only affects the layout."""
     name, rest = line["name"], line["rest"]
     if name.upper() in {"SH", "SS"}:
         return line[0]
@@ -174,7 +174,7 @@ def _blanks(match: re.Match[str]) -> str:
 
 
 def _rst(text: str) -> Iterator[Heading]:
-    """Yield the titles of reStructuredText: the first kind of line around one is the outermost."""
+    """Yield reStructuredText titles; the first kind of underline or overline is the outermost."""
     kinds: list[tuple[bool, str]] = []
     for match in _RST.finditer(text):
         above, below, title = match["above"], match["below"], match["title"]
@@ -193,7 +193,7 @@ def _by(
     level: Callable[[str], int],
     block: re.Pattern[str] | None = None,
 ) -> Callable[[str], Iterator[Heading]]:
-    """Return a reader of headings on a line of their own, outside of blocks."""
+    """Return a reader of headings on lines of their own, outside of blocks."""
 
     def read(text: str) -> Iterator[Heading]:
         shown = block.sub(_blanks, text) if block else text
@@ -207,7 +207,7 @@ _numbered = _by(_NUMBERED, lambda sign: sign.count(".") + 1)
 
 
 def _memo(text: str) -> Iterator[Heading]:
-    """Yield the numbered headings of an RFC; other plain text has none."""
+    """Yield the numbered headings in an RFC; other plain text has none."""
     return _numbered(text) if _FURNITURE.search(text) else iter(())
 
 

@@ -1,4 +1,4 @@
-"""Split a file into passages, each with a title and a place to cite."""
+"""Split a file into passages, each with a title and a location to cite."""
 
 import json
 import re
@@ -16,13 +16,13 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 VERSION = 9
-"""The version of how files are read and split; a change of it has every file indexed again."""
+"""The version of how files are read and split; changing it reindexes every file."""
 
 CHARACTERS = 1000
-"""The most characters of a passage without fences and what is repeated in it."""
+"""The maximum length of a passage, not counting fences and repeated text."""
 
 MAX_FENCE = 3000
-"""The most characters of a fenced block that is kept whole."""
+"""The maximum length of a fenced block that is kept whole."""
 
 _PART = re.compile(
     rf"""
@@ -36,20 +36,20 @@ _PART = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""As much of a text as fits into a passage, up to the best place for a cut."""
+"""As much of a text as fits into a passage, up to the best place to cut."""
 
 _MAX_REPEATED = 500
-"""The most characters of a table's header, or an opening fence, that are repeated."""
+"""The maximum length of a table header or an opening fence that is repeated."""
 _RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
-"""The names of fields that may hold the title of a record, and its text; the first counts."""
+"""The field names that may hold a record's title, and its text; the first match counts."""
 FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
 
 
 _Unit = tuple[str, int, int]
-"""A title, and the offsets of a text."""
+"""A title, and the start and end offsets of a text."""
 
 
 class Passage(NamedTuple):
@@ -58,23 +58,23 @@ class Passage(NamedTuple):
     title: str
     text: str
     place: str
-    """Where it is in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
+    """Its location in the file, as a suffix of the path: ":12" (a line), " p. 3" or " cell 4"."""
 
 
 def fields_of(title: str, text: str) -> Fields:
-    """Return the fields that are named, in capitals or not, and for "" the usual ones."""
+    """Return the named fields, ignoring case, or the usual ones for ""."""
     titles, texts = FIELDS
     return (title.casefold(),) if title else titles, (text.casefold(),) if text else texts
 
 
 def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
-    """Yield the passages of a file; each record of a JSONL or CSV file is one or several.
+    """Yield the passages in a file; each record in a JSONL or CSV file yields one or more.
 
-    A JSON file has records where its fields are named.
+    A JSON file is read as records if its fields are named.
 
     Args:
         path: The file.
-        fields: What holds the title and the text of a record, in capitals or not.
+        fields: The fields that hold a record's title and text, ignoring case.
 
     Raises:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
@@ -87,12 +87,12 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
             yield from passages_of(content_of(path))
     except SourceFailure:
         raise
-    except Exception as error:  # one file that nobody foresaw must not end a corpus
+    except Exception as error:  # one unforeseen file must not end a corpus
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
 
 
 def passages_of(content: Content) -> Iterator[Passage]:
-    """Yield the passages of a text; none reaches over a heading.
+    """Yield the passages in a text; none crosses a heading.
 
     Raises:
         Unreadable: A part of the file was not read; the rest has been yielded.
@@ -114,7 +114,7 @@ def passages_of(content: Content) -> Iterator[Passage]:
 
 
 def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
-    """Return a part of a text with the header of the table, or the fences, that it is within."""
+    """Return a part of a text with the table header, or the fences, that belong to it."""
     stop = start + len(text)
     if (first := _around(wholes, start)) and len(first.repeated) <= _MAX_REPEATED:
         text = f"{first.repeated}\n{text}"
@@ -124,7 +124,7 @@ def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
 
 
 def _around(wholes: Sequence[Heading], place: int) -> Heading | None:
-    """Return the block that an offset is within, behind its first line."""
+    """Return the block that contains an offset after its first line."""
     number = bisect_left(wholes, place, key=attrgetter("start")) - 1
     return wholes[number] if number >= 0 and place < wholes[number].stop - 1 else None
 
@@ -149,7 +149,7 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
 
 
 def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
-    """Return the title and the text of a record; without a text, all fields are it."""
+    """Return the title and the text of a record; without a text field, all fields form the text."""
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
@@ -162,7 +162,7 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield passages: as many units in a row as fit into one."""
+    """Yield passages, each with as many consecutive units as fit."""
     title, start, stop = "", 0, 0
     for name, begin, end in units:
         if (name, begin) != (title, stop) or end - start > CHARACTERS:
@@ -173,10 +173,10 @@ def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
 
 
 def _units_of(content: Content) -> Iterator[_Unit]:
-    """Yield parts of the text under each heading, and fenced blocks whole, with their titles.
+    """Yield the parts of the text under each heading, and whole fenced blocks, with their titles.
 
-    A title is that of the file, then the headings above. A heading with nothing under it is its own
-    text.
+    A title consists of the file's title and the headings above. A heading with nothing under it is
+    its own text.
     """
     text = content.text
     blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]

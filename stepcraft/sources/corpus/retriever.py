@@ -1,4 +1,4 @@
-"""A corpus: files and folders as a source, with an index for which only changed files are read."""
+"""A corpus: files and folders as a source, with an index so that only changed files are read."""
 
 import os
 import time
@@ -31,35 +31,35 @@ if TYPE_CHECKING:
 class CorpusRetriever(Source):
     """A LangChain retriever over files and folders, opened by `open_corpus`.
 
-    The metadata of a document are its `title` (of the file, then the headings above the passage),
-    `source` (the path with the line, page or cell) and `score`. The first document also has
-    `stepcraft_notes` if files could not be read.
+    A document's metadata contains its `title` (that of the file, then the headings above the
+    passage), `source` (the path with the line, page or cell) and `score`. The first document also
+    has `stepcraft_notes` if some files could not be read.
     """
 
     index: Any
     """The GroupedIndex that is searched."""
     roots: Roots
-    """The files and folders, and how they were named."""
+    """The files and folders, with the names they were given by."""
     fields: Fields = FIELDS
-    """What holds the title and the text of records."""
+    """The fields that hold the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
     """Why a file, a record in it, or a folder could not be read, by path."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """Why a file or folder was left out, by path."""
     paths: list[str] = Field(default_factory=list)
-    """The files that were looked at."""
+    """The files that were examined."""
     read: int = 0
-    """The files that were new or changed when the files were last looked at."""
+    """The number of files that were new or changed when last examined."""
     alpha: float = 0.4
-    """The weight of the vectors: 1 is vectors alone, 0 words alone."""
+    """The weight of the vectors: 1 uses only vectors, 0 only words."""
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))
     _tried: set[str] = PrivateAttr(default_factory=set)
-    """The states of files whose parser failed, which this process does not try again."""
+    """The states of files whose parser failed, which this process does not retry."""
 
     @property
     def notes(self) -> list[str]:
-        """A sentence on the files that could not be read, if there are any."""
+        """A sentence about files that could not be read, if there are any."""
         if not self.problems:
             return []
         problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
@@ -67,20 +67,20 @@ class CorpusRetriever(Source):
         return [f"not all of the corpus could be read as it is ({count:,} problems): {listed}"]
 
     def refresh(self, *, after_s: float = 0) -> None:
-        """Read what is new or changed in the files, and drop what is gone.
+        """Read new and changed files, and drop those that are gone.
 
         Args:
-            after_s: Do nothing if the files were looked at within so many seconds.
+            after_s: Do nothing if the files were examined within this many seconds.
 
         Raises:
             BadInput: A file or folder of the corpus is gone, or nothing can be read.
-            SourceFailure: The index cannot be used.
+            SourceFailure: The index is unusable.
         """
         with self._lock:
             if time.monotonic() - self._looked < after_s:
                 return
             roots_of(self.roots)
-            # A search does not wait for another process that reads the same files.
+            # A search does not wait for another process that is reading the same files.
             with self.index.filling(wait=not after_s) as is_ours:
                 if is_ours:
                     self._update()
@@ -95,11 +95,11 @@ class CorpusRetriever(Source):
             self._looked = time.monotonic()
 
     def close(self) -> None:
-        """Close the index; one that nobody uses any more closes by itself."""
+        """Close the index; an unused one closes by itself."""
         self.index.close()
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
-        """Return the passages before and behind the one with this id in its file."""
+        """Return the passages before and after the one with this id in its file."""
         entry = self.index.get(id)
         if entry is None:
             return []
@@ -143,30 +143,32 @@ def open_corpus(
 ) -> CorpusRetriever:
     """Open files and folders as a retriever.
 
-    Read are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual pages, HTML, XML,
-    PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, OpenAPI, JSON, CSV, source code, and with
-    MarkItDown (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files. The passages
-    are kept in an index, for which only new and changed files are read. Several processes may
-    open the same corpus at once; one that is killed while it reads is continued by the next.
+    Supported formats are Markdown, plain text, reStructuredText, AsciiDoc, Org, LaTeX, manual
+    pages, HTML, XML, PDF, EPUB, RTF, ODT, e-mail, notebooks, subtitles, OpenAPI, JSON, CSV, source
+    code, and with MarkItDown (`pip install "stepcraft[office]"`) Word, PowerPoint and Excel files.
+    The passages are kept in an index, so that only new and changed files are read. Several
+    processes may open the same corpus at once; if one is killed while reading, the next one
+    continues.
 
-    A file that cannot be read, or takes too much time or memory to parse, is passed over and named
-    in a note, as is what lies beyond a limit of pages or tags. So is a link out of the paths:
-    whoever can write into a folder could otherwise have any file of this machine read.
+    A file that cannot be read, or takes too much time or memory to parse, is skipped and named in a
+    note, and so is anything beyond a limit on pages or tags. The same goes for links that lead out
+    of the paths: otherwise anyone who can write into a folder could have any file on this machine
+    read.
 
     Args:
-        paths: Files, and folders with all folders in them.
+        paths: Files, and folders including all their subfolders.
         k: The number of passages to find.
-        title: The field that is the title of a record of JSONL or CSV; by default `title`, `name`,
-            `subject`, `question` or `headline`.
-        text: The field that is its text; by default `text`, or else all fields.
+        title: The title field of records in JSONL or CSV; by default `title`, `name`, `subject`,
+            `question` or `headline`.
+        text: The text field of records; by default `text`, or else all fields.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
-            means STEPCRAFT_EMBEDDINGS, else the best that needs no key.
-        index: The file of the index, or ":memory:". None means one in the user's cache folder,
-            where damaged ones are made anew.
+            means STEPCRAFT_EMBEDDINGS, or else the best model that needs no key.
+        index: The index file, or ":memory:". None means one in the user's cache folder, where
+            damaged ones are recreated.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.
-        SourceFailure: The index cannot be made or used.
+        SourceFailure: The index cannot be created or used.
     """
     roots = roots_of(paths)
     embedder = resolve_embeddings(embeddings)

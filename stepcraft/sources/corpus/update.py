@@ -1,4 +1,4 @@
-"""Bringing an index of passages up to date with the files of a corpus."""
+"""Bring an index of passages up to date with the files in a corpus."""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ _AGAIN = "again "
 
 
 class Index(Protocol):
-    """An index whose entries belong to groups, one for each file; see `GroupedIndex`."""
+    """An index whose entries belong to groups, one per file; see `GroupedIndex`."""
 
     batch: int
-    """Passages that are embedded and written together."""
+    """The number of passages that are embedded and written together."""
 
     def marks(self) -> dict[str, str]:
         """Return the mark of each group."""
@@ -34,33 +34,33 @@ class Index(Protocol):
 
 
 class Page(NamedTuple):
-    """A file of a corpus."""
+    """A file in a corpus."""
 
     path: str
     shown: str
     """The path that is stored with its passages."""
     group: str
     state: str
-    """What changes with the file; its mark is this, and what is wrong with it."""
+    """A value that changes with the file; its mark is this plus any problem with it."""
     ids: str
-    """What the ids of its entries begin with."""
+    """The prefix of its entries' ids."""
     fields: Fields
-    """What holds the title and the text of a record."""
+    """The fields that hold a record's title and text."""
 
 
 @dataclass
 class Updated:
-    """What an update did so far."""
+    """The progress of an update so far."""
 
     files: int = 0
     read: int = 0
-    """Those that were new or changed."""
+    """The number of files that were new or changed."""
     passages: int = 0
-    """Those that were stored."""
+    """The number of passages that were stored."""
     removed: int = 0
-    """Files that are gone, with their passages."""
+    """The number of files that are gone, along with their passages."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
-    """What could not be read, by path."""
+    """What could not be read and why, by path."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     """Why a file or folder was left out, by path."""
 
@@ -71,13 +71,13 @@ def update(
     tried: set[str],
     on_progress: Callable[[Updated], object] = lambda _: None,
 ) -> Updated:
-    """Read the pages that changed into an index, and drop what is gone.
+    """Read changed pages into an index, and drop those that are gone.
 
     Args:
         index: The index.
-        pages: All files of the corpus.
-        tried: Takes the states of files whose parser failed, which are not tried again.
-        on_progress: Is told of what was done after each file.
+        pages: All files in the corpus.
+        tried: Receives the states of files whose parser failed, which are not retried.
+        on_progress: Called with the progress so far after each file.
     """
     marks, reader = index.marks(), _Reader(index)
     report = reader.report
@@ -99,7 +99,7 @@ def update(
 
 
 class _Reader:
-    """Reads pages into an index, a batch of passages at a time."""
+    """Reads pages into an index, one batch of passages at a time."""
 
     def __init__(self, index: Index) -> None:
         self.report = Updated()
@@ -109,7 +109,7 @@ class _Reader:
         self._paths: dict[str, str] = {}
 
     def read(self, page: Page) -> str:
-        """Read a page; return its mark."""
+        """Read a page, and return its mark."""
         self.report.read += 1
         self._paths[page.ids] = page.path
         mark, ids = page.state, set[str]()
@@ -131,7 +131,7 @@ class _Reader:
         return mark
 
     def fill(self) -> Sequence[Failed]:
-        """Write what was read; return what was refused."""
+        """Write what has been read, and return the entries that were refused."""
         if not (self._entries or self._complete):
             return ()
         refused = self._index.fill(self._entries, self._complete)
@@ -144,18 +144,18 @@ class _Reader:
 
 
 def state_of(fields: Fields, *facts: object) -> str:
-    """Return the state of a page: how it is read, and what changes with its content."""
+    """Return the state of a page: how it is read, and facts that change with its content."""
     return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
 
 
 def digest(*texts: str) -> str:
-    """Return what stands for texts in ids."""
+    """Return a digest that identifies the given texts in ids."""
     whole = "\0".join(texts)
     return hashlib.blake2b(whole.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
 def _entries(page: Page) -> Iterable[Entry]:
-    """Yield the passages of a file."""
+    """Yield the passages in a file as entries."""
     for number, (title, text, place) in enumerate(passages(Path(page.path), page.fields)):
         whole = f"{title}\n{text}"
         payload = {"title": title, "path": page.shown, "place": place, "number": number}

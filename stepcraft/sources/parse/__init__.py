@@ -1,5 +1,5 @@
-"""Parsers of one kind of document each, for `isolated`, whose process alone imports them.
+"""Parsers for one kind of document each, imported only in the processes of `isolated`.
 
-Each takes the bytes of a file and returns its title, its parts (pages, cells or the whole), and
-what was not read because of a limit, a sentence.
+Each takes the bytes of a file and returns its title, its parts (pages, cells or the whole), and a
+sentence about what was not read because of a limit.
 """

@@ -7,11 +7,11 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The most tags of a page, opening and closing ones; so many take about five seconds."""
+"""The maximum number of tags in a page, counting both kinds; parsing this many takes 5 seconds."""
 
 
 def article(data: bytes, charset: str) -> tuple[str, str]:
-    """Return title and text; without a charset the page is decoded as it declares."""
+    """Return the title and text; without a charset, the page is decoded as it declares."""
     if data.count(b"<") > MAX_TAGS:
         raise Unreadable(f"it has more than {MAX_TAGS:,} tags")
     tree = trafilatura.load_html(data.decode(charset, "replace") if charset else data)

@@ -1,4 +1,4 @@
-"""The texts of e-books, of OpenDocument files and of RTF as Markdown."""
+"""The text of e-books, OpenDocument files and RTF as Markdown."""
 
 import io
 import posixpath
@@ -17,7 +17,7 @@ _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
 def epub(data: bytes) -> tuple[str, list[str], str]:
-    """Return the chapters of an e-book in the order in which they are read."""
+    """Return the chapters of an e-book in reading order."""
     with ZipFile(io.BytesIO(data)) as book:
         container = BeautifulSoup(book.read("META-INF/container.xml"), "html.parser")
         path = str(container.select("rootfile")[0]["full-path"])
@@ -36,7 +36,7 @@ def epub(data: bytes) -> tuple[str, list[str], str]:
 
 
 def odt(data: bytes) -> tuple[str, list[str], str]:
-    """Return an OpenDocument text: headings, paragraphs, lists and rows of tables."""
+    """Return the headings, paragraphs, lists and table rows of an OpenDocument text."""
     with ZipFile(io.BytesIO(data)) as document:
         soup = BeautifulSoup(document.read("content.xml"), "html.parser")
     first = ""
@@ -48,7 +48,7 @@ def odt(data: bytes) -> tuple[str, list[str], str]:
         elif tag.name == "table:table-row":
             words = f"| {' | '.join(map(_words, tag.find_all('table:table-cell')))} |"
         elif tag.find_parent(["text:list-item", "table:table-row"]):
-            continue  # it is read with what it is in
+            continue  # it is read as part of its parent
         elif tag.name == "text:list-item":
             words = f"- {words}"
         tag.replace_with(f"\n\n{words}\n\n")
@@ -62,7 +62,7 @@ def _words(tag: Tag) -> str:
 
 
 def rtf(data: bytes) -> tuple[str, list[str], str]:
-    """Return an RTF document; it has no headings that could be told."""
+    """Return an RTF document, whose headings cannot be recognised."""
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
     written = data.decode("latin-1")

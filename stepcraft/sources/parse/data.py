@@ -1,4 +1,4 @@
-"""The text of JSON, and of the descriptions of web interfaces in OpenAPI by their operations."""
+"""The text of JSON, and of OpenAPI descriptions, organised by operation."""
 
 import json as json_
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _Data = Mapping[str, Any]
 
 
 def json(data: bytes) -> tuple[str, list[str], str]:
-    """Return JSON as lines of names and values, its texts without escapes; others as they are."""
+    """Return JSON as lines of names and values with unescaped strings; other text as it is."""
     try:
         text, note = decoded(data)
     except Binary as error:
@@ -30,25 +30,25 @@ def json(data: bytes) -> tuple[str, list[str], str]:
 
 
 def openapi(data: bytes) -> tuple[str, list[str], str]:
-    """Return a description in YAML by operations."""
+    """Return a YAML description, organised by operation."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     value = yaml.load(decoded(data)[0], loader)  # noqa: S506 - a safe one
     return _operations(value)
 
 
 def _lines(value: Any, indent: str = "", *, outer: bool = True) -> Iterator[str]:  # noqa: ANN401
-    """Yield the lines of a value; an item of an outer list that has a title is a section."""
+    """Yield the lines of a value; an item with a title in an outer list is a section."""
     is_named = isinstance(value, dict)
     for name, each in value.items() if is_named else [("", it) for it in _list(value)]:
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
         if not each or not isinstance(each, dict | list):
-            # What is deeper than three blanks is neither a heading nor a fence.
+            # Text indented by more than three spaces is neither a heading nor a fence.
             yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
         elif not is_named and outer and (title := _title(each)):
             yield f"\n## {title}\n"
             yield from _lines(each, outer=False)
         else:
-            yield mark if is_named else f"\n{mark}"  # a passage rather ends before an item
+            yield mark if is_named else f"\n{mark}"  # a passage preferably ends before an item
             yield from _lines(each, f"{indent}  ", outer=outer and is_named and not indent)
 
 
@@ -84,7 +84,7 @@ def _operations(spec: _Data) -> tuple[str, list[str], str]:
 
 
 def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
-    """Yield the paragraphs of an operation, which has the parameters of its path too."""
+    """Yield the paragraphs for an operation, which also has the parameters of its path."""
     yield operation.get("summary") or ""
     yield operation.get("description") or ""
     own = operation.get("parameters") or []
@@ -107,7 +107,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
 
 
 def _resolved(spec: _Data, value: _Data) -> _Data:
-    """Return what a reference within a description stands for."""
+    """Return the target of a reference within a description."""
     for name in str(value.get("$ref") or "").split("/")[1:]:
         spec = spec.get(name) or {}
     return spec if "$ref" in value else value
@@ -121,7 +121,7 @@ def _parameter(value: _Data) -> str:
 
 
 def _body(name: str, value: _Data) -> str:
-    """Return what is sent: what it is for, its media types, and its fields."""
+    """Return a request or response body: its purpose, media types and fields."""
     media = {kind: each.get("schema") or {} for kind, each in (value.get("content") or {}).items()}
     media.update({"": value["schema"]} if "schema" in value else {})
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())

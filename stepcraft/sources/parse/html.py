@@ -9,7 +9,7 @@ from markdownify import MarkdownConverter
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The most tags that are read, opening and closing ones; so many take about five seconds."""
+"""The maximum number of tags read, counting both kinds; this many take about five seconds."""
 
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
@@ -17,15 +17,15 @@ _NOT_READ = (
     ":not([role=tabpanel]), .headerlink, .anchorjs-link, .skip-link, .sr-only"
     ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
-"""What a browser never shows, what leads to other pages, and headings' links to themselves."""
+"""What a browser never shows, links to other pages, and links from headings to themselves."""
 _LEAST_SHARE = 0.2
-"""The share of the text that a main element has, unless something else is the page."""
+"""The minimum share of the text in a main element; if it has less, the page is elsewhere."""
 
 
 def html(data: bytes) -> tuple[str, list[str], str]:
-    """Return what is read of a page, and not its navigation.
+    """Return the content of a page without its navigation.
 
-    That is its main element, where it has one; trafilatura would take parts of a manual for
+    That is its main element, if it has one; trafilatura would mistake parts of a manual for
     navigation.
     """
     tags, cut = data.split(b"<", MAX_TAGS + 1), ""

@@ -1,4 +1,4 @@
-"""The text of e-mails, of folders of them, and of web pages that were saved in their form."""
+"""The text of e-mails, of mailboxes, and of web pages saved in MIME format."""
 
 import re
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ from stepcraft.text.clean import clean
 _SHOWN = ("from", "to", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
 _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
-"""The line in front of each message of a folder."""
+"""The line before each message in a mailbox."""
 
 
 def mail(data: bytes) -> tuple[str, list[str], str]:
-    """Return the subject, the head and the text of a message; its attachments are named."""
+    """Return a message's subject, headers and text; its attachments are named."""
     message = message_from_bytes(data, policy=policy.default)
     subject, text, attached = _read(message)
     return subject, [text], _left_out(attached)
 
 
 def mbox(data: bytes) -> tuple[str, list[str], str]:
-    """Return the messages of a folder."""
+    """Return the messages in a mailbox."""
     starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
     texts: list[str] = []
     attached: list[str] = []
@@ -39,7 +39,7 @@ def mbox(data: bytes) -> tuple[str, list[str], str]:
 
 
 def mhtml(data: bytes) -> tuple[str, list[str], str]:
-    """Return the page that a browser saved with all that it shows."""
+    """Return a page that a browser saved along with its resources."""
     for part in message_from_bytes(data, policy=policy.default).walk():
         if part.get_content_type() == "text/html":
             return html(_payload(part))
@@ -47,7 +47,7 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
-    """Return the subject, the text under its head, and the names of what is attached."""
+    """Return the subject, the text below its headers, and the names of attachments."""
     subject = " ".join(clean(str(message["subject"] or "")).split())
     body = message.get_body(("plain", "html"))
     attached = [
@@ -61,7 +61,7 @@ def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
 
 
 def _texts(message: EmailMessage) -> Iterator[str]:
-    """Yield the text of a message under its head, and those within it, such as forwarded ones."""
+    """Yield the text of a message below its headers, and nested messages such as forwarded ones."""
     head = [
         f"{name.title()}: {' '.join(clean(str(message[name])).split())}"
         for name in _SHOWN

@@ -1,4 +1,4 @@
-"""The cells of a notebook as Markdown, with the texts among their outputs."""
+"""The cells of a notebook as Markdown, including text outputs."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from typing import Any
 from stepcraft.text.clean import clean
 
 MAX_OUTPUT = 2_000
-"""The most characters of an output that are read."""
+"""The maximum number of characters read from an output."""
 
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
-"""What sets the colours of a terminal."""
+"""Escape sequences for terminal colours."""
 
 
 def notebook(data: bytes) -> tuple[str, list[str], str]:
-    """Return the cells, code and outputs between fences."""
+    """Return the cells, with code and outputs in fences."""
     book = json.loads(data)
     sheets = [book] if "cells" in book else book["worksheets"]  # before version 4
     parts: list[str] = []
@@ -31,7 +31,7 @@ def notebook(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _outputs(outputs: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the texts of outputs: what was printed, results, and errors without their traces."""
+    """Yield the texts in outputs: printed text, results, and errors without tracebacks."""
     for output in outputs:
         if "ename" in output:
             yield f"{output['ename']}: {output['evalue']}"

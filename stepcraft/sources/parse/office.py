@@ -13,7 +13,7 @@ _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
 def docx(data: bytes) -> tuple[str, list[str], str]:
-    """Return a text document."""
+    """Return the text of a document."""
     return _converted(data, "docx")
 
 
@@ -31,9 +31,9 @@ def xlsx(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _converted(data: bytes, kind: str) -> tuple[str, list[str], str]:
-    """Return a document as a converter of MarkItDown (an extra) reads it.
+    """Return a document as read by a converter from MarkItDown (an extra).
 
-    Its own front, which asks a neural network what kind of file it has, takes too much memory.
+    Its own front end, which asks a neural network for the type of a file, takes too much memory.
     """
     modules = import_module("markitdown")
     info = modules.StreamInfo(extension=f".{kind}")

@@ -9,16 +9,16 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
-"""Pages that come after this are not read, so that those before them are not lost."""
+"""Pages are not read after this many seconds, so that those before are not lost."""
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
-"""A hyphen at the end of a line, which PDFium mostly shows as U+FFFE."""
+"""A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""
 _JUNK = re.compile(
     r"untitled|\(anonymous\)|microsoft word - .*|\W*"
     r"|.*\.(?:docx?|pptx?|indd|tex|dvi|ps|pdf|qxd|rtf)",
     re.IGNORECASE,
 )
-"""Titles that programs write of their own."""
+"""Titles that programs generate."""
 
 
 def pdf(data: bytes) -> tuple[str, list[str], str]:
@@ -50,7 +50,7 @@ def pdf(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Return nothing for a hyphen of the layout; one that was written stays."""
+    """Return "" for a hyphen added by the layout, or the hyphen if it was written."""
     text, start = match.string, match.start()
     word = re.split(r"[^\w-]", text[max(start - 60, 0) : start])[-1]
     return "-" if "-" in word or text[match.end()].isupper() else ""

@@ -1,4 +1,4 @@
-"""The text of XML documents, such as articles (JATS), RFCs and feeds, with titles as headings."""
+"""The text of XML documents such as articles (JATS), RFCs and feeds, with titles as headings."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from bs4.element import CData, NavigableString
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The most tags that are read, opening and closing ones; so many take about five seconds."""
+"""The maximum number of tags read, counting both kinds; this many take about five seconds."""
 
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
@@ -20,14 +20,14 @@ _PROSE = (
     *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
     "xref",
 )
-"""Elements whose names say nothing of what is in them."""
+"""Elements whose names say nothing about their content."""
 _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
-"""What would make a heading of a line."""
+"""Signs that would turn a line into a heading."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
 def xml(data: bytes) -> tuple[str, list[str], str]:
-    """Return the text without tags; a title in a section is a heading of the section's level."""
+    """Return the text without tags; a section's title becomes a heading of the section's level."""
     tags, cut = data.split(b"<", MAX_TAGS + 1), ""
     if len(tags) > MAX_TAGS + 1:
         data = data[: -len(tags.pop()) - 1]
@@ -49,7 +49,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
-    """Yield the texts; an element without text beside it begins a line, with what it is called."""
+    """Yield the texts; an element with no text next to it begins a line with its name."""
     mixed: dict[int, bool] = {}
     is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:

@@ -1,1 +1,1 @@
-"""A corpus in Weaviate or Postgres, which all workers of a deployment search."""
+"""A corpus in Weaviate or Postgres, which is searched by all workers in a deployment."""

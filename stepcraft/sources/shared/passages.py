@@ -1,8 +1,8 @@
-"""The passages of a corpus in a server.
+"""The passages of a corpus on a server.
 
-A passage belongs to one version of a page, and is never changed. The record of the page says which
-version is found, so that a search sees each page in one state: the passages of a new version are
-stored first, then its record is replaced, then the old passages are deleted.
+A passage belongs to one version of a page, and never changes. The page's record says which version
+is found, so that a search sees each page in one state: the passages of a new version are stored
+first, then its record is replaced, then the old passages are deleted.
 """
 
 from abc import ABC, abstractmethod
@@ -22,31 +22,32 @@ FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
 AGAIN = "`stepcraft source build corpus:PATH --into OTHER --embeddings NAME`"
 
 PATH = "path"
-"""The filter that is no tag, but what paths begin with."""
+"""The one filter that is not a tag, but the prefix of paths."""
 
 
 class Record(NamedTuple):
-    """What is stored of a page beside its passages."""
+    """The stored record of a page, apart from its passages."""
 
     path: str
     tags: Sequence[str]
     version: str
-    """What the ids of its passages begin with; "" without any."""
+    """The prefix of its passages' ids, or "" if there are none."""
     mark: str
     passages: int
 
 
 Item: TypeAlias = tuple[Entry, bytes]
-"""A passage, whose id is `version:digest of title and text`, and its unit vector in 32-bit floats,
-which may be empty."""
+"""A passage, with the id `version:digest of title and text`, and its unit vector as 32-bit floats,
+which may be empty.
+"""
 
 
 class SharedPassages(ABC):
-    """The passages of a corpus in a server; a `stepcraft.sources.corpus.update.Index`.
+    """The passages of a corpus on a server; a `stepcraft.sources.corpus.update.Index`.
 
     Args:
         name: The URL.
-        tags: The tags of what is stored. Pages with other tags are not listed, and stay.
+        tags: The tags of what is stored. Pages with other tags are not listed, and are kept.
     """
 
     batch = 2000
@@ -67,18 +68,18 @@ class SharedPassages(ABC):
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
-        """Return the k passages that fit best; the payload of each is title, path and place."""
+        """Return the k passages that fit best, with title, path and place in each payload."""
 
     @abstractmethod
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and behind the one with this id in its page."""
+        """Return the passages before and after the one with this id in its page."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the connection; it may be called twice."""
 
     def _check(self, made_with: str, *, create: bool) -> None:
-        """Refuse another embedding model than that of the corpus and, to build it, none.
+        """Reject embeddings other than the corpus's own and, when building it, none at all.
 
         Raises:
             MemoryFailure: It was made with other embeddings.
@@ -90,16 +91,16 @@ class SharedPassages(ABC):
             )
 
     def building(self) -> AbstractContextManager[object]:
-        """Let one builder at a time fill the corpus, where the server can see to that."""
+        """Let one builder at a time fill the corpus, if the server supports this."""
         return nullcontext()
 
     @abstractmethod
     def tidy(self) -> bool:
-        """Delete what killed builders left, and return whether pages have to be read again."""
+        """Delete leftovers of killed builders, and return whether pages must be read again."""
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Tell whether nothing is stored."""
+        """Return whether nothing is stored."""
 
     @abstractmethod
     def records(self) -> Iterable[Record]:
@@ -107,7 +108,7 @@ class SharedPassages(ABC):
 
     @abstractmethod
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the vectors that are stored of some texts."""
+        """Return the stored vectors for the given text digests."""
 
     @abstractmethod
     def _store(
@@ -117,7 +118,7 @@ class SharedPassages(ABC):
 
     @abstractmethod
     def _drop(self, records: Sequence[Record]) -> None:
-        """Delete pages: their records, then their passages."""
+        """Delete pages: first their records, then their passages."""
 
     def marks(self) -> dict[str, str]:
         """Return the mark of each page with these tags, by path."""
@@ -128,8 +129,8 @@ class SharedPassages(ABC):
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
         """Store entries, and publish complete pages; return the entries that were refused.
 
-        A text that is stored in any page is not embedded again. The server stores these while the
-        next ones are read; `finish` waits for it.
+        A text that is already stored for any page is not embedded again. The server stores these
+        entries while the next ones are read; `finish` waits for it.
 
         Raises:
             MemoryFailure: The server or the embedding model failed. What was stored stays.
@@ -155,7 +156,7 @@ class SharedPassages(ABC):
         return failed
 
     def finish(self) -> None:
-        """Wait until the server has stored what it was given.
+        """Wait until the server has stored everything it was sent.
 
         Raises:
             MemoryFailure: The server failed.
@@ -165,13 +166,13 @@ class SharedPassages(ABC):
             storing.result()
 
     def forget(self, groups: Collection[str]) -> None:
-        """Delete pages, by their paths."""
+        """Delete pages by path."""
         self.finish()
         keys = [(path, *self.tags) for path in groups]
         self._drop([self._records.pop(key) for key in keys])
 
     def _embedded(self, entries: Sequence[Entry]) -> tuple[list[Item], list[Failed]]:
-        """Return the entries with their vectors, and those that have none, with the reasons."""
+        """Return the entries with their vectors, and those without one, with the reasons."""
         if not self.embedder:
             return [(each, b"") for each in entries], []
         stored: Mapping[str, bytes] = {}
@@ -204,10 +205,10 @@ def digest_in(id: str) -> str:  # noqa: A002 - as the field
 
 
 def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return what the paths begin with, and the tags, of a filter.
+    """Return the path prefix and the tags in a filter.
 
     Raises:
-        BadInput: It is no mapping of texts.
+        BadInput: It is not a mapping of strings.
     """
     tags = checked_tags(where)
     return tags.pop(PATH, ""), tags

@@ -45,10 +45,10 @@ _Some: TypeAlias = Any
 """Values and connections, whose types in psycopg depend on each other."""
 
 ALPHA = 0.4
-"""The weight of vectors in a hybrid search by default, as of a corpus in a file."""
+"""The default weight of vectors in a hybrid search, as for a corpus in a file."""
 
 _MOST_INDEXED = 2000
-"""The most dimensions of which pgvector makes an index."""
+"""The maximum number of dimensions that pgvector can index."""
 
 _RECORDED = "SELECT obj_description(to_regclass(%s), 'pg_class') AS embeddings"
 _MAKE = """
@@ -84,7 +84,7 @@ _WANTED = """
     FROM {name} AS passage WHERE starts_with(path, %(path)s) AND tags @> %(tags)s::text[]
         AND EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version
             AND page.path = passage.path AND page.tags = passage.tags)"""
-"""Passages that a search may find: those of the version of their page that its record names."""
+"""The passages that a search may find: those of the page version named in its record."""
 _NEAREST = f"""
 SELECT key, 1 - (vector <=> %(vector)s::vector) AS score {_WANTED}
     AND vector IS NOT NULL ORDER BY vector <=> %(vector)s::vector LIMIT %(count)s
@@ -109,14 +109,14 @@ WHERE NOT EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.
 class PostgresPassages(SharedPassages):
     """The passages of a corpus in two tables of a database, found by words and pgvector.
 
-    One builder at a time fills it; a second one waits.
+    One builder at a time fills it; any other waits.
 
     Args:
-        url: `postgresql://user@host:5432/database/name`; the password comes from PGPASSWORD or
-            ~/.pgpass. The tables are called `stepcraft_name` and `stepcraft_name_pages`.
-        embeddings: As in `open_memory`.
+        url: `postgresql://user@host:5432/database/name`; the password is read from PGPASSWORD or
+            ~/.pgpass. The tables are named `stepcraft_name` and `stepcraft_name_pages`.
+        embeddings: As for `open_memory`.
         tags: The tags of what is stored.
-        create: Whether missing tables are created, to be filled.
+        create: Whether to create missing tables, so that they can be filled.
 
     Raises:
         BadInput: The URL is malformed, or there are no such tables.
@@ -175,7 +175,7 @@ class PostgresPassages(SharedPassages):
             values["vector"] = _literal(vector)
         near: dict[str, float] = {}
         words: dict[str, float] = {}
-        # One view of the tables, so that each page is in one state.
+        # A single view of the tables, so that each page is in one state.
         with self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if weight:
@@ -193,7 +193,7 @@ class PostgresPassages(SharedPassages):
         return [_hit(hits[key], score) for key, score in ranked]
 
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and behind the one with this id in its page."""
+        """Return the passages before and after the one with this id in its page."""
         return [_hit(row, 0.0) for row in self._rows(_BESIDE, [key])]
 
     def close(self) -> None:
@@ -212,12 +212,12 @@ class PostgresPassages(SharedPassages):
             yield
 
     def tidy(self) -> bool:
-        """Delete what killed builders left."""
+        """Delete leftovers of killed builders."""
         self._execute(_TIDY)
         return False
 
     def is_empty(self) -> bool:
-        """Tell whether nothing is stored."""
+        """Return whether nothing is stored."""
         return not self._rows("SELECT FROM {name} LIMIT 1")
 
     def records(self) -> Iterator[Record]:

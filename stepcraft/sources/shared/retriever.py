@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 class SharedCorpus(Source):
     """A LangChain retriever over a corpus in Weaviate or Postgres, opened by `open_shared`.
 
-    The metadata of a document are its `title` (of the file, then the headings above the passage),
-    `source` (the path with the line, page or cell) and `score`. A search sees each file in one
-    state, also while the corpus is built again.
+    A document's metadata contains its `title` (that of the file, then the headings above the
+    passage), `source` (the path with the line, page or cell) and `score`. A search sees each file
+    in one state, even while the corpus is being rebuilt.
     """
 
     index: Any
     """The SharedPassages that are searched."""
     alpha: float | None = None
-    """The weight of the vectors, from 0 to 1; None for the default of the server."""
+    """The weight of the vectors, from 0 to 1; None for the server's default."""
     where: dict[str, str] = Field(default_factory=dict)
-    """Tags that passages must have, with their values; `path` is what their paths begin with."""
+    """Tags that passages must have, with their values; `path` is a prefix of their paths."""
 
     def close(self) -> None:
-        """Close the connection; one that nobody uses any more closes by itself."""
+        """Close the connection; an unused one closes by itself."""
         self.index.close()
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
-        """Return the passages before and behind the one with this id in its file."""
+        """Return the passages before and after the one with this id in its file."""
         return [*map(_document, self.index.beside(id))]
 
     def _search(self, query: str, k: int) -> list[Document]:
@@ -63,15 +63,15 @@ def open_shared(
     k: int = 5,
     embeddings: "str | Embeddings | None" = None,
 ) -> SharedCorpus:
-    """Open a corpus that `build_corpus` has filled as a retriever.
+    """Open a corpus filled by `build_corpus` as a retriever.
 
     Args:
         url: `weaviate://host:8080/Collection` or `weaviate+cloud://cluster/Collection` (see
             WeaviatePassages), or `postgresql://host/database/name` (see PostgresPassages). With
-            `where=NAME=VALUE`, once or more, it finds only what has these tags; `where=path=docs/`
-            only what has paths that begin like this.
+            `where=NAME=VALUE`, given once or more, only passages with these tags are found; with
+            `where=path=docs/`, only those whose paths begin like this.
         k: The number of passages to find.
-        embeddings: As in `open_memory`.
+        embeddings: As for `open_memory`.
 
     Raises:
         BadInput: The URL is malformed, or there is no such corpus.
@@ -94,19 +94,19 @@ def build_corpus(
 ) -> Updated:
     """Bring a corpus in Weaviate or Postgres up to date with files and folders.
 
-    Only files whose content has changed are read, and only texts that are not stored are embedded.
-    Files that are gone are deleted from the corpus at the end. A builder that was killed is
-    continued by the next one. Two that read the same files at once end with the same result.
+    Only files whose content has changed are read, and only texts that are not stored yet are
+    embedded. Files that are gone are deleted from the corpus at the end. If a builder is killed,
+    the next one continues. Two builders that read the same files at once end with the same result.
 
     Args:
-        paths: As in `open_corpus`. Files are known by their paths as these are named.
-        url: As in `open_shared`, without `where`.
-        title: As in `open_corpus`; files are read again where it or `text` is another one.
-        text: As in `open_corpus`.
-        embeddings: As in `open_memory`; for a new corpus the default is that of `open_corpus`.
-        tags: The tags of these files. What was built with other tags stays as it is, so that a
+        paths: As for `open_corpus`. Files are identified by their paths as given here.
+        url: As for `open_shared`, without `where`.
+        title: As for `open_corpus`. Files are read again if this or `text` changes.
+        text: As for `open_corpus`.
+        embeddings: As for `open_memory`; for a new corpus, the default is that of `open_corpus`.
+        tags: The tags of these files. Anything built with other tags stays as it is, so that a
             corpus may be built from several machines.
-        on_progress: Is told what was done so far, and the number of files.
+        on_progress: Called with the progress so far and the number of files.
 
     Raises:
         BadInput: There is no such file or folder, nothing in it can be read, or the URL is
@@ -134,7 +134,7 @@ def build_corpus(
             return done
 
         report = refresh()
-        if index.tidy():  # a server that was killed lost passages
+        if index.tidy():  # a killed server has lost passages
             report.passages += refresh().passages
     report.problems |= problems
     report.left_out = left_out
@@ -158,7 +158,7 @@ def _opened(
             "postgresql://host:5432/database/name"
         )
     if scheme_of(url) != "postgresql":
-        from stepcraft.sources.shared.weaviate import WeaviatePassages  # loads grpc
+        from stepcraft.sources.shared.weaviate import WeaviatePassages  # imports grpc
 
         return WeaviatePassages(url, embeddings=embeddings, tags=tags, create=create)
     try:
@@ -180,7 +180,7 @@ def _pages(
 
 
 def _digest_of(path: str) -> str:
-    """Return what stands for the content of a file; "" where it cannot be read."""
+    """Return a digest of a file's content, or "" if it cannot be read."""
     try:
         with open_regular(Path(path)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""URLs of corpora in servers."""
+"""URLs of corpora on servers."""
 
 from urllib.parse import unquote
 
@@ -6,12 +6,12 @@ from stepcraft.memory.urls import scheme_of
 
 
 def is_shared(spec: str) -> bool:
-    """Tell whether a spec is the URL of a corpus in a server."""
+    """Return whether a spec is the URL of a corpus on a server."""
     return scheme_of(spec) in ("weaviate", "weaviate+cloud", "postgresql")
 
 
 def parted(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL without `where`, and what that says."""
+    """Return a URL without its `where` options, and the filter that these describe."""
     base, _, query = url.partition("?")
     options = query.split("&") if query else []
     wanted = [unquote(each.removeprefix("where=")) for each in options if each.startswith("where=")]

@@ -1,4 +1,4 @@
-"""The passages of a corpus in a collection of Weaviate."""
+"""The passages of a corpus in a Weaviate collection."""
 
 import uuid
 from collections import Counter
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 ALPHA = 0.3
-"""The weight of vectors in a hybrid search by default."""
+"""The default weight of vectors in a hybrid search."""
 
 _SHOWN = ("path", "title", "place", "text", "version", "tags")
 _LAYOUT = Layout(
@@ -52,24 +52,24 @@ _LAYOUT = Layout(
 
 _NAMESPACE = uuid.UUID("5a6f2b8e-9a1d-5c33-8a60-2f4d1c7e9b05")
 _RECORD = "00000000-"
-"""What the ids of records begin with, so that they come first and can be listed."""
+"""The prefix of record ids, which sorts them first so that they can be listed."""
 
 
 class WeaviatePassages(SharedPassages):
-    """The passages of a corpus in a collection of Weaviate.
+    """The passages of a corpus in a Weaviate collection.
 
-    The collection also holds a record of each page, which has no text and no vector and is
+    The collection also contains a record for each page, which has no text and no vector and is
     therefore never found.
 
     Args:
-        url: As `WeaviateMemory` takes it.
-        embeddings: As in `open_memory`.
+        url: As for `WeaviateMemory`.
+        embeddings: As for `open_memory`.
         tags: The tags of what is stored.
-        create: Whether a missing collection is created, to be filled.
+        create: Whether to create a missing collection, so that it can be filled.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection.
-        MemoryFailure: The server cannot be used, or the collection has another shape or other
+        MemoryFailure: The server cannot be used, or the collection has another layout or other
             embeddings.
     """
 
@@ -100,7 +100,7 @@ class WeaviatePassages(SharedPassages):
         filters = [Filter.by_property("tags").contains_all(as_texts(tags))] if tags else []
         if path:
             filters.append(Filter.by_property("path").like(f"{path}*"))
-        # Passages of versions that are being stored or deleted take places, too.
+        # Passages of versions that are being stored or deleted take up places too.
         hits = self._objects.search(
             query,
             min(2 * k, MOST_RESULTS),
@@ -111,7 +111,7 @@ class WeaviatePassages(SharedPassages):
         return [_hit(item, score) for item, score in hits[:k]]
 
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and behind the one with this id in its page."""
+        """Return the passages before and after the one with this id in its page."""
         for item in self._objects.fetch([key]):
             number = int(item.properties["number"])
             near = Filter.by_property("version").equal(item.properties["version"]) & (
@@ -126,7 +126,7 @@ class WeaviatePassages(SharedPassages):
         self._objects.close()
 
     def is_empty(self) -> bool:
-        """Tell whether nothing is stored."""
+        """Return whether nothing is stored."""
         return not self._objects.count()
 
     def records(self) -> Iterator[Record]:
@@ -135,9 +135,9 @@ class WeaviatePassages(SharedPassages):
         return (_record(item.properties) for item in objects)
 
     def tidy(self) -> bool:
-        """Delete what killed builders left, and return whether pages have to be read again.
+        """Delete leftovers of killed builders, and return whether pages must be read again.
 
-        All objects are looked at only where their number is not that of the records.
+        All objects are examined only if their number does not match the records.
         """
         records = self._records.values()
         if self._objects.count() == len(records) + sum(each.passages for each in records):
@@ -191,7 +191,7 @@ class WeaviatePassages(SharedPassages):
 
 
 def _published(objects: Objects, hits: Hits, k: int) -> Hits:
-    """Return the first k hits that belong to the version of their page that its record names."""
+    """Return the first k hits that belong to the page version named in its record."""
     published: list[tuple[Any, float]] = []
     for first in range(0, len(hits), 2 * k):
         some = [(item.properties, item, score) for item, score in hits[first : first + 2 * k]]

@@ -13,7 +13,7 @@ _TIMEOUT_S = 8
 
 
 Search = Callable[[str, int], Sequence[str]]
-"""From a query and a number to URLs, best first; raises SourceFailure with one sentence."""
+"""Maps a query and a number to URLs, best first; raises SourceFailure with one sentence."""
 
 
 def ddgs(query: str, count: int) -> Sequence[str]:
@@ -22,13 +22,13 @@ def ddgs(query: str, count: int) -> Sequence[str]:
 
     try:
         rows = DDGS(timeout=_TIMEOUT_S).text(query, max_results=count)
-    except Exception as error:  # its client's own exceptions come through too
+    except Exception as error:  # its client's own exceptions get through as well
         raise SourceFailure(f"ddgs: no search engine answered: {excerpt(error, 200)}") from error
     return [row["href"] for row in rows]
 
 
 def tavily(key: str, url: str = "https://api.tavily.com") -> Search:
-    """Return the search of Tavily."""
+    """Return a search function for Tavily."""
     headers = {"Authorization": f"Bearer {key}"}
     hint = "check TAVILY_API_KEY and your plan"
     return lambda query, count: _asked(
@@ -37,7 +37,7 @@ def tavily(key: str, url: str = "https://api.tavily.com") -> Search:
 
 
 def searxng(url: str) -> Search:
-    """Return the search of an instance of SearXNG."""
+    """Return a search function for a SearXNG instance."""
     base = httpx.URL(url.rstrip("/").removesuffix("/search") + "/search")
     hint = "check that its settings allow the format json"
     return lambda query, count: _asked(
@@ -48,10 +48,10 @@ def searxng(url: str) -> Search:
 def _asked(
     url: str, hint: str, headers: Mapping[str, str] | None = None, body: object = None
 ) -> Sequence[str]:
-    """Return the results of one request without redirects; the host may have any address.
+    """Return the results of a single request without redirects; the host may have any address.
 
     Raises:
-        SourceFailure: It did not answer with JSON, or refuses the key.
+        SourceFailure: It did not answer with JSON, or refused the key.
     """
     host = httpx.URL(url).netloc.decode("ascii")
     fetcher = Fetcher([host], total_s=_TIMEOUT_S, redirects=0, types=("application/json",))

@@ -1,10 +1,10 @@
-"""The safe fetcher: pages of the public web, within limits of size and time.
+"""The safe fetcher: fetches pages from the public web, within limits on size and time.
 
 A URL comes from a search engine, a page or a model, so neither it nor its server is trusted: the
 host may resolve to a private address (server-side request forgery), a redirect may lead to one, and
 a response may be endless, slow or a decompression bomb. A check before the request is not enough,
-because a second answer of the resolver (DNS rebinding) may differ: so the transport resolves a host
-once and connects to the addresses that it has checked.
+because a second answer from the resolver (DNS rebinding) may differ, so the transport resolves a
+host once and connects only to the addresses that it has checked.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from stepcraft.secrets import excerpt
 from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown
 
 Resolve = Callable[[str, int], Sequence[str]]
-"""Returns the addresses of a host and port; raises OSError or ValueError if there are none."""
+"""Returns the addresses for a host and port; raises OSError or ValueError if there are none."""
 
 _HEADERS = {
     "User-Agent": f"stepcraft/{version('stepcraft')}",
@@ -33,7 +33,7 @@ _HEADERS = {
     "Accept-Language": "en, *;q=0.5",
 }
 _MAX_BYTES = 2_000_000
-"""The bytes of a page after decompression; the rest of a longer page is not read."""
+"""The maximum size of a page in bytes after decompression; the rest is not read."""
 
 
 class Fetched(NamedTuple):
@@ -43,7 +43,7 @@ class Fetched(NamedTuple):
     """The URL after redirects."""
     type: str
     charset: str
-    """What the server says; "" if it does not."""
+    """The charset stated by the server, or "" if there is none."""
     body: bytes
     cut: bool
     """Whether the page is longer than the limit."""
@@ -51,7 +51,7 @@ class Fetched(NamedTuple):
 
 @dataclass
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects to public addresses alone, with the Host and the certificate of the URL's host."""
+    """Connects only to public addresses, with the Host and the certificate of the URL's host."""
 
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
@@ -60,7 +60,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
     """Hosts that may have any address."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request to the first address of its host that answers.
+        """Send a request to the first of its host's addresses that answers.
 
         Raises:
             FetchRefused: One of the addresses is not public.
@@ -114,9 +114,9 @@ class Fetcher:
     allow_hosts: Iterable[str] = ()
     """Hosts (`wiki.example`, or with a port `127.0.0.1:8080`) that may have any address."""
     total_s: float = 10
-    """Seconds for all of it, redirects included."""
+    """The maximum number of seconds in total, including redirects."""
     redirects: int = 5
-    """The most redirects that are followed."""
+    """The maximum number of redirects that are followed."""
     types: Sequence[str] = (
         "text/html",
         "application/xhtml+xml",
@@ -124,10 +124,10 @@ class Fetcher:
         "text/markdown",
         "text/x-markdown",
     )
-    """The content types that are read."""
+    """The content types that are accepted."""
     resolve: Resolve = _system_addresses
     network: Callable[[], httpx.AsyncBaseTransport] = _network
-    """Makes the transport that connects to an address."""
+    """Creates the transport that connects to an address."""
 
     def __post_init__(self) -> None:
         self.allow_hosts = allowed_hosts(self.allow_hosts)
@@ -135,18 +135,18 @@ class Fetcher:
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
     ) -> Fetched:
-        """Get the page at a URL; not in a thread that runs an event loop.
+        """Get the page at a URL; not to be called in a thread that runs an event loop.
 
         Args:
             url: The URL.
-            headers: What is sent beside the usual headers, to redirects as well.
-            json: What is posted.
+            headers: Additional headers, which are sent to redirects as well.
+            json: The body to post.
 
         Raises:
-            FetchRefused: The URL, a redirect or the content type is not one to fetch.
-            FetchFailed: The page does not exist, does not come in time, or redirects without end.
+            FetchRefused: The URL, a redirect or the content type must not be fetched.
+            FetchFailed: The page does not exist, does not arrive in time, or redirects endlessly.
         """
-        # Asynchronous, because that alone can be cut off at any moment.
+        # Asynchronous, because only that can be interrupted at any moment.
         method = "GET" if json is None else "POST"
         return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 
@@ -184,9 +184,9 @@ class Fetcher:
 
 
 async def _body(response: httpx.Response) -> bytes:
-    """Return a body, decompressed, up to one byte more than are read.
+    """Return a decompressed body, up to one byte more than the limit.
 
-    httpx decompresses chunks whole, of which a few bytes may give gigabytes.
+    httpx decompresses whole chunks, and a few bytes of those may expand to gigabytes.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"gzip", "identity"}:
@@ -195,6 +195,6 @@ async def _body(response: httpx.Response) -> bytes:
     async for chunk in response.aiter_raw():
         left = _MAX_BYTES + 1 - len(body)
         body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
-        if len(body) > _MAX_BYTES or inflater.eof:  # what follows is no part of the page
+        if len(body) > _MAX_BYTES or inflater.eof:  # anything that follows is not part of the page
             break
     return body

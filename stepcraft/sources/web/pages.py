@@ -1,4 +1,4 @@
-"""Web pages as Markdown: read in threads and kept for a while."""
+"""Web pages as Markdown, read in threads and cached for a while."""
 
 import re
 import time
@@ -25,21 +25,21 @@ from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
 
 _ALPHA = 0.4
-"""The weight of the vectors in the ranking of passages, as in a corpus."""
+"""The weight of the vectors when ranking passages, as in a corpus."""
 _MAX_PASSAGES = 500
-"""The most passages of a page that are ranked, as a whole book would take seconds."""
+"""The maximum number of passages ranked per page, as a whole book would take seconds."""
 _SHORTEST = 80
-"""Fewer characters are no page: a notice, or a page that a script would fill."""
+"""A page with fewer characters does not count: it is a notice, or filled by a script."""
 _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
-"""The processor time to parse a page."""
+"""The maximum processor time for parsing a page."""
 _KEPT_S = 300
-"""Seconds for which a page is not requested again."""
+"""The number of seconds for which a page is not requested again."""
 _CHARSETS = re.compile(
     r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
     r"|euc-(jp|kr)|koi8-[ru]"
 )
-"""The charsets that are used; some other codecs of Python take very long on a hostile text."""
+"""The accepted charsets; some of Python's other codecs take very long on a hostile text."""
 
 
 class Page(NamedTuple):
@@ -48,17 +48,16 @@ class Page(NamedTuple):
     url: str
     title: str
     text: str
-    """Markdown."""
+    """The text, as Markdown."""
     cut: bool = False
-    """Whether the page is longer than what was fetched of it."""
+    """Whether the page is longer than the part that was fetched."""
 
 
 def readable(fetched: Fetched) -> Page:
-    """Extract the text of a fetched page; HTML is parsed in a process of its own.
+    """Extract the text of a fetched page; HTML is parsed in a separate process.
 
     Raises:
-        FetchFailed: There is no text on it, or it cannot be parsed within the limits of size,
-            seconds and memory.
+        FetchFailed: It has no text, or cannot be parsed within the limits on size, time and memory.
     """
     charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else ""
     try:
@@ -78,13 +77,14 @@ def readable(fetched: Fetched) -> Page:
 def ranked_passages(
     query: str, pages: Sequence[Page], k: int, embedder: Embedder | None
 ) -> list[Document]:
-    """Return the k passages of some pages that fit a query best, best first.
+    """Return the k passages in some pages that best fit a query, best first.
 
     Args:
-        query: What the passages are compared with, by words and, with an embedder, by vectors.
-        pages: The pages, of which the first 500 passages each are ranked.
+        query: The query, which passages are compared with by words and, given an embedder, by
+            vectors.
+        pages: The pages; only the first 500 passages of each are ranked.
         k: The number of passages.
-        embedder: Makes the vectors.
+        embedder: Creates the vectors.
     """
     entries = [
         # The title says what a passage is about, which the passage itself often does not.
@@ -105,9 +105,9 @@ def ranked_passages(
 
 
 class Pages:
-    """A cache that reads pages in threads, from each host one at a time. Thread-safe.
+    """A cache that reads pages in threads, one at a time per host. Thread-safe.
 
-    Those who ask for a page at the same time share one reading; a page is kept for up to five
+    Callers that ask for a page at the same time share one request; a page is kept for up to five
     minutes.
 
     Args:
@@ -123,7 +123,7 @@ class Pages:
         self._kept: OncePerKey[tuple[str, float], Page] = OncePerKey(100)
 
     def get(self, url: str) -> Future[Page]:
-        """Return the future of the page at a URL; never block."""
+        """Return a future for the page at a URL, without ever blocking."""
         return self._kept.start((url, self._clock() // _KEPT_S), partial(self._page, url))
 
     def _page(self, url: str) -> Page:

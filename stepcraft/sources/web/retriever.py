@@ -1,4 +1,4 @@
-"""The web as a source of evidence: search, read the first pages that can be read, rank passages."""
+"""The web as a source of evidence: search, read the first readable pages, rank passages."""
 
 import os
 import time
@@ -22,30 +22,30 @@ from stepcraft.sources.web.fetch import Fetcher
 from stepcraft.sources.web.pages import Page, Pages, ranked_passages, readable
 
 ALLOW_HOSTS = "STEPCRAFT_ALLOW_HOSTS"
-"""The environment variable with the hosts, separated by commas, that may have private addresses."""
+"""The environment variable with the comma-separated hosts that may have private addresses."""
 
 _NEEDED = ("ddgs", "trafilatura")
 _QUERY = 1000
-"""The most characters of a query that search engines take."""
+"""The maximum query length that search engines accept."""
 
 
 class WebSource(Source):
     """A LangChain retriever over the web, opened by `open_web`.
 
-    The metadata of a document are its `title` (of the page and the headings above the passage),
+    A document's metadata contains its `title` (of the page and the headings above the passage),
     `source` (the URL) and `score`. A page that cannot be read is replaced by the next result and
     named in the `stepcraft_notes` of the first document.
     """
 
     search: Search = Field(repr=False)
-    """From a query and a number to URLs, in bounded time."""
+    """Maps a query and a number to URLs, in bounded time."""
     reader: Pages = Field(repr=False)
     embedder: Any = Field(default=None, repr=False)
-    """Makes the vectors that passages are ranked with; None ranks by words alone."""
+    """Creates the vectors by which passages are ranked; None ranks by words only."""
     pages: int = 3
-    """The number of pages to read for a query."""
+    """The number of pages to read per query."""
     pages_s: float = 15
-    """Seconds that reading the pages may take in all."""
+    """The total number of seconds that reading the pages may take."""
 
     def _search(self, query: str, k: int) -> list[Document]:
         text = " ".join(query.split())[:_QUERY]
@@ -60,7 +60,7 @@ class WebSource(Source):
             missing = self.pages - len(pages)
             if not missing:
                 break
-            # As many as are missing are read at the same time.
+            # As many pages as are still missing are read at the same time.
             reading += map(self.reader.get, urls[len(reading) : place + missing])
             try:
                 pages.append(reading[place].result(max(0, deadline - time.monotonic())))
@@ -93,7 +93,8 @@ def open_web(
         k: The number of passages to find.
         allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
             None means those in STEPCRAFT_ALLOW_HOSTS.
-        search: A function from a query and a number to URLs, in place of the spec's engine.
+        search: A function that maps a query and a number to URLs, used instead of the spec's
+            engine.
 
     Raises:
         BadInput: There is no such engine, or its key or a package is missing.
@@ -104,14 +105,14 @@ def open_web(
 
 
 def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> Pages:
-    """Return what reads pages of the web by their URLs, through the safe fetcher.
+    """Return a reader of web pages by URL, which uses the safe fetcher.
 
     Args:
-        spec: What asks for it, for messages.
-        allow_hosts: As in `open_web`.
+        spec: The spec that needs it, for messages.
+        allow_hosts: As for `open_web`.
 
     Raises:
-        BadInput: A package is missing, or a host cannot be used.
+        BadInput: A package is missing, or a host is invalid.
     """
     if missing := [name for name in _NEEDED if not find_spec(name)]:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')

@@ -1,4 +1,4 @@
-"""Which URLs and addresses are fetched: http and https, on the public internet."""
+"""Which URLs and addresses may be fetched: http and https, on the public internet."""
 
 import re
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from stepcraft.errors import BadInput, FetchRefused
 _PUBLIC_V6 = ip_network("2000::/3")
 _REFUSED = [
     ip_network(network)
-    for network in (  # some releases of Python take these for global
-        "100.64.0.0/10",  # shared by the customers of a carrier; a cloud's metadata too
-        "168.63.129.16/32",  # the metadata of a cloud under a public address
+    for network in (  # some Python releases treat these as global
+        "100.64.0.0/10",  # shared by the customers of a carrier; also a cloud's metadata
+        "168.63.129.16/32",  # a cloud's metadata at a public address
         "192.0.0.0/24",  # protocol assignments, and a cloud's metadata
         "192.88.99.0/24",  # 6to4 relays
         "2001::/23",
@@ -27,7 +27,7 @@ _NAT64 = ip_network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address, as a resolver returns it, belongs to the public internet."""
+    """Return whether an address, as returned by a resolver, belongs to the public internet."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -60,19 +60,19 @@ def checked_url(url: str) -> httpx.URL:
 
 
 def shown(url: httpx.URL | str) -> str:
-    """Return a URL for messages: without user, password, query and fragment."""
+    """Return a URL for messages, without user, password, query and fragment."""
     plain = ascii(re.sub(r"^(\w+://)[^/?#]*@", r"\1", str(url)))[1:-1]
     return re.sub(r"[?#].*", "?…", plain[:200])
 
 
 def allowed_hosts(names: Iterable[str]) -> set[str]:
-    """Return hosts (`wiki.example`, `wiki.example:8080`, `[::1]:80`) as URLs have them.
+    """Return hosts (`wiki.example`, `wiki.example:8080`, `[::1]:80`) in the form used in URLs.
 
     Raises:
-        BadInput: A name is no host.
+        BadInput: A name is not a valid host.
     """
     hosts = list(names)
     if wrong := [name for name in hosts if not _HOST.fullmatch(name)]:
         raise BadInput(f"{wrong[0]!r} is no host: allow a name or name:port, such as [::1]:8080")
-    # httpx drops the default port of a scheme that it knows.
+    # httpx drops the default port of schemes that it knows.
     return {httpx.URL(f"any://{name}").netloc.decode("ascii") for name in hosts}
