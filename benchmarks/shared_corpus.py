@@ -5,7 +5,7 @@ It starts the servers that the tests start, and prints for Markdown files of ten
 - import: `build_corpus` ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2), as rates, with vectors made
   beforehand on both sides; ours reads and splits the files, and makes the words that are searched, too;
 - a second build in which one file in a hundred has changed, and one in which nothing has, ÷ the first;
-- recall@10 by vectors alone against an exact search;
+- recall@10 of a search that uses only vectors, against an exact search;
 - p50 and p95 of a hybrid search ÷ those of the raw client's, in turns. With a limit of 10 Weaviate gives other
   scores, and misses better passages, so that ours is 100;
 - growth of the peak memory of a process that searches.
@@ -117,7 +117,7 @@ def builds(url: str, folder: Path, ready: Ready) -> float:
 
 
 def recall(url: str, folder: Path, queries: Sequence[str], ready: Ready) -> float:
-    """Recall@10 by vectors alone."""
+    """Recall@10 of a search that uses only vectors."""
     texts = [
         f"{each.title}\n{each.text}"
         for file in sorted(folder.rglob("*.md"))

@@ -63,5 +63,5 @@ def _search(spec: str) -> str:
     from stepcraft.sources.open import open_source
 
     documents = open_source(spec, k=1).invoke("How is a first graph built?")
-    found = "finds a passage" if documents else "finds nothing"
-    return f"A search in {without_secrets(spec)} {found}"
+    result = "finds a passage" if documents else "finds nothing"
+    return f"A search in {without_secrets(spec)} {result}"

@@ -125,7 +125,7 @@ def is_dotted(spec: str) -> bool:
     return _ATTRIBUTE.fullmatch(spec) is not None
 
 
-def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> Any:  # noqa: ANN401 - whatever stands there
+def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> Any:  # noqa: ANN401 - any object
     """Return the object at package.module:attribute, or the result of calling it.
 
     Args:

@@ -168,7 +168,7 @@ def test_the_schema_of_an_input_shows_its_keys_as_optional_texts(name: str) -> N
 def test_time_that_waits_for_a_person_does_not_count() -> None:
     graph, _ = rat(interrupt_before=["revise"])
     graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=4))
-    time.sleep(4.2)
+    time.sleep(4.2)  # past the deadline of the first half
     assert graph.invoke(None, THREAD)["warnings"] == []
 
 
@@ -177,7 +177,7 @@ def test_a_failed_run_is_resumed_with_a_new_deadline() -> None:
     graph, _ = rat(model)
     with pytest.raises(NoAnswer):
         graph.invoke(QUESTION, THREAD, context=RatContext(deadline_s=4, max_calls=2))
-    time.sleep(4.2)
+    time.sleep(4.2)  # past the deadline of the failed run
     result = graph.invoke(None, THREAD)
     assert (result["answer"], result["usage"]["calls"]) == (BUILT, 2)
 

@@ -61,7 +61,7 @@ def test_a_method_of_another_distribution_is_read_by_its_name() -> None:
 def test_a_graph_of_the_papers_that_are_not_installed_says_how_to_install_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(sys, "path", [])  # where nothing is installed, entry points are not found
     message = f"{name} is part of stepcraft-papers, .*: pip install stepcraft-papers"
     with pytest.raises(BadInput, match=message):
         get_graph(name)

@@ -178,6 +178,28 @@ def test_an_interface_is_read_by_operations(tmp_path: Path):
     assert other.text == "pots: 2  # at least"
 
 
+PORT = "The gateway listens on port 8443."
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("template.yaml", f"openapi: 3.0.0\ninfo: {{{{ .Values.title }}}}\n# {PORT}\n"),
+        ("several.yaml", f"kind: Service\n---\nopenapi: 3.0.0\nnote: {PORT}\n"),
+        ("other.yaml", f"swagger: '2.0'\nservers: [https://tea.example]\nnote: {PORT}\n"),
+        ("cyclic.yaml", f"openapi: 3.1.0\nlist: &a\n  - *a\nnote: {PORT}\n"),
+        ("empty.yaml", f"openapi: 3.0.0\npaths:\n  /a:\n  /b:\n    get: {{summary: {PORT}}}\n"),
+        ("settings.json", f'{{"openapi": "api.yaml", "paths": ["src"], "note": "{PORT}"}}'),
+        ("deep.json", f'{"[" * 5000}\n"{PORT}"\n{"]" * 5000}'),
+        ("markup.txt", f"<?xml is how an XML file begins.\n{PORT}\n"),
+    ],
+)
+def test_what_only_looks_like_an_interface_or_xml_is_text(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    assert PORT in "".join(item.text for item in read(tmp_path, name, text))
+
+
 def test_json_is_read_without_its_escapes(tmp_path: Path):
     issue = {"title": "Too hot", "body": "# Grün\n```\n<!-- x", "by": {"name": "Ana"}}
     text = json.dumps({"issues": [issue, {**issue, "title": "Cold"}], "open": True})

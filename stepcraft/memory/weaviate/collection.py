@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
 from weakref import finalize
 
 import numpy as np
@@ -221,7 +222,7 @@ def as_texts(tags: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in tags.items()]
 
 
-def _page(objects: Objects, after: Any, layout: Layout) -> Sequence[Any]:  # noqa: ANN401
+def _page(objects: Objects, after: UUID | None, layout: Layout) -> Sequence[Any]:
     reply = objects.query.fetch_objects(
         limit=BATCH, after=after, return_properties=[*layout.content]
     )

@@ -105,14 +105,12 @@ def content_of(path: Path) -> Content:
         Unreadable: It is too large, binary, damaged, or not readable for lack of permission.
     """
     suffix, title = path.suffix.lower(), file_title(path)
-    parser = _PARSERS.get(suffix)
-    data = _bytes(path, MAX_BYTES if parser else MAX_TEXT_BYTES)
-    if begins := _MARKED_UP.match(data):
-        parser = parser or _PARSERS[".html" if begins["html"] else ".xml"]
-    elif suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS]):
-        parser = "data:openapi", ""
-    if parser:
-        return _parsed(data, title, *parser)
+    if parser := _PARSERS.get(suffix):
+        return _parsed(_bytes(path, MAX_BYTES), title, *parser)
+    data = _bytes(path, MAX_TEXT_BYTES)
+    if parser := _parser_for(data, suffix):
+        with suppress(Unreadable):  # if it only looks like this, it is text
+            return _parsed(data, title, *parser)
     text, note = _decoded(data)
     if suffix in _MARKDOWN:
         return markdown_content(without_components(text), title)._replace(cut=note)
@@ -120,6 +118,14 @@ def content_of(path: Path) -> Content:
     headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
     shown = without_furniture(text) if suffix == ".txt" else text
     return Content(title_of(text, suffix) or title, shown, headings, cut=note)
+
+
+def _parser_for(data: bytes, suffix: str) -> tuple[str, str] | None:
+    """Return the parser for what a text file looks like, if its suffix does not say."""
+    if begins := _MARKED_UP.match(data):
+        return _PARSERS[".html" if begins["html"] else ".xml"]
+    is_openapi = suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS])
+    return ("data:openapi", "") if is_openapi else None
 
 
 def file_title(path: Path) -> str:
@@ -156,8 +162,8 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
         loader = yaml.BaseLoader  # which creates only strings, lists and mappings
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
         if isinstance(values, dict):
-            found = {name.lower(): value for name, value in values.items()}
-            return next((found[it] for it in _TITLES if isinstance(found.get(it), str)), "")
+            by_name = {name.lower(): value for name, value in values.items()}
+            return next((by_name[it] for it in _TITLES if isinstance(by_name.get(it), str)), "")
     return ""
 
 

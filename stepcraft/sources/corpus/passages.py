@@ -15,7 +15,7 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 9
+VERSION = 10
 """The version of how files are read and split; changing it reindexes every file."""
 
 CHARACTERS = 1000

@@ -66,5 +66,5 @@ def rtf(data: bytes) -> tuple[str, list[str], str]:
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
     written = data.decode("latin-1")
-    text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]
+    text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]  # no types
     return "", [clean(text).strip()], ""

@@ -2,6 +2,7 @@
 
 import json as json_
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -11,6 +12,8 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_OTHERWISE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The errors for data that is not laid out like an OpenAPI description."""
 _Data = Mapping[str, Any]
 
 
@@ -22,24 +25,33 @@ def json(data: bytes) -> tuple[str, list[str], str]:
         raise Unreadable(str(error)) from error
     try:
         value = json_.loads(text)
-    except ValueError:  # such as JSON with comments
+        lines = "\n".join(_lines(value))
+    except (ValueError, RecursionError):  # such as JSON with comments
         return "", [clean(text)], note
     if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
-        return _operations(value)
-    return "", [clean("\n".join(_lines(value)))], note
+        with suppress(*_OTHERWISE):
+            return _operations(value)
+    return "", [clean(lines)], note
 
 
 def openapi(data: bytes) -> tuple[str, list[str], str]:
-    """Return a YAML description, organised by operation."""
+    """Return a YAML description, organised by operation.
+
+    Raises:
+        Unreadable: It is none.
+    """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    value = yaml.load(decoded(data)[0], loader)  # noqa: S506 - a safe one
-    return _operations(value)
+    try:
+        return _operations(yaml.load(decoded(data)[0], loader))  # noqa: S506 - a safe one
+    except (*_OTHERWISE, yaml.YAMLError) as error:
+        raise Unreadable("it is no OpenAPI description") from error
 
 
-def _lines(value: Any, indent: str = "", *, outer: bool = True) -> Iterator[str]:  # noqa: ANN401
+def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
     """Yield the lines of a value; an item with a title in an outer list is a section."""
     is_named = isinstance(value, dict)
-    for name, each in value.items() if is_named else [("", it) for it in _list(value)]:
+    items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]
+    for name, each in items:
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
         if not each or not isinstance(each, dict | list):
             # Text indented by more than three spaces is neither a heading nor a fence.
@@ -52,34 +64,41 @@ def _lines(value: Any, indent: str = "", *, outer: bool = True) -> Iterator[str]
             yield from _lines(each, f"{indent}  ", outer=outer and is_named and not indent)
 
 
-def _title(item: Any) -> str:  # noqa: ANN401 - any JSON
+def _title(item: object) -> str:
     names = ("title", "name", "subject", "question", "headline")
-    found = next(filter(None, map(item.get, names)), "") if isinstance(item, dict) else ""
-    return " ".join(found.split()) if isinstance(found, str) else ""
+    title = next(filter(None, map(item.get, names)), "") if isinstance(item, dict) else ""
+    return " ".join(title.split()) if isinstance(title, str) else ""
 
 
-def _list(value: Any) -> list[Any]:  # noqa: ANN401 - any JSON
+def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _scalar(value: Any) -> str:  # noqa: ANN401 - any JSON
+def _scalar(value: object) -> str:
     return value.replace("<!--", "<! --") if isinstance(value, str) else json_.dumps(value)
 
 
 def _operations(spec: _Data) -> tuple[str, list[str], str]:
+    """Return the operations and schemas of a description.
+
+    Raises:
+        ValueError: There are none. Other errors of `_OTHERWISE` mean another layout.
+    """
     info = spec.get("info") or {}
     servers = [each["url"] for each in spec.get("servers") or ()]
     title = str(info.get("title") or "")
     parts = [title and f"# {title}", info.get("description"), *servers]
     parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
-        for method in filter(item.__contains__, _METHODS):
+        for method in filter((item or {}).__contains__, _METHODS):
             parts.append(f"## {method.upper()} {path}")
             parts += _operation(spec, {**item, **item[method]}, item.get("parameters") or [])
     schemas = (spec.get("components") or {}).get("schemas") or spec.get("definitions") or {}
     for name, schema in schemas.items():
         shown = _fields(schema) or _type(schema)
         parts += [f"## Schema {name}", schema.get("description"), shown]
+    if not any(str(part).startswith("## ") for part in parts):
+        raise ValueError("it describes no operation")
     return title, [clean("\n\n".join(filter(None, parts)))], ""
 
 
@@ -87,9 +106,10 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     """Yield the paragraphs for an operation, which also has the parameters of its path."""
     yield operation.get("summary") or ""
     yield operation.get("description") or ""
-    own = operation.get("parameters") or []
-    given = [_resolved(spec, each) for each in (common if own == common else common + own)]
-    yield "\n".join(["Parameters:", *map(_parameter, given)]) if given else ""
+    listed = operation.get("parameters") or []
+    every = common if listed == common else common + listed
+    shown = [_parameter(_resolved(spec, each)) for each in every]
+    yield "\n".join(["Parameters:", *shown]) if shown else ""
     if body := _resolved(spec, operation.get("requestBody") or {}):
         yield _body("Request body:", body)
     answers = [

@@ -100,6 +100,8 @@ SELECT passage.* FROM {name} AS passage, {name} AS middle WHERE middle.key = %s
     AND passage.version = middle.version AND abs(passage.number - middle.number) = 1
 ORDER BY passage.number
 """
+_DROP = "DELETE FROM {name}_pages WHERE path = %s AND tags = %s"
+_DELETE = "DELETE FROM {name} WHERE version = ANY (%s)"
 _TIDY = """
 DELETE FROM {name} AS passage
 WHERE NOT EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.version)
@@ -260,14 +262,13 @@ class PostgresPassages(SharedPassages):
     def _drop(self, records: Sequence[Record]) -> None:
         with self._connection() as connection, connection.transaction():
             connection.cursor().executemany(
-                f"DELETE FROM {self._table}_pages WHERE path = %s AND tags = %s",  # noqa: S608
+                _DROP.format(name=self._table),
                 [(each.path, each.tags) for each in records],
             )
             self._delete_versions(connection, [each.version for each in records])
 
     def _delete_versions(self, connection: _Some, versions: Sequence[str]) -> None:
-        delete = f"DELETE FROM {self._table} WHERE version = ANY (%s)"  # noqa: S608
-        connection.execute(delete, [versions])
+        connection.execute(_DELETE.format(name=self._table), [versions])
 
     def _open(self, embeddings: "str | Embeddings | None", *, create: bool) -> None:
         made_with = self._made_with()
