@@ -115,10 +115,17 @@ def test_a_manual_page_has_no_commands(tmp_path: Path):
     ]
 
 
+def test_a_name_that_ends_in_a_digit_makes_no_manual_page(tmp_path: Path):
+    text = "Notes of Monday\n\n'It is hot,' he said.\n.gitignore lists the names."
+    assert "".join(item.text for item in read(tmp_path, "notes.1", text)) == text
+
+
 def test_subtitles_have_no_times_but_speakers(tmp_path: Path):
     cue = "1\n00:01.000 --> 00:04.000 align:start\n<v.loud Ana>It is <i>hot</i>.</v>\n"
     (passage,) = read(tmp_path, "tea.vtt", f"WEBVTT\n\n{cue}")
     assert passage.text == "Ana: It is hot."
+    (passage,) = read(tmp_path, "age.srt", "1\n00:00:01,000 --> 00:00:04,000\n42\n")
+    assert passage.text == "42"
 
 
 INTERFACE = """\

@@ -60,11 +60,13 @@ _NAMED[".asciidoc"] = _NAMED[".adoc"]
 _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
 """A page's footer and the next page's header, as in RFCs."""
 _TIMES = re.compile(
-    r"^(?:WEBVTT[^\n]*|\d+|[^\n]*\d\d:\d\d[.,]\d{3} +--> [^\n]*)$"
+    r"^(?:WEBVTT[^\n]*|\d+(?=\n[^\n]*:\d\d[.,]\d{3} +-->)|[^\n]*:\d\d[.,]\d{3} +--> [^\n]*)$"
     r"|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
     re.MULTILINE,
 )
 """The numbers and times in subtitles, and their tags, one of which may name a speaker."""
+_ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
+"""A line that a manual page has, and another file whose name ends in a digit does not."""
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
 _ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
 _ROFF_ESCAPE = re.compile(
@@ -146,7 +148,7 @@ def without_commands(text: str, suffix: str) -> str:
         return _RST_LABEL.sub("", text)
     if suffix in {".srt", ".vtt"}:
         return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
-    if _READERS.get(suffix) is not _man:
+    if _READERS.get(suffix) is not _man or not _ROFF_PAGE.search(text):
         return text
     text = _ROFF_MACRO.sub(_blanks, text)
     return _ROFF_ESCAPE.sub(_roff_sign, _ROFF_LINE.sub(_roff_words, text))
