@@ -409,15 +409,17 @@ def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:
 def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer with the text and the checks from a RAT result."""
     _log_warnings("the check of the answer", result)
-    update: dict[str, Any] = _noted(answer, {"unchecked": "; ".join(result["warnings"])})
+    update: dict[str, Any] = {}
     if result["answer"] not in {"", result["first_draft"]}:
         update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
     final = final_checks(result)
     checks = [each for each, changed in final if each["verdict"] == "contradicted" or not changed]
-    if checks:
-        deciding = {id_ for each in checks for id_ in each["evidence"]}
-        evidence = [each for each in result["evidence"] if each["id"] in deciding]
-        update |= _noted(answer, {"checks": checks, "evidence": evidence})
+    deciding = {id_ for each in checks for id_ in each["evidence"]}
+    evidence = [each for each in result["evidence"] if each["id"] in deciding]
+    note: dict[str, Any] = {"checks": checks, "evidence": evidence}
+    if result["warnings"] and not checks:
+        note = {"unchecked": "; ".join(result["warnings"])}
+    update |= _noted(answer, note)
     return {"messages": [answer.model_copy(update=update)]}
 
 

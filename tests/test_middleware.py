@@ -522,3 +522,8 @@ def test_the_passages_that_decide_come_with_the_checks() -> None:
 def test_a_source_that_cannot_be_is_refused_at_once(source: Any) -> None:
     with pytest.raises(BadInput):
         CheckAnswerMiddleware(source)
+
+
+def test_an_answer_whose_faults_are_all_corrected_has_no_reason_for_being_unchecked() -> None:
+    messages, _ = checked([WRONG], [f"1.1 supported p1\n{CHANGE}", "1.1 supported p1"])
+    assert "unchecked" not in messages[-1].response_metadata["stepcraft"]
