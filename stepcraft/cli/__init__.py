@@ -150,6 +150,8 @@ def rat(
             inputs["draft"], about = decoded(draft.read())
         except Binary as error:
             raise BadInput(f"{draft.name} cannot be checked: {error}; name a text file") from error
+        if not inputs["draft"].strip():
+            raise BadInput(f"{draft.name} is empty; write the answer to check into it")
         if about:
             note(f"{draft.name}: {about}")
     run_graph("rat", question, options, inputs)

@@ -25,6 +25,7 @@ BAD = [
     ("aag x --review -m p.jsonl", "--review"),
     ("aag x --remember -m p.jsonl", "p.jsonl can only be searched"),
     ("rat x --from nosuch", "'nosuch'"),
+    ("rat x --draft /dev/null", "/dev/null is empty"),
     ("rat x --draft binary.bin", "binary.bin cannot be checked: it is binary"),
     ("rpg x --kind brief", "kind='brief'"),
     ("run nosuch x", "'nosuch'"),
