@@ -58,7 +58,7 @@ GRAPHS: Mapping[str, GraphInfo] = {
         "stepcraft.graphs.rpg:build_rpg",
         "stepcraft.contexts.rpg:RpgContext",
         "For an answer from documents: "
-        "what has to be looked up is planned, and each sentence is traced to its evidence",
+        "the searches are planned, and each sentence is traced to its evidence",
         ("question", "kind"),
     ),
     "chat": GraphInfo(

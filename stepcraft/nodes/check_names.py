@@ -56,7 +56,7 @@ def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         emit(
             resources.graph,
             "check_names",
-            f"Looked up {counted(len(checked), 'name')} of the steps: {outcome}.",
+            f"Looked up {counted(len(checked), 'name')} in the steps: {outcome}.",
         )
     return {"names": checked}
 

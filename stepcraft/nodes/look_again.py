@@ -13,7 +13,6 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.plan import ONE_FACT
-from stepcraft.progress import counted
 from stepcraft.text.lists import read_lines
 from stepcraft.text.sections import Section
 
@@ -69,7 +68,7 @@ def as_found(_state: Any, _reason: str) -> dict[str, Any]:
 
 def _finished(state: Any, update: dict[str, Any]) -> str:
     new = len(update.get("queries", state["queries"])) - len(state["queries"])
-    return f"{counted(new, 'thing')} still to be looked up." if new else "Nothing is missing."
+    return f"Planned {new:,} more." if new else "Nothing is missing."
 
 
 look_again = ModelNode(
@@ -78,7 +77,7 @@ look_again = ModelNode(
     read,
     as_found,
     keep_back=lambda _settings: 1,
-    started="Reading {passages} for what is still missing.",
+    started="Reading {passages} to see what is missing.",
     finished=_finished,
 )
 

@@ -10,7 +10,6 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
-from stepcraft.progress import counted
 from stepcraft.text.lists import read_lines
 
 _LIST = 'At most {most} queries, each on one line that begins with "- ". Nothing else.'
@@ -89,7 +88,8 @@ def _queries(reply: str, most: int) -> list[str]:
 
 
 def _planned(_state: Any, update: dict[str, Any]) -> str:
-    return f"Planned {counted(len(update['queries']) - 1, 'look-up')}."
+    count = len(update["queries"]) - 1
+    return f"Planned {count:,} {'search' if count == 1 else 'searches'}."
 
 
 plan = ModelNode(
@@ -98,7 +98,7 @@ plan = ModelNode(
     read_plan,
     without_plan,
     keep_back=lambda _settings: 1,
-    started="Planning what has to be looked up.",
+    started="Planning the searches.",
     finished=_planned,
 )
 look_up = ModelNode(
@@ -107,6 +107,6 @@ look_up = ModelNode(
     read_queries,
     only_the_goal,
     keep_back=lambda _settings: 1,
-    started="Listing what has to be looked up.",
+    started="Planning the searches.",
     finished=_planned,
 )

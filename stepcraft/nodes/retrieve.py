@@ -54,8 +54,10 @@ class Retrieve(Node):
         if not queries:
             return {}
         limits = limits_of(state, settings)
-        asked = quoted(next(iter(queries))) if len(queries) == 1 else f"{len(queries)} queries"
-        emit(self.resources.graph, NAME, f"Searching for {asked}.")
+        text = f"Running {len(queries)} searches."
+        if len(queries) == 1:
+            text = f"Searching for {quoted(next(iter(queries)))}."
+        emit(self.resources.graph, NAME, text)
         passages = Passages(state, has_deadline=limits.ends_at is not None)
         target = self.resources.target
         opening = partial(target.open, settings, store_of_run())

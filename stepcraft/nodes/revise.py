@@ -324,7 +324,7 @@ def _finished(state: Any, update: dict[str, Any]) -> str:
     checks = update.get("checks", [])[len(state["checks"]) :]
     wrong = sum(each["verdict"] == "contradicted" for each in checks)
     judged = f"{wrong} of {counted(len(checks), 'statement')} contradicted; " if checks else ""
-    return f"{judged}{counted(changes, 'change')} to be made."
+    return f"{judged}{counted(changes, 'change')} proposed."
 
 
 revise = ModelNode(
@@ -334,7 +334,7 @@ revise = ModelNode(
     no_changes,
     skip=without_evidence,
     keep_back=lambda settings: int(getattr(settings, "finish", "text") != "text"),
-    started="Checking every statement against what was found.",
+    started="Checking every statement against the evidence.",
     finished=_finished,
 )
 critic = ModelNode(
@@ -342,7 +342,7 @@ critic = ModelNode(
     ask_critic,
     read_critique,
     no_changes,
-    started="Checking the steps against what was found.",
+    started="Checking the steps against the evidence.",
     finished=_finished,
 )
 

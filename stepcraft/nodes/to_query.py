@@ -70,5 +70,5 @@ to_query = ModelNode(
     by_their_words,
     skip=lambda state, _settings: None if state["model_queries"] else {},
     keep_back=lambda _settings: 1,
-    started="Writing the queries for the parts.",
+    started="Writing a query for each part.",
 )

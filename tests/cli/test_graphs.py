@@ -31,7 +31,7 @@ def test_the_answer_on_stdout_the_rest_on_stderr() -> None:
     assert {re.split("  | ", line.strip(), maxsplit=2)[2] for line in evidence.splitlines()} <= {
         procedure.output for procedure in PROCEDURES
     }
-    assert "Checking the steps against what was found." in result.stderr.splitlines()
+    assert "Checking the steps against the evidence." in result.stderr.splitlines()
     assert result.stderr.splitlines()[-1].startswith("warning: no language model was used")
     assert run(f"{AAG} --quiet").stderr == ""
 

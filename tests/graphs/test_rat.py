@@ -128,7 +128,7 @@ def test_a_run_says_how_many_passages_each_search_adds() -> None:
     assert texts == [
         f"Searching for \u201c{QUESTION['question']}\u201d.",
         "Found 2 new passages.",
-        "Searching for 2 queries.",
+        "Running 2 searches.",
         "Found 1 new passage.",
     ]
 
