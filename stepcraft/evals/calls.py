@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from typing_extensions import TypedDict
 
+from stepcraft.llm.usage import token_counts
 from stepcraft.secrets import without_secrets
 
 
@@ -118,7 +119,7 @@ class Calls(BaseCallbackHandler):
             about, tools = message.response_metadata, message.tool_calls
             call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
             call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
-            call["tokens"] = tokens_of(message)
+            call["tokens"] = token_counts(message)
             # LangChain marks a reply from its cache like this.
             usage: Mapping[str, Any] = message.usage_metadata or {}
             call["from_cache"] = usage.get("total_cost") == 0
@@ -143,11 +144,3 @@ def reason_of(failure: BaseException) -> str:
 def no_tokens() -> dict[str, int]:
     """Return the usage when there are no calls."""
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
-
-
-def tokens_of(message: AIMessage) -> dict[str, int]:
-    """Return the tokens of a reply as its provider reports them."""
-    reported: Mapping[str, Any] = message.usage_metadata or {}
-    tokens = {name: int(reported.get(name, 0)) for name in ("input_tokens", "output_tokens")}
-    cached = (reported.get("input_token_details") or {}).get("cache_read")
-    return {**tokens, "cached_input_tokens": cached} if cached else tokens

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import BadInput, RunStopped, UnreadableReply
-from stepcraft.evals.calls import no_tokens, reason_of, tokens_of
+from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.votes import Item, Judgement, Kind
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
+from stepcraft.llm.usage import token_counts
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
@@ -339,7 +340,7 @@ class Judge:
                 self._is_plain = True
             else:
                 self._has_answered = True
-                usage.update(tokens_of(message))
+                usage.update(token_counts(message))
                 return message
 
 

@@ -27,7 +27,7 @@ from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
 from stepcraft.nodes.begin import Begin
-from stepcraft.nodes.route import last_said, route
+from stepcraft.nodes.route import route
 from stepcraft.nodes.state import Answer, Messages, final_checks
 from stepcraft.progress import beginning
 from stepcraft.schema import described
@@ -115,7 +115,8 @@ class Method(Runnable[Any, dict[str, Any]]):
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
-        values |= settings.method_settings
+        own = _known(self.graph.context_schema, settings.method_settings)
+        values |= own.model_dump(exclude_unset=True)
         for name, left in {
             "max_calls": limits.max_calls and max(1, limits.max_calls - limits.calls),
             "deadline_s": limits.ends_at and max(_SOON_S, limits.seconds_left() or 0),
@@ -126,17 +127,12 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's output, with a message that shows all warnings of the run.
-
-    A question that was passed in on its own becomes a message too, so that the next turn has it.
-    """
+    """Return a graph's output, with a message that shows all warnings of the run."""
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
     below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
     taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
-    is_new = last_said(state.get("messages") or []) != state["task"]
-    new = [HumanMessage(state["task"])] if is_new else []
-    return {**taken, "messages": [*new, AIMessage(answer + below)]}
+    return {**taken, "messages": [AIMessage(answer + below)]}
 
 
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
@@ -179,9 +175,12 @@ def warnings_below(warnings: Sequence[str]) -> str:
 
 
 def _initial(
-    _state: Mapping[str, Any], settings: ChatContext, _searched: Sequence[Any]
+    state: Mapping[str, Any], settings: ChatContext, _searched: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return the initial state, refusing settings that no graph accepts before asking a model."""
+    """Return the initial state, refusing settings that no graph accepts before asking a model.
+
+    A question that begins a conversation becomes its first message.
+    """
     is_auto = settings.method == "auto"
     contexts = [context_of(name) for name in (BUILDS if is_auto else [settings.method])]
     # Graphs have different nodes, so a node's model can only be named for a single graph.
@@ -194,7 +193,8 @@ def _initial(
         )
     for each in contexts:
         _known(each, settings.method_settings)
-    return {"method": "", "asked": ""}
+    first = {} if state.get("messages") else {"messages": [HumanMessage(state["task"])]}
+    return {"method": "", "asked": "", **first}
 
 
 def _known(context_type: Any, values: Mapping[str, Any]) -> Any:

@@ -48,14 +48,18 @@ class RunLimits:
         """
         with _LOCK:
             if self.max_calls is not None and self.calls + 1 + reserved > self.max_calls:
-                return (
-                    f"the run stopped early: max_calls={self.max_calls} was not enough; "
-                    "raise it for a complete answer"
-                )
+                return self.too_few_calls()
             if self.seconds_left() == 0:
                 return TOO_LATE
             self.calls += 1
             return ""
+
+    def too_few_calls(self) -> str:
+        """Return the warning of a run that may make no more calls."""
+        return (
+            f"the run stopped early: max_calls={self.max_calls} was not enough; "
+            "raise it for a complete answer"
+        )
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, at least 0, or None without a deadline."""

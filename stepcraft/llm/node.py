@@ -152,7 +152,7 @@ class _Step:
         node, first_update = self.node, None
         try:
             model = await calls.model(choice)
-            state = self.state = {**self.state, "input_limit": _input_limit(model, self.settings)}
+            state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
             prompt = _Prompt(node, state, self.settings, model)
             problem: list[BaseMessage] = []
             for is_second in (False, True):
@@ -220,15 +220,7 @@ class _Step:
             self.replies.append(reply)
             self.limits.has_reply = True
             self.warnings += prompt.warnings()
-            if is_cut_off(reply):
-                self.warnings.append(
-                    f"{self.node.name}: the reply was cut off by the token limit; "
-                    "raise the model's max_tokens"
-                )
-            elif reason := odd_end(reply):
-                self.warnings.append(
-                    f"{self.node.name}: the reply may be incomplete: it ended with {reason!r}"
-                )
+            self.warnings += ending_warnings(self.node.name, reply)
             return reply
 
     def _reason(self, error: Exception, choice: ChatModel | str) -> str:
@@ -257,9 +249,7 @@ class _Prompt:
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
         self.model = model
         self._node, self._state, self._settings = node, state, settings
-        seed = settings.seed if hasattr(unbound(model), "seed") else None
-        sampling = {"temperature": settings.temperature, "seed": seed}
-        self.options = {name: value for name, value in sampling.items() if value is not None}
+        self.options = sampling_options(model, settings)
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
@@ -315,7 +305,22 @@ def published(graph: str, state: State, update: Update) -> Update:
     return {**update, **messages}
 
 
-def _input_limit(model: ChatModel, settings: Settings) -> int | None:
+def ending_warnings(node: str, reply: AIMessage) -> list[str]:
+    """Return a warning if a node's reply was cut off or may be incomplete."""
+    if is_cut_off(reply):
+        return [f"{node}: the reply was cut off by the token limit; raise the model's max_tokens"]
+    reason = odd_end(reply)
+    return [f"{node}: the reply may be incomplete: it ended with {reason!r}"] if reason else []
+
+
+def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
+    """Return the options of a call that follow from a run's settings."""
+    seed = settings.seed if hasattr(unbound(model), "seed") else None
+    sampling = {"temperature": settings.temperature, "seed": seed}
+    return {name: value for name, value in sampling.items() if value is not None}
+
+
+def input_limit(model: ChatModel, settings: Settings) -> int | None:
     """Return the maximum number of tokens in a prompt, or None if no limit is known."""
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
     return settings.max_input_tokens or profile.get("max_input_tokens")

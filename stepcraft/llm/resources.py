@@ -150,9 +150,9 @@ class Resources(Generic[S]):
         fields: dict[str, Any] = (state or {}).get("settings") or {}
         if isinstance(context, self.settings_type):
             fields = {**fields, **context.model_dump(exclude_unset=True)}
-        elif isinstance(context, Settings) and not _is_subgraph():
+        elif context is not None and not _is_subgraph():
             raise BadInput(
-                f"the context of {self.graph} is a {self.settings_type.__name__}, "
+                f"the context of {self.graph} is a {self.settings_type.__name__} or a mapping, "
                 f"not {excerpt(context)}"
             )
         if not fields:
@@ -169,7 +169,7 @@ class Resources(Generic[S]):
         if name := settings.node_models.get(node) or settings.model:
             return self._named(name)
         built_with = (self.node_models or {}).get(node) or self.model
-        return built_with or os.environ.get("STEPCRAFT_MODEL") or EXTRACTIVE
+        return built_with or os.environ.get("STEPCRAFT_MODEL", "").strip() or EXTRACTIVE
 
     def _named(self, name: str) -> ChatModel | str:
         names = registered(MODELS)

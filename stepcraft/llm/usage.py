@@ -1,6 +1,6 @@
 """A run's model usage, and the reducers for the state keys that all graphs share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
@@ -47,16 +47,22 @@ def no_usage() -> Usage:
 
 def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
     """Return the usage of one node: its calls, and the tokens of its replies."""
-    counted = [reply.usage_metadata for reply in replies if reply.usage_metadata]
+    counts = [*map(token_counts, replies)]
     used = NodeUsage(
         calls=calls,
-        input_tokens=sum(tokens["input_tokens"] for tokens in counted),
-        cached_input_tokens=sum(
-            tokens.get("input_token_details", {}).get("cache_read", 0) for tokens in counted
-        ),
-        output_tokens=sum(tokens["output_tokens"] for tokens in counted),
+        input_tokens=sum(each["input_tokens"] for each in counts),
+        cached_input_tokens=sum(each.get("cached_input_tokens", 0) for each in counts),
+        output_tokens=sum(each["output_tokens"] for each in counts),
     )
     return {**used, "nodes": {node: used} if calls else {}}
+
+
+def token_counts(reply: AIMessage) -> dict[str, int]:
+    """Return the tokens of a reply as far as its provider reports them."""
+    reported: Mapping[str, Any] = reply.usage_metadata or {}
+    counts = {name: reported.get(name) or 0 for name in ("input_tokens", "output_tokens")}
+    cached = (reported.get("input_token_details") or {}).get("cache_read")
+    return {**counts, "cached_input_tokens": cached} if cached else counts
 
 
 def add_usage(left: Usage | None, right: Usage) -> Usage:

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables.base import RunnableBindingBase, RunnableSerializable
 
 from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
@@ -44,22 +43,32 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     name. OpenAI's models, whose connections LangChain shares among all loops, are copied with
     connections of their own, which are closed when the loop shuts down.
     """
-    if isinstance(choice, RunnableBindingBase):
-        bound = await aresolve_model(choice.bound)
-        return choice if bound is choice.bound else choice.model_copy(update={"bound": bound})
-    if isinstance(choice, DynamicRunnable):
-        default = await aresolve_model(choice.default)
-        return choice.model_copy(update={"default": default})
-    if not isinstance(choice, str | BaseChatModel):
-        return choice
-    if isinstance(choice, BaseChatModel) and not _shares_connections(choice):
-        return choice
+    if isinstance(choice, BaseChatModel):
+        if not _shares_connections(choice):
+            return choice
+    elif not isinstance(choice, str):
+        model: ChatModel = await _with_models_of_this_loop(choice)
+        return model
     loop = await _models_of_this_loop()
     if isinstance(choice, str):
         future = loop.models.start(choice, lambda: loop.connected(_build(choice)))
     else:
         future = in_thread(partial(loop.connected, choice))
     return await asyncio.wrap_future(future)
+
+
+async def _with_models_of_this_loop(runnable: Any) -> Any:  # noqa: ANN401 - any runnable
+    """Return a runnable such as a fallback or a retry with its models resolved for this loop."""
+    if not isinstance(runnable, RunnableSerializable):
+        return runnable
+    changed: dict[str, Any] = {}
+    for name in type(runnable).model_fields:
+        part = getattr(runnable, name)
+        parts = part if isinstance(part, list) else [part]
+        if parts and all(isinstance(each, Runnable) for each in parts):
+            resolved = [await aresolve_model(each) for each in parts]
+            changed[name] = resolved if isinstance(part, list) else resolved[0]
+    return runnable.model_copy(update=changed)
 
 
 def _shares_connections(model: BaseChatModel) -> bool:

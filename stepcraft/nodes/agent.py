@@ -8,9 +8,16 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, hook_config
 from langchain.tools import InjectedState
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
@@ -18,12 +25,12 @@ from typing_extensions import override
 
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.llm.calls import Call, Calls, Node
-from stepcraft.llm.limits import RunLimits, limits_of
-from stepcraft.llm.prompt import passages
+from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
+from stepcraft.llm.node import ending_warnings, input_limit, sampling_options
+from stepcraft.llm.prompt import passages, prompt_tokens, without_system_role
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
@@ -64,26 +71,43 @@ class Agent(Node):
         searching = settings.agent_instructions.replace("{most}", str(settings.max_searches))
         answer = ""
         try:
-            model: Any = await calls.model(self.resources.choice(NAME, settings))
+            bound = await calls.model(self.resources.choice(NAME, settings))
+            model, options, retries = _unwrapped(bound)
+            ends = _Limits(
+                searches,
+                settings.max_searches,
+                counter,
+                most_calls,
+                input_limit(bound, settings),
+            )
+            messages: list[BaseMessage] = [
+                SystemMessage(f"{searching}\n\n{settings.answer_instructions}"),
+                HumanMessage(state["task"]),
+            ]
             agent = create_agent(
-                unbound(model) if isinstance(model, RunnableRetry) else model,
+                model,
                 [searches.tool()],
-                system_prompt=f"{searching}\n\n{settings.answer_instructions}",
                 middleware=[
-                    _Limits(searches, settings.max_searches, counter, most_calls),
-                    *_retries(model),
+                    ends,
+                    _Options({**options, **sampling_options(bound, settings)}),
+                    *retries,
                 ],
                 name=NAME,
             ).with_config(callbacks=[counter], recursion_limit=10 * settings.max_searches + 20)
-            question = {"messages": [HumanMessage(state["task"])]}
-            result = await calls.result(Call(agent, question, {}), limits.seconds_left())
+            prompt = messages if settings.system_role else without_system_role(messages)
+            call = Call(agent, {"messages": prompt}, {})
+            result = await calls.result(call, limits.seconds_left())
             answer = _answer(result["messages"])
             counter.resume(result["messages"])
+            searches.warnings += ends.warnings
+            for reply in counter.replies[-1:]:
+                searches.warnings += ending_warnings(NAME, reply)
         except GraphBubbleUp:
             raise
         except Exception as error:
             reason = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")
-            searches.warnings.append(f"the agent failed: {reason[:300]}")
+            is_late = isinstance(error, TimeoutError) and limits.seconds_left() == 0
+            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason[:300]}")
         return {
             "answer": answer,
             "evidence": searches.passages.evidence,
@@ -93,18 +117,23 @@ class Agent(Node):
         }
 
 
-def _retries(model: object) -> list[AgentMiddleware[Any, Any, Any]]:
-    """Return a model's retries as middleware, which is how LangChain's agents take them."""
-    if not isinstance(model, RunnableRetry):
-        return []
-    kinds: Any = model.retry_exception_types
-    return [
-        ModelRetryMiddleware(
-            max_retries=model.max_attempt_number - 1,
-            retry_on=kinds,
-            on_failure="error",
-        )
-    ]
+def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[Any, Any, Any]]]:
+    """Return a model without what is bound to it, and its options and retries.
+
+    LangChain's agents bind tools to the model itself, and take retries as middleware.
+    """
+    options: dict[str, Any] = {}
+    retries: list[AgentMiddleware[Any, Any, Any]] = []
+    while isinstance(model, RunnableBindingBase):
+        options = {**model.kwargs, **options}
+        if isinstance(model, RunnableRetry):
+            kinds: Any = model.retry_exception_types
+            most = model.max_attempt_number - 1
+            retries.append(
+                ModelRetryMiddleware(max_retries=most, retry_on=kinds, on_failure="error")
+            )
+        model = model.bound
+    return model, options, retries
 
 
 def _answer(messages: Sequence[Any]) -> str:
@@ -143,24 +172,50 @@ class _Counter(BaseCallbackHandler):
                 self.replies.append(generation.message)
 
 
-class _Limits(AgentMiddleware[Any, Any, Any]):
-    """Makes the agent answer after its last search, and ends it after its last call.
+class _Options(AgentMiddleware[Any, Any, Any]):
+    """Passes options such as the temperature with each call to the model."""
 
-    It never rejects a search or a call.
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.options = options
+
+    @override
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(model_settings=self.options))
+
+    @override
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(model_settings=self.options))
+
+
+class _Limits(AgentMiddleware[Any, Any, Any]):
+    """Makes the agent answer after its last search, and ends it before a call beyond its limits.
+
+    It never rejects a search or a call. The call that then writes the answer shows as many passages
+    as fit.
     """
 
     def __init__(
-        self, searches: "_Searches", most: int, counter: _Counter, most_calls: int | None
+        self,
+        searches: "_Searches",
+        most: int,
+        counter: _Counter,
+        most_calls: int | None,
+        most_tokens: int | None,
     ) -> None:
         super().__init__()
         self.searches, self.most = searches, most
-        self.counter, self.most_calls = counter, most_calls
+        self.counter, self.most_calls, self.most_tokens = counter, most_calls, most_tokens
+        self.warnings: list[str] = []
 
     @hook_config(can_jump_to=["end"])
     @override
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         self.counter.resume(state["messages"])
         if self.most_calls is not None and self.counter.calls >= self.most_calls:
+            self.warnings.append(self.counter.limits.too_few_calls())
+            return {"jump_to": "end"}
+        if self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens:
             return {"jump_to": "end"}
         return {"messages": [HumanMessage(ANSWER_NOW)]} if self._are_made(state) else None
 

@@ -21,7 +21,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.message import message_text, unread_parts
+from stepcraft.nodes.message import ends_with, last_human, message_text, unread_parts
 from stepcraft.retrieval.target import OpenedSource
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
@@ -102,7 +102,8 @@ class Begin:
         limits = RunLimits.of(settings)
         state = {**state, "task": asked_question(state)}
         warnings = checked_models(self.resources, settings, self.model_nodes)
-        human = _last_human(state.get("messages") or [])
+        messages: Sequence[BaseMessage] = state.get("messages") or []
+        human = last_human(messages)
         if human and not state.get("question"):
             warnings += unread_parts(human)
         try:
@@ -115,6 +116,7 @@ class Begin:
         return {
             "answer": "",
             "evidence": [],
+            **_asked_message(messages, state["task"], settings),
             **update,
             "task": state["task"],
             "settings": settings.model_dump(mode="json", exclude_unset=True),
@@ -131,6 +133,16 @@ class Begin:
         update = self.initial(state, settings, searched)
         warnings = self.resources.target.warnings(settings, searched)
         return {**update, "warnings": [*warnings, *update.get("warnings", [])]}
+
+
+def _asked_message(
+    messages: Sequence[BaseMessage], question: str, settings: Settings
+) -> dict[str, Any]:
+    """Return an update that adds a question to a conversation that lacks it."""
+    is_of_draft = getattr(settings, "check_last", False)
+    if not messages or is_of_draft or ends_with(messages, question):
+        return {}
+    return {"messages": [HumanMessage(question)]}
 
 
 def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
@@ -163,7 +175,7 @@ def asked_question(state: Mapping[str, Any]) -> str:
         BadInput: There is none, or it is not a string of at most `MAX_CHARACTERS`.
     """
     question: object = state.get("question")
-    if not question and (human := _last_human(state.get("messages") or [])):
+    if not question and (human := last_human(state.get("messages") or [])):
         question = message_text(human)
     checked = checked_text("question", question or "")
     if not checked:
@@ -182,17 +194,13 @@ def last_draft(state: Mapping[str, Any]) -> str:
         BadInput: The message has no text, or the model or a filter refused.
     """
     messages: Sequence[BaseMessage] = state.get("messages") or []
-    human = _last_human(messages)
+    human = last_human(messages)
     behind = messages[messages.index(human) + 1 :] if human else []
     drafts = [each for each in behind if isinstance(each, AIMessage) and not each.tool_calls]
     try:
         return reply_text(drafts[-1]) if drafts else ""
     except (Refused, UnreadableReply) as error:
         raise BadInput(f"the last AI message cannot be checked: {error}") from error
-
-
-def _last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
-    return next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
 
 
 def checked_text(name: str, value: object) -> str:

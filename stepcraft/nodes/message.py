@@ -1,8 +1,31 @@
 """The text of a message in a conversation, and the parts of it that graphs do not read."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from stepcraft.text.clean import clean
+
+
+def last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
+    """Return the last message from a person, or None without one.
+
+    The summary that `SummarizationMiddleware` puts in place of older messages counts only if it is
+    the only human message.
+    """
+    humans = [each for each in reversed(messages) if isinstance(each, HumanMessage)]
+    said = [each for each in humans if each.additional_kwargs.get("lc_source") != "summarization"]
+    return next(iter(said or humans), None)
+
+
+def ends_with(messages: Sequence[BaseMessage], question: str) -> bool:
+    """Return whether the last message from a person is this question, and has no reply yet."""
+    human = last_human(messages)
+    if not human or clean(message_text(human)).strip() != question:
+        return False
+    later = messages[messages.index(human) :]
+    return not any(isinstance(each, AIMessage) and not each.tool_calls for each in later)
 
 
 def message_text(message: BaseMessage) -> str:

@@ -1,7 +1,7 @@
 """Rewrite the last message as a standalone question and choose a graph for it, in one call."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -11,7 +11,7 @@ from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.nodes.message import message_text
-from stepcraft.text.clean import clean, unfenced
+from stepcraft.text.clean import unfenced
 from stepcraft.text.sections import Section
 
 METHODS: Mapping[str, MethodName] = {
@@ -29,10 +29,11 @@ TURNS = 12
 _FORMAT = """\
 Two lines and nothing else: "KIND: " with one word, GOAL, REASON, QUESTION or TALK; then "QUESTION:
 " with the message as it stands on its own."""
-_KIND = re.compile(r"kind\W+(goal|reason|question|talk)\b", re.IGNORECASE)
+_KIND_WORDS = r"kind\W+(goal|reason|question|talk)\b"
+_KIND = re.compile(_KIND_WORDS, re.IGNORECASE)
 _QUESTION = re.compile(
     r"^[\s*_>#-]*question[*_]*[:\uff1a][*_\s]*+(?!kind[*_]*[:\uff1a])(.+?)"
-    r"(?=\n[\s*_>#-]*kind\W|\Z)",
+    rf"(?=\n[\s*_>#-]*{_KIND_WORDS}\W*(?:\n|\Z)|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 
@@ -49,10 +50,9 @@ def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
 
 def earlier(state: Mapping[str, Any]) -> list[str]:
     """Return the messages before the last human one, oldest first."""
-    messages = list(state.get("messages") or [])
-    if state["task"] == last_said(messages):
-        while not isinstance(messages.pop(), HumanMessage):
-            pass
+    messages = list(state["messages"])
+    while not isinstance(messages.pop(), HumanMessage):
+        pass
     names = {"human": "Person", "ai": "Assistant"}
     spoken = [
         f"{names[each.type]}: {text[:LONGEST_TURN]}"
@@ -60,12 +60,6 @@ def earlier(state: Mapping[str, Any]) -> list[str]:
         if each.type in names and (text := message_text(each).strip())
     ]
     return spoken[-TURNS:]
-
-
-def last_said(messages: Sequence[BaseMessage]) -> str | None:
-    """Return the text of the last human message, as `asked_question` does, or None without one."""
-    human = next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
-    return clean(message_text(human)).strip() if human else None
 
 
 def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:

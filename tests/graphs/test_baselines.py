@@ -156,6 +156,45 @@ def test_one_call_is_reserved_for_the_agents_answer(most: int, calls: list[str])
     result = graph.invoke(QUESTION, context=ReactContext(max_calls=most))
     assert (model.nodes, result["usage"]["calls"]) == (calls, most)
     assert result["answer"] == "Haldruvin."
+    assert f"max_calls={most} was not enough" in str(result["warnings"])
+
+
+def test_an_agent_whose_conversation_grows_too_long_leaves_the_answer_to_one_call() -> None:
+    shelf = Shelf(passages={"Oster": "It has four arches. " * 40})
+    model = ToolModel([searching("Oster"), "Haldruvin."])
+    graph = get_graph("react", model=model, sources=shelf)
+    context = ReactContext(
+        max_input_tokens=220, agent_instructions="Search.", answer_instructions="Write."
+    )
+    result = graph.invoke(QUESTION, context=context)
+    assert (model.nodes, result["answer"]) == (["model", "answer"], "Haldruvin.")
+    assert "1 of 1 passages" in str(result["warnings"])
+
+
+def test_settings_and_bound_options_reach_the_model_of_the_agent() -> None:
+    model = ToolModel([searching("Oster"), "Haldruvin."])
+    bound: Any = model.bind(top_p=0.5).with_retry().bind(user="cook")
+    graph = get_graph("react", model=bound, sources=Shelf())
+    context = ReactContext(temperature=0.1, system_role=False)
+    result = graph.invoke(QUESTION, context=context)
+    options = {"top_p": 0.5, "user": "cook", "temperature": 0.1}
+    assert [call.kwargs | options for call in model.calls] == [call.kwargs for call in model.calls]
+    assert model.calls[0].messages[0].type == "human"
+    assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
+
+
+def test_an_answer_of_the_agent_that_was_cut_off_is_warned_of() -> None:
+    half = AIMessage("Limited to 10", response_metadata={"finish_reason": "length"})
+    result, _, _ = agent(half)
+    assert "agent: the reply was cut off" in str(result["warnings"])
+
+
+@pytest.mark.parametrize("tokens", [{"input_tokens": None}, {"output_tokens": 3}])
+def test_a_provider_that_counts_no_tokens_ends_no_run(tokens: Any) -> None:
+    reply = AIMessage("Haldruvin.")
+    reply.usage_metadata = tokens
+    result = get_graph("direct", model=ScriptedModel([reply])).invoke(QUESTION)
+    assert result["usage"]["output_tokens"] == tokens.get("output_tokens", 0)
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -187,6 +187,31 @@ def test_a_question_on_a_thread_is_a_message_of_it() -> None:
     assert [each.type for each in result["messages"]] == ["human", "ai"] * 2
 
 
+def test_the_same_question_asked_again_is_a_new_message() -> None:
+    graph = build_chat(
+        model=ScriptedModel(["Hello.", "KIND: TALK\nQUESTION: Hi", "Hello again."]),
+        sources=Shelf(),
+        checkpointer=InMemorySaver(),
+    )
+    context = ChatContext(method="direct")
+    graph.invoke({"question": "Hi"}, THREAD, context=context)
+    result = graph.invoke({"question": "Hi"}, THREAD, context=context)
+    assert [each.text for each in result["messages"]] == ["Hi", "Hello.", "Hi", "Hello again."]
+
+
+def test_a_question_keeps_its_lines_that_begin_with_kind() -> None:
+    manifest = "Is this right?\nkind: Deployment\nname: web"
+    model = ScriptedModel([f"KIND: TALK\nQUESTION: {manifest}", "Yes."])
+    result = build_chat(model=model, sources=Shelf()).invoke({"question": "Is it?"})
+    assert result["asked"] == manifest
+
+
+def test_settings_of_the_method_may_be_text() -> None:
+    context = ChatContext(method="direct", max_calls=5, method_settings={"max_calls": "3"})
+    result = build_chat(model=ScriptedModel(["Hi."])).invoke({"question": "Hi"}, context=context)
+    assert result["answer"] == "Hi."
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -393,6 +393,30 @@ def test_an_unknown_option_names_the_builder_and_the_closest_one(option: str, me
         build_rat(**options)
 
 
+@pytest.mark.parametrize("context", [5, "k=1", [1], RatContext])
+def test_a_context_of_the_wrong_type_is_refused(context: Any) -> None:
+    graph, _ = rat(by_node(draft=BUILT))
+    with pytest.raises(BadInput, match="the context of rat is a RatContext or a mapping, not"):
+        graph.invoke(QUESTION, THREAD, context=context)
+
+
+def test_a_question_on_a_thread_with_messages_is_a_message_of_it() -> None:
+    graph = get_graph("direct", model=ScriptedModel(["One.", "Two."]), checkpointer=InMemorySaver())
+    graph.invoke({"messages": [("human", "First?")]}, THREAD)
+    result = graph.invoke({"question": "Second?"}, THREAD)
+    assert [each.text for each in result["messages"]] == ["First?", "One.", "Second?", "Two."]
+
+
+def test_the_summary_of_older_messages_is_not_the_question() -> None:
+    summary = HumanMessage("Here is a summary.", additional_kwargs={"lc_source": "summarization"})
+    model = ScriptedModel(["One.", "Two."])
+    graph = get_graph("direct", model=model)
+    graph.invoke({"messages": [("human", "Who?"), summary]})
+    assert shown(model.calls[0].prompt, "question") == ["Who?"]
+    graph.invoke({"messages": [summary]})
+    assert shown(model.calls[1].prompt, "question") == ["Here is a summary."]
+
+
 def test_the_longest_question_is_taken_and_a_longer_one_refused() -> None:
     graph = get_graph("direct", model=ScriptedModel(["Yes."]))
     assert graph.invoke({"question": "a" * 50_000})["answer"] == "Yes."

@@ -8,9 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 
-from stepcraft.models.resolve import aresolve_model, resolve_model
+from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model
 from tests.servers.openai_server import OpenAIServer
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OPENAI_PROXY")
@@ -26,7 +27,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
         yield server
 
 
-async def areply(choice: ChatOpenAI | str) -> str:
+async def areply(choice: ChatModel | str) -> str:
     models = [await aresolve_model(choice) for _ in range(3)]
     replies = await asyncio.gather(*(model.ainvoke("Hi") for model in models))
     return str(replies[0].text)
@@ -69,7 +70,11 @@ def test_a_model_object_works_on_one_event_loop_after_another(
     retries: int, server: OpenAIServer
 ) -> None:
     model = ChatOpenAI(model="m", base_url=server.base_url, max_retries=retries)
-    assert [asyncio.run(areply(model)) for _ in range(4)] == ["Hello."] * 4
+    other = ChatOpenAI(model="other", base_url=server.base_url, max_retries=retries)
+    prefix: Any = RunnableLambda(lambda text: f"Say: {text}")
+    wrapped = [model, model.with_fallbacks([other]), model.with_retry(), prefix | model]
+    for each in wrapped:
+        assert [asyncio.run(areply(each)) for _ in range(4)] == ["Hello."] * 4
 
 
 async def test_models_of_an_event_loop_share_its_connections(server: OpenAIServer) -> None:
