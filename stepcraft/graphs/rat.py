@@ -84,7 +84,7 @@ def after_begin(state: State) -> str:
 
 
 def after_retrieve(state: State) -> str:
-    return "draft to check" if state["parts"] else "no draft yet"
+    return "draft to check" if state["first_draft"] else "no draft yet"
 
 
 def rat_builder(

@@ -259,6 +259,12 @@ class _Prompt:
         while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
             self._leave_out(max(1, 2 * self._left_out))
         self._why = f"to keep within {limit or 0:,} input tokens"
+        self._excess = ""
+        if limit and (size := prompt_tokens(self.messages)) > limit:
+            self._excess = (
+                f"{node.name}: its prompt of about {size:,} tokens is longer than the limit of "
+                f"{limit:,} input tokens"
+            )
 
     def halve(self) -> bool:
         """Leave out at least half of the passages; return False if that shortens nothing."""
@@ -271,15 +277,16 @@ class _Prompt:
         return False
 
     def warnings(self) -> list[str]:
-        """Return a warning about newly omitted passages, once."""
+        """Return warnings about an excessive length and newly omitted passages, once."""
+        excess, self._excess = [self._excess] if self._excess else [], ""
         if not self._left_out or not self._why:
-            return []
+            return excess
         warning = (
             f"{self._node.name}: {self._left_out} of {len(self._order)} passages, the least "
             f"similar, were left out {self._why}"
         )
         self._why = ""
-        return [warning]
+        return [*excess, warning]
 
     @property
     def left_out(self) -> list[int]:

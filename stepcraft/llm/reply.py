@@ -64,8 +64,15 @@ def odd_end(message: AIMessage) -> str:
 
 
 def answer_text(reply: str) -> str:
-    """Return an answer without any wrapping around it; a program keeps its fence."""
-    return unfenced(reply, keep_code=True).strip()
+    """Return an answer without any wrapping around it; a program keeps its fence.
+
+    Raises:
+        UnreadableReply: There is nothing inside the wrapping.
+    """
+    text = unfenced(reply, keep_code=True).strip()
+    if not text:
+        raise UnreadableReply("there was no text in it.")
+    return text
 
 
 def _reasons(message: AIMessage) -> Iterator[str]:

@@ -28,7 +28,7 @@ from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.node import ending_warnings, input_limit, sampling_options
 from stepcraft.llm.prompt import passages, prompt_tokens, without_system_role
-from stepcraft.llm.reply import reply_text
+from stepcraft.llm.reply import answer_text, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.nodes.retrieve import Passages, Retrieve
@@ -139,7 +139,8 @@ def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[An
 def _answer(messages: Sequence[Any]) -> str:
     """Return the text of the last reply, or "" if it calls tools."""
     replies = [message for message in messages if isinstance(message, AIMessage)]
-    return reply_text(replies[-1]) if replies and not replies[-1].tool_calls else ""
+    is_answer = replies and not replies[-1].tool_calls
+    return answer_text(reply_text(replies[-1])) if is_answer else ""
 
 
 class _Counter(BaseCallbackHandler):

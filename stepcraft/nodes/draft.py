@@ -48,7 +48,13 @@ def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
 
 
 def written(text: str, state: Any) -> dict[str, Any]:
-    """Return the update for a draft: the answer so far, and how many passages its writer saw."""
+    """Return the update for a draft: the answer so far, and how many passages its writer saw.
+
+    Raises:
+        UnreadableReply: It is empty.
+    """
+    if not text.strip():
+        raise UnreadableReply("there was no text in it.")
     seen = 0 if state.get("left_out") else len(state["evidence"])
     return {"first_draft": text, "answer": text, "seen": seen}
 

@@ -84,6 +84,6 @@ look_again = ModelNode(
 
 def after_retrieve(state: Any) -> str:
     """Check the draft, look again, or write."""
-    if state["parts"]:
+    if state["first_draft"]:
         return "draft to check"
     return "look again" if state["looks_left"] else "write"

@@ -48,11 +48,8 @@ class RetrieverAdapter(Source):
 
     @classmethod
     def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
-        """Return a retriever that accepts `k` per call: this one if it does, or else an adapter."""
-        kind = type(retriever)
-        if _takes_k(kind._get_relevant_documents) and _takes_k(kind._aget_relevant_documents):
-            return retriever
-        return cls(retriever=retriever, spec=name)
+        """Return one of our sources as it is, and any other retriever in an adapter."""
+        return retriever if isinstance(retriever, Source) else cls(retriever=retriever, spec=name)
 
     def _search(self, query: str, k: int) -> list[Document]:
         retriever, options = self._with_k(k, "_get_relevant_documents")

@@ -183,6 +183,23 @@ def test_settings_and_bound_options_reach_the_model_of_the_agent() -> None:
     assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
 
 
+@pytest.mark.parametrize("name", ["direct", "rat", "rpg"])
+@pytest.mark.parametrize("reply", ["<answer></answer>", "<answer>\n</answer>"])
+def test_a_reply_that_is_empty_inside_its_wrapping_is_handed_back_once(
+    name: str, reply: str
+) -> None:
+    model = ScriptedModel(lambda node, _: "- a" if node in {"plan", "look_again"} else reply)
+    with pytest.raises(NoAnswer, match="no text in it"):
+        get_graph(name, model=model, sources=Shelf()).invoke(QUESTION)
+
+
+def test_a_prompt_that_stays_too_long_is_warned_of() -> None:
+    graph = get_graph("direct", model=ScriptedModel(["Haldruvin."]))
+    question = {"question": "Who built it? " * 100}
+    result = graph.invoke(question, context={"max_input_tokens": 200})
+    assert "longer than the limit of 200 input tokens" in str(result["warnings"])
+
+
 def test_an_answer_of_the_agent_that_was_cut_off_is_warned_of() -> None:
     half = AIMessage("Limited to 10", response_metadata={"finish_reason": "length"})
     result, _, _ = agent(half)

@@ -288,12 +288,13 @@ def test_an_interrupt_within_a_source_pauses_the_run(name: str) -> None:
 
 
 LONG_REASON = ConnectionError("the wire is cut " * 100)
+SHELF = "the source Shelf-1 failed: ConnectionError('"
 
 
 @pytest.mark.parametrize(
     ("name", "replies", "words", "before"),
     [
-        ("rag", ["Haldruvin."], "a search failed", ""),
+        ("rag", ["Haldruvin."], "a search failed", SHELF),
         ("react", [LONG_REASON, "Haldruvin."], "the agent failed", "ConnectionError: "),
         ("rat", ["Haldruvin.", LONG_REASON], "could not be asked", "ConnectionError: "),
     ],
