@@ -43,7 +43,7 @@ from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
-from stepcraft.nodes.message import text_of
+from stepcraft.nodes.message import last_human, message_text, text_of
 from stepcraft.nodes.state import final_checks
 from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
@@ -272,7 +272,14 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return run if succeeded is None else {**run, "succeeded": succeeded}
 
 
-class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class AnswerState(AgentState[Any]):
+    """The state of an agent with `CheckAnswerMiddleware`."""
+
+    asked: NotRequired[Annotated[str, PrivateStateAttr]]
+    """The question of the turn, which a summary of the messages may replace."""
+
+
+class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     """Has RAT look up every part of an agent's answer and correct it, once.
 
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
@@ -296,6 +303,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             exist.
     """
 
+    state_schema = AnswerState
+
     def __init__(
         self,
         sources: Sources,
@@ -314,7 +323,13 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._rat: Any = build_rat(**options)
         RetrievalTarget.of(None, sources, embeddings, prefers_memory=False).check()
 
-    def after_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
+    def before_agent(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:
+        """Keep the question, since a summary may replace its message before it is answered."""
+        del runtime
+        human = last_human(state["messages"])
+        return {"asked": message_text(human)} if human else None
+
+    def after_model(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:
         """Check the answer and replace it with the corrected one."""
         del runtime
         if not (answer := _answer(state)):
@@ -326,7 +341,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         except Exception as error:
             return _unchecked(answer, error)
 
-    async def aafter_model(self, state: AgentState[Any], runtime: object) -> dict[str, Any] | None:
+    async def aafter_model(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:
         """Do the same as `after_model`, on the running event loop."""
         del runtime
         if not (answer := _answer(state)):
@@ -402,8 +417,9 @@ def _learned(result: LearnState) -> dict[str, Any]:
     return {"learned": {names.get(name, name): value for name, value in proposal.items()}}
 
 
-def _task(state: AgentState[Any], answer: AIMessage) -> dict[str, Any]:
-    return {"question": asked_question(state), "draft": reply_text(answer)}
+def _task(state: AnswerState, answer: AIMessage) -> dict[str, Any]:
+    question = asked_question({**state, "question": state.get("asked")})
+    return {"question": question, "draft": reply_text(answer)}
 
 
 def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,16 +3,18 @@
 Answers, steps and records are never rewritten.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 MASK = "***"
 
 _SECRET_VARIABLE = re.compile(
-    r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|SECRET_KEY|ACCESS_KEY)$", re.IGNORECASE
+    r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
 )
 _LEAST = 8
 """The minimum length of a masked value; shorter ones may well be ordinary words."""
@@ -54,11 +56,12 @@ def excerpt(value: object, length: int = 80) -> str:
 
 @lru_cache(maxsize=4)
 def _values(environment: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    values = {
-        value.strip()
-        for name, value in environment
-        if _SECRET_VARIABLE.search(name)
-        and len(value.strip()) >= _LEAST
-        and not value.strip().isdecimal()
+    """Return the secrets in an environment, also as they appear in a repr, in JSON and in a URL."""
+    values = {value.strip() for name, value in environment if _SECRET_VARIABLE.search(name)}
+    forms = {
+        form
+        for value in values
+        if len(value) >= _LEAST and not value.isdecimal()
+        for form in (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, safe=""))
     }
-    return tuple(sorted(values, key=len, reverse=True))
+    return tuple(sorted(forms, key=len, reverse=True))

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -24,7 +25,7 @@ from stepcraft.memory.local import LocalMemory
 from stepcraft.text.lists import numbered
 from tests.kitchen import small_memory
 from tests.scripted import ScriptedModel, ToolModel, block, searching
-from tests.shelf import Shelf
+from tests.shelf import Shelf, shown
 
 TASK: Any = {"messages": [("human", "bake a white bread")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -468,6 +469,26 @@ async def test_a_cancelled_agent_pays_for_no_more_calls() -> None:
         await run
     await asyncio.sleep(0.3)
     assert len(checker.calls) == 1
+
+
+def test_an_answer_is_checked_for_its_question_though_a_summary_replaced_it() -> None:
+    checker = ScriptedModel([CHANGE])
+    agent = create_agent(
+        ToolModel([searching("a"), searching("b"), searching("c"), WRONG]),
+        [search],
+        middleware=[
+            SummarizationMiddleware(
+                ScriptedModel(lambda *_: "They searched."),
+                trigger=("messages", 3),
+                keep=("messages", 1),
+            ),
+            CheckAnswerMiddleware(Shelf(), model=checker),
+        ],
+    )
+    result = agent.invoke({"messages": [("human", "Who built the bridge?")]})
+    assert "Here is a summary" in result["messages"][0].text
+    assert result["messages"][-1].text == RIGHT
+    assert shown(checker.calls[0].prompt, "question") == ["Who built the bridge?"]
 
 
 async def test_on_an_event_loop_too() -> None:

@@ -23,6 +23,7 @@ from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.nodes.decision import Decision, ask_person
 from stepcraft.retrieval.opening import opened_memory
+from stepcraft.secrets import excerpt
 from stepcraft.text.lists import numbered
 from stepcraft.text.sections import Section, written
 
@@ -229,7 +230,11 @@ def _read(
     Raises:
         BadInput: An edited argument is invalid.
     """
-    values = {**args, **(decision["edited_action"]["args"] if decision["type"] == "edit" else {})}
+    edits = decision["edited_action"]["args"] if decision["type"] == "edit" else {}
+    if decision["type"] == "edit" and (not edits or edits.keys() - _Save.model_fields):
+        names = ", ".join(_Save.model_fields)
+        raise BadInput(f"the edit {excerpt(edits)} cannot be used: it should have {names}")
+    values = {**args, **edits}
     try:
         edited = _Save(**values)
     except ValueError as error:

@@ -116,18 +116,18 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _word(reason: Any) -> str:
     """Return a reason, which may be an enum member, in lower case.
 
-    LangChain concatenates the reasons of several chunks, so that one may appear twice.
+    LangChain concatenates the reasons of several chunks, so that one may be repeated.
     """
     word = str(getattr(reason, "value", reason) or "").lower()
-    half = word[: len(word) // 2]
-    return half if half and half * 2 == word else word
+    repeated = re.fullmatch(r"(.{3,40}?)\1*", word)
+    return repeated[1] if repeated else word
 
 
 def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
-    """Yield the blocks in a message's content."""
+    """Yield the blocks in a message's content; a string, such as a streamed one, is `plain`."""
     content = [message.content] if isinstance(message.content, str) else message.content
     for block in content:
-        yield {"type": "text", "text": block} if isinstance(block, str) else block
+        yield {"type": "text", "text": block, "plain": True} if isinstance(block, str) else block
 
 
 def _has_signature(block: dict[str, Any]) -> bool:
@@ -139,16 +139,20 @@ def _content(message: AIMessage) -> str:
     """Return the text blocks of a message, each on its own lines.
 
     A provider that cites sources splits a text into consecutive blocks, some of them with
-    citations; these are joined directly. OpenAI's commentary is not part of the answer.
+    citations; these are joined directly, and so are streamed pieces and Gemini's blocks. OpenAI's
+    commentary is not part of the answer.
     """
     text = ""
+    is_gemini = message.response_metadata.get("model_provider") == "google_genai"
     before: dict[str, Any] = {}
     for block in _blocks(message):
         words = block.get("text") if block.get("type") == "text" else None
         if isinstance(words, str) and words and block.get("phase") != "commentary":
             is_cited = any(each.get(key) for each in (before, block) for key in _CITATIONS)
             is_joined = before.get("type") == "text" and before.get("id") == block.get("id")
-            is_split = is_cited or _has_signature(before) or _has_signature(block)
+            is_plain = "plain" in before or "plain" in block
+            is_split = is_gemini or is_plain or is_cited
+            is_split = is_split or _has_signature(before) or _has_signature(block)
             text += words if not text or (is_split and is_joined) else f"\n{words}"
         before = block
     return text

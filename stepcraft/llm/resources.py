@@ -115,6 +115,8 @@ class Resources(Generic[S]):
                 f"the settings of {graph} are a {settings_type.__name__}, not {excerpt(defaults)}"
             )
         node_models = options.get("node_models") or {}
+        if not isinstance(node_models, Mapping):
+            raise BadInput(f"node_models maps nodes to models; {excerpt(node_models)} does not")
         for model in filter(None, [options.get("model"), *node_models.values()]):
             if not is_model(model):
                 raise BadInput(

@@ -18,6 +18,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 from langchain_core.runnables.retry import RunnableRetry
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
@@ -31,6 +32,7 @@ from stepcraft.llm.prompt import passages, prompt_tokens, without_system_role
 from stepcraft.llm.reply import answer_text, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
+from stepcraft.models.resolve import unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import without_secrets
@@ -124,6 +126,9 @@ def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[An
     """
     options: dict[str, Any] = {}
     retries: list[AgentMiddleware[Any, Any, Any]] = []
+    if isinstance(model, RunnableWithFallbacks):
+        parts = {"runnable": unbound(model.runnable), "fallbacks": [*map(unbound, model.fallbacks)]}
+        model = model.model_copy(update=parts)
     while isinstance(model, RunnableBindingBase):
         options = {**model.kwargs, **options}
         if isinstance(model, RunnableRetry):

@@ -256,6 +256,10 @@ def test_an_agent_takes_a_model_with_retries() -> None:
     retried = model.with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
     result = get_graph("react", model=retried, sources=Shelf()).invoke(QUESTION)
     assert (result["answer"], result["warnings"], ids(result)) == ("Haldruvin.", [], ["Oster"])
+    second = ToolModel([searching("Oster"), "Haldruvin."])
+    both = ToolModel([RuntimeError("503")] * 9).with_retry().with_fallbacks([second.with_retry()])
+    result = get_graph("react", model=both, sources=Shelf()).invoke(QUESTION)
+    assert (result["answer"], result["warnings"], ids(result)) == ("Haldruvin.", [], ["Oster"])
 
 
 @pytest.mark.parametrize("reason", ["abort", "error", "pause_turn", "OTHER"])

@@ -225,16 +225,22 @@ def test_a_person_decides_on_what_is_saved(
     assert reply.startswith(read) if steps else reply == read
 
 
-def test_an_edit_that_cannot_be_saved_is_asked_for_again(memory: LocalMemory) -> None:
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [({"steps": []}, "steps cannot be used"), ({"step": ["Mix."]}, "'step'"), ({}, "the edit {}")],
+)
+def test_an_edit_that_cannot_be_saved_is_asked_for_again(
+    memory: LocalMemory, args: dict[str, Any], words: str
+) -> None:
     agent = create_agent(
         ToolModel([SAVE, "Done."]), memory_tools(memory), checkpointer=InMemorySaver()
     )
     agent.invoke(GO, THREAD)
-    edited = {"name": "save_procedure", "args": {"steps": []}}
+    edited = {"name": "save_procedure", "args": args}
     decision = {"type": "edit", "edited_action": edited}
     asked = agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
     (request,) = asked["__interrupt__"][0].value["action_requests"]
-    assert "steps cannot be used" in request["description"]
+    assert words in request["description"]
 
 
 def test_an_agent_reads_why_a_procedure_was_not_saved() -> None:

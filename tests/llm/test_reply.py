@@ -12,7 +12,7 @@ from stepcraft.contexts.baselines import RagContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.graphs.baselines import build_rag
 from stepcraft.llm.prompt import without_system_role
-from stepcraft.llm.reply import Refused, answer_text, is_cut_off, reply_text
+from stepcraft.llm.reply import Refused, answer_text, is_cut_off, odd_end, reply_text
 from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import QUESTION, Shelf
 
@@ -95,7 +95,18 @@ WHOLE = {
         message(cited(annotations=[{"type": "citation"}]), output_version="v1"),
         CITED,
     ),
-    "google parts": (message(["One.", "Two."], finish_reason="STOP"), "One.\nTwo."),
+    "google parts": (message(["It has ar", "ches."], finish_reason="STOP"), "It has arches."),
+    "google streamed": (
+        message(
+            [{"type": "thinking", "thinking": THOUGHT}, text("It has ar", index=1), "ches", "."],
+            finish_reason="STOPSTOPSTOP",
+        ),
+        "It has arches.",
+    ),
+    "google blocks": (
+        message([text("It has ar"), text("ches.")], model_provider="google_genai"),
+        "It has arches.",
+    ),
     "google thinking": (
         message(
             [
@@ -137,7 +148,7 @@ WHOLE = {
 @pytest.mark.parametrize(("reply", "expected"), WHOLE.values(), ids=WHOLE)
 def test_the_text_of_a_message(reply: AIMessage, expected: str) -> None:
     assert reply_text(reply) == expected
-    assert not is_cut_off(reply)
+    assert (is_cut_off(reply), odd_end(reply)) == (False, "")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +156,7 @@ def test_the_text_of_a_message(reply: AIMessage, expected: str) -> None:
     [
         {"finish_reason": "length"},
         {"finish_reason": "MAX_TOKENS"},
+        {"finish_reason": "MAX_TOKENSMAX_TOKENSMAX_TOKENS"},
         {"finish_reason": "model_length"},
         {"stop_reason": "max_tokens"},
         {"stop_reason": "model_context_window_exceeded"},

@@ -1,5 +1,9 @@
 """Secrets in traces and messages are masked, and settings that only sound like secrets are not."""
 
+import json
+import re
+from urllib.parse import quote
+
 import pytest
 
 from stepcraft import BadInput, anonymizer
@@ -31,6 +35,20 @@ def test_values_of_variables_that_are_named_as_secrets_are_masked(
     assert without_secrets("the plainlookingword is here") == "the *** is here"
     assert excerpt("plainlookingword" + "x" * 100).startswith("'***xxx")
     assert "plainlookingword" not in str(anonymizer()("a plainlookingword"))
+
+
+@pytest.mark.parametrize("variable", ["PGPASSWORD", "GITHUBTOKEN", "DB_PASSPHRASE"])
+@pytest.mark.parametrize(
+    "value", ["plainlookingword", "abc\\def'ghi", 'two\nlines"here', "p/w?=&12"]
+)
+def test_such_values_are_masked_in_any_notation(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    for text in (value, repr(value), json.dumps(value), f"https://me:{quote(value, safe='')}@x"):
+        masked = without_secrets(f"it failed: {text}")
+        assert "***" in masked
+        assert not any(part in masked for part in re.findall(r"\w{3,}", value))
 
 
 @pytest.mark.parametrize(
