@@ -1,4 +1,4 @@
-"""Identify who started the current run, and which part of the store is theirs."""
+"""Identify the user who started the current run, and their part of the store."""
 
 import hashlib
 import os
@@ -11,8 +11,8 @@ from langchain_core.runnables.config import ensure_config
 from stepcraft.errors import BadInput
 
 _USER = "langgraph_auth_user"
-"""The server sets this key in the configurable of every run, and removes it from requests. Its
-value is an object, which JSON from a client can never become, or None if nobody is authenticated.
+"""The server sets this key in the `configurable` of every run and strips it from requests. Its
+value is an object, which a client cannot send as JSON, or None if nobody is authenticated.
 """
 
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -26,9 +26,9 @@ def caller() -> str | None:
 def encode_identity(identity: str) -> str:
     """Encode an identity uniquely as at most 64 letters, digits, `-` and `_`.
 
-    Every other character becomes `_` and its bytes in hexadecimal. A longer result is replaced by
-    `_h` and a hash; no escape begins with `_h`. The store rejects dots in namespaces, and Weaviate
-    only accepts tenants in this form.
+    Each byte of `_` or of any other character becomes `_` and two hexadecimal digits. A longer
+    result is replaced by `_h` and a hash; no escape begins with `_h`. The store rejects dots in
+    namespaces, and Weaviate only accepts tenant names in this form.
     """
     encoded = re.sub(
         r"[^A-Za-z0-9-]",
@@ -45,8 +45,8 @@ def fill_namespace(
 ) -> tuple[str, ...]:
     """Replace `{user}` and other `{field}` parts in a store namespace.
 
-    On a server only `{user}` can be filled in, with the authenticated identity. In process the
-    values come from `config["configurable"]`, or from the config of the current run.
+    On a server, only `{user}` can be filled in, with the authenticated identity. Elsewhere, the
+    values come from `config["configurable"]` or from the config of the current run.
 
     Raises:
         BadInput: A part cannot be filled; the message says how to set its field.

@@ -58,10 +58,10 @@ def outcomes(
     """Return the result of each call, the exception that it raised, or a TimeoutError.
 
     Args:
-        calls: The calls, which run in daemon threads. Those that take too long continue without
-            being waited for; those that have not started by then never do.
+        calls: The calls, which run in daemon threads. At the time limit, running calls continue but
+            are no longer waited for; calls that have not started are dropped.
         seconds: The time limit for all of them together; None means no limit.
-        most: The maximum number that run at the same time.
+        most: The maximum number of concurrent calls.
     """
     results: list[T | Exception] = [TimeoutError() for _ in calls]
     jobs: SimpleQueue[tuple[int, Callable[[], T]]] = SimpleQueue()
@@ -103,7 +103,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
 
 def shared_lock(key: Hashable) -> Lock:
-    """Return the lock shared by all callers with this key, as long as one of them holds it."""
+    """Return the lock shared by all callers with this key while any of them refers to it."""
     with _naming:
         return _locks.setdefault(key, Lock())
 
@@ -115,11 +115,12 @@ _naming = Lock()
 class OncePerKey(Generic[K, V]):
     """Values created on demand, each once and in its own thread. Thread-safe.
 
-    The lock only guards the table, never a `make`: creating one value delays no other key.
+    The lock only guards the table and is never held during `make`, so creating one value does not
+    delay other keys.
 
     Args:
         most: The number of values kept; the least recently used one is dropped first. A dropped
-            value lives on as long as somebody uses it.
+            value lives on while it is in use.
     """
 
     def __init__(self, most: int = 32) -> None:
@@ -128,13 +129,13 @@ class OncePerKey(Generic[K, V]):
         self._futures: dict[K, Future[V]] = {}
 
     def get(self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None) -> V:
-        """Return the value for a key, creating it or waiting for the thread that does.
+        """Return the value for a key, creating it or waiting until another thread has created it.
 
         Args:
             key: The key of the value.
-            make: Creates the value. If it raises, everyone waiting for the value gets the
-                exception, and nothing is kept.
-            fresh: Returns whether a kept value may still be used; it must be quick.
+            make: A function that creates the value. If it raises, all callers waiting for the value
+                get the exception, and nothing is kept.
+            fresh: A function that returns whether a kept value can still be used; it must be fast.
         """
         return self.start(key, make, fresh).result()
 
@@ -143,7 +144,7 @@ class OncePerKey(Generic[K, V]):
     ) -> Future[V]:
         """Do the same as `get` without blocking, returning a future for the value.
 
-        However many callers stop waiting, at most one thread per key remains.
+        No matter how many callers stop waiting, each key has at most one thread.
         """
         with self._lock:
             future = self._futures.pop(key, None)

@@ -20,7 +20,7 @@ _LIKELY = [
 _SAMPLE = 100_000
 """The number of bytes examined to detect the encoding."""
 _SHORTEST = 8
-"""The minimum number of bytes that may be UTF-16 without a byte-order mark."""
+"""The minimum number of bytes that can be taken for UTF-16 without a byte-order mark."""
 
 
 class Binary(ValueError):
@@ -85,18 +85,18 @@ def _strays(data: bytes) -> int:
 
 
 def _characters(data: bytes) -> int:
-    """Return the number of non-ASCII characters in the valid UTF-8 among some bytes.
+    """Return the number of non-ASCII characters in the bytes that are valid UTF-8.
 
-    Bytes in other encodings rarely form one by chance.
+    Bytes in other encodings rarely form such a character by chance.
     """
     return sum(character > "\x7f" for character in data.decode(errors="ignore"))
 
 
 def _wide(data: bytes) -> str:
-    """Return the UTF-16 variant, by which byte of each pair is zero in alphabetic text.
+    """Return the UTF-16 variant, judged by which byte of each pair is zero in alphabetic text.
 
     Raises:
-        Binary: Neither byte is.
+        Binary: The zero bytes do not indicate UTF-16.
     """
     even, odd = data[::2].count(0), data[1::2].count(0)
     if len(data) >= _SHORTEST and odd > len(data) // 5 and not even:
@@ -107,7 +107,7 @@ def _wide(data: bytes) -> str:
 
 
 def _likeliest(data: bytes) -> str:
-    """Return the encoding in which most of a text is readable as one, or "" if there is none."""
+    """Return the most likely encoding of a text, or "" if none is plausible."""
     lines = [line for line in data.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]

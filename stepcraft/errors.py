@@ -97,7 +97,7 @@ class AddStopped(MemoryFailure):
     Args:
         reason: Why the memory failed.
         report: The outcome for the procedures that were processed.
-        done: The length of the input prefix that was stored.
+        done: The number of procedures at the beginning of the input that were stored.
     """
 
     def __init__(self, reason: str, report: AddReport, done: int) -> None:
@@ -137,7 +137,7 @@ class UnreadableReply(StepcraftError):
     The message tells the model what was wrong.
 
     Args:
-        message: What was wrong, for the model.
+        message: The problem with the reply, in words for the model.
         update: The update from the readable part of the reply. The step returns it, with a warning,
             if the model is not asked again or does no better.
     """

@@ -5,8 +5,8 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 
 NOTES = "stepcraft_notes"
-"""The metadata key of a search's first document under which a source puts notes for readers about
-the search.
+"""The metadata key under which a source stores notes about a search for the reader, in the first
+document that the search returns.
 """
 
 
@@ -19,9 +19,10 @@ class Evidence(TypedDict):
     title: str
     """What the passage is about; for a procedure, its output."""
     text: str
-    """What the model reads."""
+    """The text that is shown to the model."""
     source: str
     """Where the passage comes from, such as a path or a URL; "" if unknown."""
     score: float
-    """How well it fits its query; higher is better. Scores are comparable within one memory or
-    source."""
+    """How well the passage matches its query; higher is better. Scores are comparable within one
+    memory or source.
+    """

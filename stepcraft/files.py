@@ -1,4 +1,4 @@
-"""Paths and files given by others, checked before they are opened."""
+"""Check paths and files given by callers before opening them."""
 
 import errno
 import os
@@ -14,11 +14,13 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)
 )
-"""Opening a pipe without a writer would block for ever if one replaced a file after the check."""
+"""Flags for opening a file without blocking: if a pipe replaced the file after the check, opening
+it would otherwise wait forever for a writer.
+"""
 
 
 def named_path(given: str | os.PathLike[str]) -> Path:
-    """Return the path given by a caller, with `~` expanded; nothing needs to exist there.
+    """Return the path given by a caller, with `~` expanded; the path need not exist.
 
     Raises:
         BadInput: The path is not valid for a file: it contains a NUL byte, is too long, or names a
@@ -40,7 +42,7 @@ def named_path(given: str | os.PathLike[str]) -> Path:
 
 
 def irregular(mode: int) -> str:
-    """Return the type of a file that is neither regular nor a folder, by its mode, or else ""."""
+    """Return the type of a file from its mode, or "" if it is a regular file or a folder."""
     kinds = (
         (S_ISFIFO, "a pipe"), (S_ISSOCK, "a socket"), (S_ISCHR, "a device"), (S_ISBLK, "a device")
     )  # fmt: skip
@@ -48,7 +50,7 @@ def irregular(mode: int) -> str:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file to read its bytes; any other is not opened, so that nothing blocks.
+    """Open a regular file to read its bytes; refuse anything else, since opening it could block.
 
     Raises:
         OSError: It cannot be opened, or is not a regular file.
@@ -73,6 +75,6 @@ def _check_regular(found: os.stat_result, path: Path) -> None:
 
 
 _HOLLOW_BYTES = 200_000_000
-"""A larger file with less than a hundredth of it on disk is refused: reading it takes hours, and
-yields zeros.
+"""The size above which a file is refused if less than a hundredth of it is on disk, since reading
+it would take hours and yield little but zeros.
 """

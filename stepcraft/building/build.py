@@ -1,11 +1,11 @@
-"""Build a memory: each document is read as a whole, and the procedures it teaches are added.
+"""Build a memory: read each document as a whole and add the procedures that it teaches.
 
     list_documents → catch_up → for each document: Reader.read → Placer.place
 
-`catch_up` brings the records and the memory in line with files that were moved or deleted. A reader
-asks the model (the graph in `extract.py`), unless the ledger has its answer for the same content; a
+`catch_up` updates the records and the memory after files were moved or deleted. A reader calls the
+model through the graph in `extract.py`, unless the ledger has an answer for the same content; a
 placer compares each procedure with similar ones in the memory. The ledger is written after each of
-the two, so that nothing is paid for twice.
+these two steps, so that no model call is paid for twice.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class BuildReport:
     """The results for the documents in a build, including those that earlier builds finished."""
 
     page: Path
-    """The page that shows them."""
+    """The path of the page that shows the results."""
     documents: int
     done: int = 0
     """The number of finished documents, including failed ones."""
@@ -63,17 +63,17 @@ class BuildReport:
     procedures: int = 0
     """The number of procedures found."""
     placed: Counter[str] = field(default_factory=Counter)
-    """What happened to them: added, present, merged, linked."""
+    """The number of procedures by outcome: added, present, merged, linked or removed."""
     flagged: int = 0
-    """The number of procedures with something that is not in their document."""
+    """The number of procedures with names or numbers that are not in their document."""
     rejected: int = 0
     stale: int = 0
-    """The number of procedures that no document teaches any more and that were marked stale."""
+    """The number of procedures that were marked stale because no document teaches them any more."""
     failed: list[Failed] = field(default_factory=list)
     """Documents that could not be built, which the next build tries again."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
-    """Model calls and tokens of this build."""
+    """The model calls and tokens used by this build."""
 
     def count(self, record: Record) -> None:
         """Count the results for a document."""
@@ -101,9 +101,9 @@ async def build_memory(
 ) -> BuildReport:
     """Add the procedures that documents teach to a memory, without repeating finished work.
 
-    A document that has changed is read again, and procedures that no document teaches any more,
-    because it has changed or its file is gone, are marked stale. Procedures for the same task are
-    merged or linked. A document that cannot be read or built is listed in the report, and tried
+    A document that has changed is read again. Procedures that no document teaches any more, because
+    a document has changed or its file is gone, are marked stale. Procedures for the same task are
+    merged or linked. A document that cannot be read or built is listed in the report and tried
     again by the next build.
 
     Args:
@@ -112,10 +112,10 @@ async def build_memory(
         embeddings: The embeddings for a memory opened by URL, as for `open_memory`.
         model: The model that reads the documents, as an object or a name.
         context: The settings for the extraction, such as `strict`.
-        ledger: The file with the records; None for one next to the memory.
+        ledger: The file that holds the records; None means a file next to the memory.
         concurrency: The maximum number of concurrent model calls.
-        max_calls: Start no further document after this many calls, including those of earlier
-            builds; 0 calls no model, None means no limit.
+        max_calls: The number of calls, including those of earlier builds, after which no further
+            document is started; 0 means no model calls, None means no limit.
         on_progress: Called with the progress after each document.
 
     Raises:
@@ -176,7 +176,8 @@ class _Build:
     calls_left: float
     on_progress: Callable[[BuildReport], object]
     reading: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """A lock per content, so that each is read only once."""
+    """A lock for each content digest, so that documents with the same content are read only once.
+    """
 
     async def document(self, listed: Listed) -> None:
         """Build a document, unless it is done or no calls are left."""
@@ -235,7 +236,7 @@ class _Build:
         self.report.usage = add_usage(self.report.usage, usage)
 
     async def _place(self, record: Record) -> None:
-        """Add a record's procedures to the memory; mark what its document no longer teaches."""
+        """Add a record's procedures to the memory; mark former ones that are no longer taught."""
         procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
             # Before the new ones are added, which must not be merged with those that they replace.

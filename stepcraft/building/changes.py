@@ -16,7 +16,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 
 
 def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Bring the ledger and the memory in line with a listing; return how many become stale."""
+    """Update the ledger and memory to match a listing; return how many procedures become stale."""
     placed = [each for record in ledger.latest(20) for each in record.placed]
     ids = [each.id for each in placed if each.how != "removed"]
     # A memory without anything that was added last is another one under the same name, or was
@@ -28,9 +28,10 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
 
 
 def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
-    """Make records follow files that were moved or are named differently.
+    """Update the records of files that were moved, or that the sources now name differently.
 
-    If two files have the same path below their folders, the later one gets its full path as a key.
+    If two files have the same path relative to their folders, the key of the later one is its full
+    path.
     """
 
     def follow(key: str, record: Record, source: str, root: str) -> None:
@@ -61,10 +62,10 @@ def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> 
 
 
 def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Mark the procedures taught by deleted files; return how many become stale.
+    """Update the procedures taught by deleted files; return how many become stale.
 
-    Nothing is known about other documents that are not listed. If such a file is back, what it
-    teaches is placed again.
+    Other documents that are not listed are left alone, because nothing is known about them. If a
+    deleted file comes back, its procedures are placed again.
     """
     stale, listed = 0, {each.key for each in listing.documents}
     unread = tuple(key_of(failed.where) for failed in listing.failed)
@@ -84,7 +85,7 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
 
 
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
-    """Mark what a document taught before but no longer does; return how many become stale."""
+    """Update procedures that a document no longer teaches; return how many become stale."""
     stale = 0
     absent = {*filterfalse(memory.get, ids)}  # they may have been merged into what it taught
     change = partial(without_document, document=record.source)
@@ -99,7 +100,7 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
 
 
 def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]:
-    """Return the procedures in a record that somebody has removed from the memory."""
+    """Return the ids and sources of a record's procedures that someone removed from the memory."""
     removed: dict[str, str] = {}
     for draft, placed in zip(record.procedures, record.placed, strict=False):
         if record.done and placed.how != "removed" and not memory.get(placed.id):

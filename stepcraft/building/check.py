@@ -1,4 +1,4 @@
-"""Check the procedures extracted from a document without a model, and merge its parts'."""
+"""Check extracted procedures without a model, and merge those from the parts of a document."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
-"""The share of common words from which outputs in two parts under one heading are one task."""
+"""The minimum share of common words for outputs in two parts to count as the same task."""
 
 
 def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
 
 
 def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
-    """Return the procedures from all parts, under the headings that the document has.
+    """Return the procedures from all parts, with their headings matched to the document's.
 
     If two are for the same task under the same heading, the one with more steps is kept.
     """
@@ -86,7 +86,7 @@ def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Return whether both share a heading and an output, in similar words if from two parts."""
+    """Return whether both share a heading and an output; if `apart`, similar outputs suffice."""
     if procedure["heading"] != other["heading"]:
         return False
     if apart and procedure["heading"]:
@@ -100,9 +100,9 @@ def _folded(text: str) -> str:
 
 
 def find_heading(copied: str, headings: Sequence[str]) -> str:
-    """Return the heading that a model copied, or "" if there is none like it.
+    """Return the document heading that a model copied, or "" if none matches.
 
-    Models also include the headings above it: "A > B".
+    Models sometimes prefix it with the headings above it, as in "A > B".
     """
     wanted = filter(None, map(_words, (copied, copied.rpartition(" > ")[2])))
     alike = (heading for words in wanted for heading in headings if _words(heading) == words)

@@ -1,4 +1,4 @@
-"""Compare two procedures: are they for the same task, and which one could replace both?"""
+"""Compare two procedures: are they for the same task, and can a single one replace both?"""
 
 import re
 from collections.abc import Iterable
@@ -46,17 +46,17 @@ class ComparisonState(RunState):
 
 
 def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
-    """Show both procedures."""
+    """Return a prompt that asks the model to compare the two procedures."""
     instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
     procedures = sections_of((state["first"], state["second"]))
     return prompt(instructions, _FORMAT, "comparison", procedures)
 
 
 def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:
-    """Return the verdict with its reason and, if wanted and written, the merged procedure.
+    """Return the verdict, its reason and, if the task is the same, any merged procedure.
 
     Raises:
-        UnreadableReply: There is no verdict in it, or the merged procedure is incomplete, contains
+        UnreadableReply: The reply has no verdict, or the merged procedure is incomplete, contains
             names that neither procedure has, or lacks a name that both have.
     """
     texts, merged = rewritten(reply)
@@ -94,7 +94,7 @@ def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
 
 
 def unknown(names: Iterable[str], nowhere: str) -> str:
-    """Say that a procedure in a reply has names that do not come from what was shown."""
+    """Return a message listing names in a reply's procedure that were not in the prompt."""
     return (
         f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
         "they have."
@@ -121,7 +121,7 @@ def sections_of(procedures: Iterable[Content]) -> list[Section]:
 
 
 def as_text(procedure: Content) -> str:
-    """Return a procedure as a model sees it, which is also how it writes one."""
+    """Return a procedure in the format in which models read and write procedures."""
     steps = numbered(procedure["steps"], code_at_margin=True)
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 
@@ -138,7 +138,7 @@ compare = ModelNode(
 def graph_of(
     node: ModelNode, state: type[Any], resources: Resources[Any]
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Return a one-node graph, so that a call has traces, limits and usage counts."""
+    """Return a graph with one node, so that its model calls are traced, limited and counted."""
     builder = StateGraph(state, resources.settings_type)
     builder.add_node(node.name, node.bound(resources))
     builder.add_edge(START, node.name)

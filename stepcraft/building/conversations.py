@@ -1,4 +1,4 @@
-"""Conversations in a file, in the formats used by agents and their tools."""
+"""Read conversations from a file, in the formats used by agents and their tools."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -21,12 +21,12 @@ class Deduped:
     undecided: int = 0
     """The number of pairs for which no model could tell whether they are for the same task."""
     changes: list[Plan] = field(default_factory=list)
-    """The merges and links; `stored` is the procedure that is kept, before the change."""
+    """The merges and links; `stored` is the kept procedure as it was before the change."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
 
     def count(self, how: str) -> int:
-        """Return how many procedures were merged, or linked."""
+        """Return the number of procedures changed in the given way: "merged" or "linked"."""
         return sum(plan.how == how for plan in self.changes)
 
 
@@ -38,13 +38,13 @@ async def dedupe(
 ) -> Deduped:
     """Merge or link procedures in a memory that are for the same task.
 
-    Every procedure is searched for once, and compared with similar ones listed before it; only then
-    is the memory changed. A merged procedure is stored before the other one is deleted, so that a
-    killed run loses nothing; with a ledger in the placer, the next run does not repeat questions
-    that were answered. Stale procedures are left alone.
+    One search per procedure finds similar ones, and the procedure is compared with those listed
+    before it; only then is the memory changed. A merged procedure is stored before the other one is
+    deleted, so that a killed run loses nothing. If the placer has a ledger, the next run does not
+    repeat comparisons that were already answered. Stale procedures are left alone.
 
     Args:
-        placer: The memory, and the model that decides which procedures are the same.
+        placer: The placer, with the memory and the model that decides whether tasks are the same.
         concurrency: The maximum number of concurrent comparisons.
         on_progress: Called with the progress so far.
 

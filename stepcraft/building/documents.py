@@ -1,4 +1,4 @@
-"""The documents that memories are built from, each read as a whole when its turn comes."""
+"""The documents that memories are built from, each read as a whole and only when needed."""
 
 import hashlib
 import json
@@ -24,19 +24,19 @@ class Document:
     kind: Literal["document", "transcript"] = "document"
     """Whether it was written for readers or records what an agent did."""
     note: str = ""
-    """A sentence about what was not read because of a limit, or "" if everything was."""
+    """A sentence that says what was not read because of a limit, or "" if everything was read."""
     succeeded: bool | None = None
     """For a transcript, whether the agent reached its goal; None if a model should decide."""
     outcome: str = ""
-    """The basis for `succeeded`, as a clause, or "" if that is None."""
+    """The basis for `succeeded`, phrased as a clause, or "" if `succeeded` is None."""
     judged: bool | None = None
     """The feedback on the run: True for success, False for failure, or None."""
     shown: tuple[str, ...] = ()
-    """The ids of the procedures that the agent was shown, as far as they were recorded."""
+    """The ids of the procedures that the agent was shown, if they were recorded."""
 
     @cached_property
     def digest(self) -> str:
-        """Identifies what a model reads of it, and whether the recorded run succeeded."""
+        """A digest of the content that a model reads and of whether the recorded run succeeded."""
         return digest_of(self.title, self.text, self.kind, self.succeeded)
 
 
@@ -46,20 +46,20 @@ class Listed:
 
     source: str
     read: Callable[[], Document]
-    """Reads the document; it may block, and raises SourceFailure."""
+    """Reads the document; can block, and raises SourceFailure if it fails."""
     key: str
-    """Identifies the document: for a file, its path below the file or folder that was named."""
+    """The key that identifies the document: for a file, normally its path relative to `root`."""
     stamp: str = ""
-    """A value that changes with a file's content, or "" if the document must be read to tell."""
+    """A value that changes when the file does, or "" if only reading the document can tell."""
     root: str = ""
-    """The real path of the named folder, or of the folder of the named file, or "" for anything
-    else.
+    """The resolved path of the named folder, or of the folder that contains the named file; "" for
+    other sources.
     """
 
 
 @dataclass
 class Listing:
-    """The documents from some sources, and whatever in the sources cannot be listed."""
+    """The documents in some sources, and the failures for anything that cannot be listed."""
 
     documents: list[Listed]
     failed: list[Failed]
@@ -78,7 +78,7 @@ class Listing:
 
 
 def listed(document: Document) -> Listed:
-    """Wrap a document that has already been read as a listed one."""
+    """Return a listing entry for a document that has already been read."""
     return Listed(document.source, lambda: document, document.source)
 
 

@@ -1,4 +1,4 @@
-"""The results of extracting a document, as plain JSON."""
+"""The results of extracting procedures from a document, as plain JSON."""
 
 from typing_extensions import TypedDict
 
@@ -8,7 +8,7 @@ from stepcraft.schema import described
 
 @described
 class Flagged(TypedDict):
-    """A step with something that is not in the document."""
+    """A step with names or numbers that are not in the document."""
 
     step: int
     """The number of the step, starting at 1."""
@@ -17,7 +17,7 @@ class Flagged(TypedDict):
 
 
 class Written(Content):
-    """A procedure as a model wrote it, with the heading that it copied."""
+    """A procedure as a model wrote it, with the heading that the model copied."""
 
     heading: str
 
@@ -29,7 +29,7 @@ class Drafted(TypedDict):
     output: str
     """What the procedure achieves."""
     input: str
-    """What it requires, as a comma-separated text."""
+    """What it requires, separated by commas."""
     steps: list[str]
     """The steps in order."""
     heading: str
@@ -37,7 +37,7 @@ class Drafted(TypedDict):
     source: str
     """The document's source, with the heading as its fragment."""
     flagged: list[Flagged]
-    """The steps with something that is not in the document."""
+    """The steps with names or numbers that are not in the document."""
 
 
 @described

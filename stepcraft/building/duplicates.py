@@ -1,13 +1,14 @@
-"""Find procedures for the same task in other words as they are added.
+"""Detect newly added procedures that describe an existing task in other words.
 
-Candidates are the nearest procedures that a memory search finds with the whole text of a procedure,
-provided that they share enough of its words; a model decides for each whether it is for the same
-task. Names, calls and options make up most of the words in a procedure, which is why words are more
-telling than vectors. Of the 57 pairs in tests/data/duplicate_pairs.jsonl, the 30 for the same task
-share at least 0.55 of the words of the shorter one. At that threshold, 100 procedures of LGStep
-have 32 pairs to ask about among their five nearest (41 in a memory without vectors); at 0.5, the
-default, 70 (84). With WordLlama's cosines the same 30 require a threshold of 0.65, which leaves
-256. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50 million.
+Candidates are the nearest procedures that a memory search finds for the whole text of a procedure,
+provided that they share enough of its words; a model decides whether each is for the same task.
+Names, calls and options make up most of the words in a procedure, so words are more telling than
+vectors. Of the 57 pairs in tests/data/duplicate_pairs.jsonl, the 30 for the same task share at
+least 0.55 of the words of the shorter procedure. At that threshold, 100 procedures from LGStep and
+their five nearest form 32 pairs to ask about (41 in a memory without vectors); at the default of
+0.5, they form 70 (84). With WordLlama's cosine similarities, the same 30 pairs require a threshold
+of 0.65, which leaves 256 pairs. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not
+50 million.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ NEAREST = 5
 _TRIES = 10
 """The maximum number of retries when another process has changed a procedure's rivals."""
 _ALIKE = 0.5
-"""The share of common words from which the model is asked."""
+"""The minimum share of common words at which the model is asked."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens to a procedure."""
+    """How a procedure will be placed in the memory."""
 
     how: How
     procedure: Procedure
@@ -66,7 +67,7 @@ class Plan:
     """The procedure in the memory that is the same or for the same task."""
     verdict: Verdict = Verdict(same=False)
     verdicts: Sequence[Verdict] = ()
-    """All verdicts of the model on the procedure and others."""
+    """All of the model's verdicts on the procedure and its rivals."""
 
     def change(self, current: Procedure) -> Procedure:
         """Return the replacement for the stored procedure."""
@@ -81,19 +82,20 @@ class Plan:
 class Placer:
     """Adds procedures so that a memory holds only one for each task.
 
-    One procedure replaces both, under the id of the stored one. Both are kept and linked if they
-    contradict each other, if the merged one contains names that neither has, or if a person has
-    approved one of them.
+    Two procedures for the same task are merged into one, under the id of the stored one. Both are
+    kept and linked if they contradict each other, if the merged one would contain names that
+    neither has, or if a person has approved one of them.
 
-    Many procedures may be placed at once on one event loop: the model compares them concurrently,
-    and each is compared with those placed in the meantime before it is placed itself. Other
-    processes that add to the memory are not waited for; `dedupe` finds duplicates that both add.
+    Many procedures can be placed at once on one event loop: the model compares them concurrently,
+    and before each is placed, it is also compared with those placed in the meantime. A placer does
+    not wait for other processes that add to the memory; `dedupe` finds the duplicates that this can
+    leave.
 
     Args:
         memory: The memory.
-        model: The model, or its name. None means that of STEPCRAFT_MODEL, or else the keyless
-            model, which treats tasks as the same if their outputs are equal.
-        ledger: Stores verdicts.
+        model: The model, or its name. None means the model named by STEPCRAFT_MODEL or, if that is
+            unset, the keyless model, which treats tasks as the same if their outputs are equal.
+        ledger: The ledger that stores verdicts, if any.
         settings: Further settings for the comparisons.
         dry_run: Whether to leave the memory unchanged.
 
@@ -163,7 +165,8 @@ class Placer:
 
         Args:
             procedure: The procedure.
-            rivals: For a procedure already in the memory, those that it may be merged with.
+            rivals: For a procedure already in the memory, the procedures that it can be merged
+                with.
             verdicts: The model's verdicts so far on the procedure and these rivals.
 
         Raises:
@@ -239,7 +242,8 @@ def version_of(procedure: Procedure) -> tuple[object, ...]:
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:
     """Return procedures in a memory that may be for the same task, nearest first.
 
-    A stale one belongs to an earlier version, and is not merged with its replacement.
+    Stale procedures are left out: each belongs to an earlier version and must not be merged with
+    its replacement.
     """
     hits = memory.search(procedure.text(), NEAREST + 1, alpha=1)
     others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
@@ -251,7 +255,7 @@ def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedu
 
 
 def shared(procedure: Procedure, other: Procedure) -> float:
-    """Return the share of words in the shorter of two procedures that the other also has."""
+    """Return the share of the shorter procedure's words that also occur in the other one."""
     words, others = stems(procedure.text()), stems(other.text())
     return len(words & others) / max(1, min(len(words), len(others)))
 

@@ -2,10 +2,10 @@
 
     begin → success (for a transcript) → extract (each part) → check
 
-Most documents are read in one call. A long one is read by section: its parts end before headings,
-overlap, and are read in parallel, and procedures found in two of them are merged by `check`, which
-needs no model. The transcript of a run that did not reach its goal is left out: `success` asks a
-model if no feedback says so.
+Most documents are read in one call. A long one is split before headings into overlapping parts,
+which are read in parallel; `check` merges procedures found in two of them and needs no model. The
+transcript of a run that did not reach its goal is left out; without feedback on the run, `success`
+asks a model whether it did.
 """
 
 import operator
@@ -48,7 +48,7 @@ class ExtractInput(TypedDict):
     succeeded: NotRequired[bool | None]
     """For a transcript, whether the agent reached its goal; absent if a model should decide."""
     outcome: NotRequired[str]
-    """The basis for `succeeded`: the reason why a transcript is left out."""
+    """The basis for `succeeded`, given as the reason if the transcript is left out."""
 
 
 _INPUT = TypeAdapter(ExtractInput)
@@ -77,7 +77,7 @@ class State(ExtractInput, ExtractOutput, RunState):
     """The state of an extraction."""
 
     written: Annotated[list[PartRead], operator.add]
-    """What the model wrote about each part."""
+    """The model's results for each part."""
 
 
 def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
 
 
 def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
-    """Send every part to the model, first asking whether an unjudged run succeeded."""
+    """Send each part to the model; for an unjudged run, first ask whether it succeeded."""
     if state["rejected"] or state["unread"]:
         return END
     if state.get("succeeded") is None:
@@ -127,7 +127,7 @@ def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Seq
 def extract_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, ExtractContext, ExtractInput, ExtractOutput]:
-    """Return extraction as an uncompiled graph."""
+    """Return the uncompiled extraction graph."""
     resources = Resources.of("extract", ExtractContext, options)
     builder = StateGraph(
         State, ExtractContext, input_schema=ExtractInput, output_schema=ExtractOutput
@@ -148,10 +148,11 @@ def extract_builder(
 def build_extract(
     **options: Unpack[GraphOptions],
 ) -> CompiledStateGraph[State, ExtractContext, ExtractInput, ExtractOutput]:
-    """Build and compile extraction.
+    """Build and compile the extraction graph.
 
     Args:
-        **options: The models and settings, and the arguments of `compile`; nothing is searched.
+        **options: The models, the settings and the arguments of `compile`; the graph searches
+            nothing.
 
     Raises:
         BadInput: An option has the wrong type.

@@ -1,4 +1,4 @@
-"""Find names in a procedure's steps that the document they were written from does not have."""
+"""Find names in a procedure's steps that are missing from its source document."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ _IN_PROSE = re.compile(
 )
 _PLACEHOLDER = re.compile(r"<[^<>\n]{1,80}>|\b(?:your|my)[-_]\w[\w-]*", re.IGNORECASE)
 _PROSE_STRING = re.compile(r"\"[^\"\s]*+[^\S\n][^\"\n]*+\"|'[^'\s]*+[^\S\n][^'\n]*+'")
-"""A string of several words, which is text for people."""
+"""A string literal of several words, which is prose rather than a name."""
 _ANYWHERE = COMMON | sys.stdlib_module_names | {"cd", "cp", "echo", "export", "mkdir", "mv", "set"}
 _STAND_IN = re.compile(
     r"(?P<name>[\"']?(?<!\w)[A-Za-z_]\w*+[\"']?\s*+[=:]\s*+)"
@@ -30,16 +30,16 @@ _STAND_IN = re.compile(
     r"(?=\s*+(?:[,)}\]]|\Z)|[ \t]*+$)",
     re.MULTILINE,
 )
-"""An argument whose value is a bare name or in braces."""
+"""An argument whose value is a bare name or a placeholder in braces."""
 _VARIABLE = re.compile(
     r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL
 )
-"""A quoted value that is a placeholder nevertheless, because it is written like a variable."""
+"""A quoted value that counts as a placeholder because it is written like a variable."""
 _COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 
 
 class Grounds:
-    """A document as evidence for the names in steps.
+    """A document against which the names in steps are checked.
 
     Args:
         text: The text of the document.
@@ -54,11 +54,11 @@ class Grounds:
     def missing(self, steps: Sequence[str]) -> dict[int, list[str]]:
         """Return the names in each step that are not in the document, by step number from 1.
 
-        In code, that covers every name, option and number, compared token by token, so that
-        whitespace and quotes do not matter; in prose, options, calls, names with an underscore, and
-        numbers. Names from Python and its library, names that the code itself defines, placeholders
-        such as `<your key>`, and strings of several words are not looked up. For a dotted name,
-        each part counts.
+        In code, every name, option and number is checked token by token, so whitespace and quotes
+        do not matter; in prose, only options, calls, names with an underscore, and numbers are
+        checked. Names from Python and its standard library, names that the code itself defines,
+        placeholders such as `<your key>`, and strings of several words are skipped. A dotted name
+        is checked part by part.
         """
         defined = bound_in(piece for step in steps for piece in codes(step))
         missing: dict[int, list[str]] = {}
@@ -93,7 +93,7 @@ class Grounds:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether a word may be written in another case, like the label of a button."""
+    """Return whether a word can appear in a different case, like the label of a button."""
     return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 

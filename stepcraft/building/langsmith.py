@@ -24,15 +24,15 @@ _FIELDS = ("id", "end_time", "error", "inputs", "outputs", "feedback_stats")
 def list_runs(name: str) -> Iterator[Listed]:
     """Yield the root runs of a project, newest first.
 
-    LANGSMITH_ENDPOINT and LANGSMITH_API_KEY give the server and the credentials.
+    The server and the credentials are taken from LANGSMITH_ENDPOINT and LANGSMITH_API_KEY.
 
     Args:
-        name: The name of the project, followed by options: `?limit=200` for that many of the newest
-            runs, and then `filter=…` in LangSmith's filter language.
+        name: The name of the project and any options: `?limit=200` for the 200 newest runs, then
+            `filter=…` in LangSmith's filter language.
 
     Raises:
         BadInput: There is no key, or an option is invalid.
-        SourceFailure: LangSmith does not answer, refuses, or has no such project.
+        SourceFailure: LangSmith does not respond, refuses the request, or has no such project.
     """
     options = _NAME.fullmatch(name)
     if not options:
@@ -79,7 +79,7 @@ def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _document(run: dict[str, Any], source: str) -> Document:
-    """Return the messages of a run, starting at the last request, as a document.
+    """Return a run's messages from the last request onwards as a document.
 
     Raises:
         SourceFailure: It has no messages.

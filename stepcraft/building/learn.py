@@ -1,4 +1,4 @@
-"""Learn from an agent's run: what it demonstrates, merged with memory, or a repair.
+"""Learn from an agent's run: a procedure that it demonstrates, or a repair of one that failed.
 
     extract → find_like → compare        of a run that reached its goal
     extract → find_followed → repair     of one that did not, having been shown procedures
@@ -36,18 +36,18 @@ class Proposal(Content):
     is_repair: bool
     """Whether the run failed with the previous content of that procedure."""
     why: str
-    """What the run shows about that procedure."""
+    """The reason for the change, or "" for a new procedure."""
 
 
 class LearnInput(ExtractInput):
-    """A run, and the procedures that it was shown."""
+    """A run, and the procedures that its agent was shown."""
 
     shown: list[str]
     """Their ids."""
 
 
 class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):
-    """The state of learning."""
+    """The state of the learning graph."""
 
     like: str
     """The id of the procedure that the learned one is compared with, or "" for none."""
@@ -63,7 +63,7 @@ def build_learn(
     """Build the learning graph, whose result can be read with `proposed`.
 
     Args:
-        memory: Returns the memory, which is searched but not changed.
+        memory: A function that returns the memory, which is searched but not changed.
         model: The model that reads the run.
         repairs: Whether to repair a procedure that made a run fail.
         max_calls: The maximum number of model calls.
@@ -81,7 +81,7 @@ def build_learn(
         return {"like": alike[0].id, "first": content_of(alike[0]), "second": content}
 
     def find_followed(state: LearnState) -> dict[str, Any]:
-        """Read the procedures that the run was shown."""
+        """Read the procedures that the agent was shown."""
         procedures = [*filter(None, map(memory().get, state["shown"]))]
         ids = [procedure.id for procedure in procedures]
         return {"shown": ids, "followed": [*map(content_of, procedures)]}
@@ -117,7 +117,7 @@ def build_learn(
 
 
 def proposed(result: LearnState) -> Proposal | None:
-    """Return what a run teaches: a new, merged or repaired procedure, or nothing."""
+    """Return the procedure that a run teaches, whether new, merged or repaired, or None."""
     drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
     replaces, before, why = "", None, ""
     if repaired:

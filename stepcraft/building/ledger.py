@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS verdicts (question TEXT PRIMARY KEY, verdict TEXT);
 
 @dataclass(frozen=True)
 class Placed:
-    """What happened to a procedure."""
+    """The outcome of placing a procedure in the memory."""
 
     id: str
     """Its id in the memory, or the id of the procedure it was merged into."""
@@ -53,9 +53,9 @@ class Record:
     stamp: str
     title: str
     digest: str
-    """Identifies its content."""
+    """A digest that identifies the content of the document."""
     identity: str
-    """Identifies the models and settings that read it."""
+    """A digest that identifies the models and settings with which the document was read."""
     model: str
     warnings: list[str]
     error: str = ""
@@ -66,17 +66,19 @@ class Record:
     done: bool = False
     """Whether its procedures are in the memory."""
     placed: list[Placed] = field(default_factory=list)
-    """What happened to each procedure, in order, once they were placed."""
+    """The outcome of placing each procedure, in order."""
     taught: list[str] = field(default_factory=list)
-    """The ids of procedures that it taught before, to be marked stale if it no longer does."""
+    """The ids of procedures that it taught before, to be marked stale if it no longer teaches them.
+    """
     removed: dict[str, str] = field(default_factory=dict)
-    """The places in the document of procedures that somebody removed from the memory, by id."""
+    """The procedures that someone removed from the memory: their ids and places in the document."""
     root: str = ""
-    """The real path of the folder that a file was last listed from; its key is its path in there.
+    """The resolved path of the folder from which a file was last listed; its key is its path
+    relative to this folder.
     """
 
     def moved(self, source: str, root: str) -> "Record":
-        """Return the record under another source, including the places within the document."""
+        """Return the record with its source and the places within the document renamed."""
 
         def renamed(place: str) -> str:
             return source + place.removeprefix(self.source)
@@ -113,14 +115,15 @@ _RECORD = TypeAdapter(Record)
 
 
 class Ledger:
-    """The paid results of a memory's builds and comparisons; one process at a time may hold it.
+    """The paid-for results of builds and comparisons; only one process can open it at a time.
 
     Args:
         path: The file, which is created if missing.
-        memory: The full name of the memory. Memories that share a file share no records.
+        memory: The full name of the memory. Memories that use the same ledger file have separate
+            records.
 
     Raises:
-        BadInput: A build holds it, it is some other file, or it cannot be written.
+        BadInput: A build has the file open, the file is not a ledger, or it cannot be written.
     """
 
     def __init__(self, path: Path, memory: str) -> None:
@@ -152,7 +155,7 @@ class Ledger:
         return next(iter(self._records(query, self._memory, key)), None)
 
     def same(self, digest: str, identity: str) -> Record | None:
-        """Return the record of any document with this content that these models have read."""
+        """Return any document's error-free record with this digest and identity, or None."""
         query = (
             "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
             " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
@@ -179,14 +182,14 @@ class Ledger:
         return {key for (key,) in rows}
 
     def calls(self) -> int:
-        """Return the number of calls that the records have cost."""
+        """Return the number of model calls made for all records."""
         query = (
             "SELECT total(json_extract(record, '$.usage.calls')) FROM documents WHERE memory = ?"
         )
         return int(self._rows(query, self._memory)[0][0])
 
     def place_again(self) -> None:
-        """Record that the memory contains none of the procedures, so that they are added again."""
+        """Mark all procedures as missing from the memory, so that they are added again."""
         query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
         self._rows(query, self._memory)
 

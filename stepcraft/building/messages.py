@@ -1,4 +1,4 @@
-"""Messages of conversations in the formats used by LangChain and model providers."""
+"""Read the messages of conversations in the formats of LangChain and model providers."""
 
 import json
 import re
@@ -32,12 +32,12 @@ _RESULTS = {
     "functionResponse",
 }
 _OF_LINE = ("type", "isSidechain", "isMeta")
-"""The fields of a line that are kept alongside the message in it."""
+"""The fields of a log line that are kept along with the message that it contains."""
 _NOTHING = {
     *("reasoning", "null", "system_prompt", "recall", "change_agent_state"),
     *("summary", "session_meta", "event_msg", "turn_context", "file-history-snapshot"),
 }
-"""Log records that say nothing about what was done."""
+"""The kinds of log records that say nothing about the agent's actions."""
 _OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
 
 
@@ -50,7 +50,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     name `arguments`.
 
     Raises:
-        ValueError, KeyError, TypeError: They are not messages.
+        ValueError, KeyError, TypeError: The values are not messages.
     """
     if not values:
         raise ValueError("the list is empty")
@@ -70,7 +70,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the messages that a value represents, in OpenAI's form with LangChain's calls."""
+    """Yield the messages in a value in OpenAI's format, with tool calls in LangChain's."""
     value = _unwrapped(value)
     if "observation" in value or "action" in value:
         yield from _step(value)
@@ -101,7 +101,7 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what a person or a model said, its calls, and any results among its blocks."""
+    """Yield a message from a person or a model with its calls, and any results in its blocks."""
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
     calls = [*map(_call, value.get("tool_calls") or ())]
@@ -167,7 +167,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
 
 
 def _is(kinds: Set[str], block: Mapping[str, Any]) -> bool:
-    """Return whether a block has one of the given kinds, which Gemini writes as its only field."""
+    """Return whether a block has one of the given kinds as its type or, for Gemini, as its key."""
     return not kinds.isdisjoint((block.get("type"), *block))
 
 
@@ -189,7 +189,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool result in OpenAI's form; one without an id has the tool's name."""
+    """Return a tool result in OpenAI's format; without an id, the tool's name identifies it."""
     result = block.get("functionResponse") or block
     content = _first(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))

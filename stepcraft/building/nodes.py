@@ -1,7 +1,7 @@
 """The questions that a model is asked about a document, and how its replies are read.
 
-For each part, it is asked which procedures the part teaches; before that, for a transcript, whether
-the run reached its goal.
+The model is asked which procedures each part teaches and, for a transcript, first whether the run
+reached its goal.
 """
 
 import re
@@ -72,11 +72,11 @@ class Part(TypedDict):
     place: str
     """The headings above it, outermost first, or "" at the beginning."""
     text: str
-    """Its text, which begins with the end of the preceding part."""
+    """Its text, including the overlap with the preceding part."""
 
 
 class PartRead(TypedDict):
-    """What a model wrote about a part of a document."""
+    """The procedures and rejected tasks that a model found in a part of a document."""
 
     procedures: list[Written]
     rejected: list[Rejected]
@@ -112,13 +112,13 @@ def parts_of(text: str, settings: ExtractContext) -> list[Part]:
 
 
 def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show the transcript, or the beginning and end of a long one."""
+    """Return a prompt with the transcript, or with the beginning and end of a long one."""
     sections = [Section("text", "", shortened(state["text"], settings.max_characters))]
     return prompt(settings.success_instructions, _SUCCESS_FORMAT, "success", sections)
 
 
 def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
-    """Return the verdict; a failed run is rejected with the basis for the verdict.
+    """Return the verdict; reject a failed run, with the basis for the verdict as the reason.
 
     Raises:
         UnreadableReply: There is no verdict in the first line.
@@ -134,7 +134,7 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
 
 
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Show a part of the document below its title and the headings above it."""
+    """Return a prompt with a part of the document below its title and the headings above it."""
     part: Part = state["reading"]
     is_transcript = state["kind"] == "transcript"
     instructions = (
@@ -154,8 +154,8 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     """Return the procedures and the rejected tasks in a reply.
 
     Raises:
-        UnreadableReply: There are none, or a procedure cannot be kept; the update contains the
-            others.
+        UnreadableReply: The reply contains neither, or a procedure in it cannot be kept; the update
+            contains the others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""The provenance of a procedure: which documents teach it, how it was built, if it is stale."""
+"""Provenance of a procedure: which documents teach it, how it was built, whether it is stale."""
 
 import operator
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ class Teacher:
     """A document that teaches a procedure."""
 
     document: str
-    """Its source, such as a path or a URL; for a procedure written by a person, the procedure's
-    own.
+    """Its source, such as a path or a URL; for a procedure written by a person, the source of the
+    procedure itself.
     """
     place: str
-    """The document with the heading as its fragment."""
+    """The document's source with the heading as its fragment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Provenance:
     also: tuple[str, ...] = ()
     """The ids of procedures for the same task, whether merged into it or linked to it."""
     stale: str = ""
-    """Why it may no longer be valid, or "" if it is."""
+    """Why it may no longer be valid, or "" if it is still valid."""
 
     @classmethod
     def of(cls, procedure: Procedure) -> "Provenance":
@@ -64,7 +64,7 @@ _ADAPTER = TypeAdapter(Provenance)
 
 
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
-    """Return the stored procedure with another document that teaches it, renewing a stale one."""
+    """Return the stored procedure with a document added to its teachers, and no longer stale."""
     before, now = Provenance.of(stored), Provenance.of(taught)
     others = before.others(now.teachers[0].document)
     if not before.stale and before.teachers[:1] == others[:1]:
@@ -75,7 +75,7 @@ def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:
-    """Return the procedure without a document that taught it, stale if no other one does."""
+    """Return the procedure without this document as a teacher, or as stale if it has no other."""
     before = Provenance.of(procedure)
     if others := before.others(document):
         return replace(before, teachers=others).on(procedure)
@@ -102,7 +102,7 @@ def linked(procedure: Procedure, other: Procedure) -> Procedure:
 
 
 def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
-    """Return the procedure that replaces two, under the id of the one that is kept.
+    """Return the procedure that replaces both, under the id of the kept one.
 
     It has the documents, the metadata and the outcomes of both.
     """

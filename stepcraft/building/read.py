@@ -1,4 +1,4 @@
-"""Read documents with a model into records, and estimate the calls that this takes."""
+"""Read documents into records with a model, and estimate the number of model calls needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ from stepcraft.secrets import without_secrets
 from stepcraft.sources.corpus.content import markdown_headings
 
 _PASSING = {"model", "node_models", "max_calls", "deadline_s"}
-"""Settings that do not affect the results, and models, which are identified by name."""
+"""Settings excluded from the identity: those that do not affect the results, and the models, which
+are identified by name.
+"""
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Reader:
 
     Args:
         settings: The settings for the extraction.
-        choice: The model for its nodes.
+        choice: The model for the nodes of the extraction graph.
 
     Raises:
         BadInput: The model is neither a chat model nor a name.
@@ -50,10 +52,10 @@ class Reader:
         """The name of the model that reads the documents."""
         chosen = self.settings.model_dump(exclude=_PASSING, exclude_defaults=True)
         self.identity = digest_of(self.model, chosen)
-        """Identifies the model and the settings."""
+        """A digest that identifies the model and the settings."""
 
     async def read(self, listed: Listed, document: Document, max_concurrency: int) -> Record:
-        """Have a model read a document.
+        """Read a document with the model and return its record.
 
         Args:
             listed: The listing entry of the document.
@@ -97,7 +99,7 @@ class Reader:
 
 @dataclass
 class Estimate:
-    """The calls that a document would take."""
+    """An estimate of the model calls that a document will take."""
 
     source: str
     characters: int
@@ -111,8 +113,9 @@ def estimate(
 ) -> tuple[list[Estimate], list[Failed]]:
     """Return the maximum number of calls for each document, and the unreadable documents.
 
-    Each section takes one call, and each procedure takes calls to compare it with its nearest ones.
-    This holds if no call is repeated and no section teaches more tasks than it has headings.
+    Each part takes one call, and each procedure takes further calls to compare it with its nearest
+    ones. The maximum holds if no call is repeated and no part teaches more tasks than it has
+    headings.
 
     Args:
         sources: As for `build_memory`.

@@ -1,6 +1,6 @@
 """Find the procedure that made a run fail, and rewrite it (Mem^p, arXiv 2508.06433, update).
 
-A single call reads the procedures that the run was shown and the record of what it did.
+A single model call reads the procedures that the agent was shown and the record of its run.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ class RepairState(RunState):
     """The state of a repair."""
 
     followed: list[Content]
-    """The procedures that the run was shown."""
+    """The procedures that the agent was shown."""
     text: str
     """The record of the run."""
     blamed: int
@@ -47,22 +47,22 @@ class RepairState(RunState):
     cause: str
     """The cause of the failure."""
     repaired: Content | None
-    """The new content of that procedure."""
+    """The new content of the procedure to blame, or None."""
 
 
 def ask_for_repair(state: State, settings: RepairContext) -> list[BaseMessage]:
-    """Show the procedures and the record, or the beginning and end of a long record."""
+    """Return a prompt with the procedures and the record, or a long record's beginning and end."""
     procedures = sections_of(state["followed"])
     record = Section("text", "", shortened(state["text"], settings.max_characters))
     return prompt(settings.repair_instructions, _FORMAT, "repair", [*procedures, record])
 
 
 def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
-    """Return the cause, and the procedure to blame with its new version.
+    """Return the cause of the failure, the procedure to blame and its new version.
 
     Raises:
-        UnreadableReply: It names neither a procedure nor NONE, or the new version is incomplete or
-            contains names that neither the procedure nor the record has.
+        UnreadableReply: The reply names neither a procedure nor NONE, or the new version is
+            incomplete or contains names that neither the procedure nor the record has.
     """
     texts, repaired = rewritten(reply)
     number = texts.get("procedure", "").strip(" .#")
@@ -100,7 +100,7 @@ def repaired_version(
     *,
     model: ChatModel | str | None = None,
 ) -> tuple[Procedure | None, str]:
-    """Return a new version of a procedure that a failed run followed, and the cause.
+    """Return a new version of a procedure that a failed run followed, and the cause of the failure.
 
     This makes one call. The procedure is None if it is not to blame or the model could not tell.
     Nothing is stored: pass the new version to `ProcedureMemory.update`, with the old one as
@@ -109,7 +109,7 @@ def repaired_version(
     Args:
         procedure: The procedure that the run followed.
         run: The record of the run, as read by `list_documents(["threads:runs.jsonl"])`.
-        model: The model, or its name; None for the one in STEPCRAFT_MODEL.
+        model: The model, or its name; None means the model named by STEPCRAFT_MODEL.
 
     Raises:
         BadInput: The run reached its goal.

@@ -1,4 +1,4 @@
-"""The report page of a build: what each document taught, what was rejected, what is flagged.
+"""Write a build's report page, with each document's procedures, rejections and flagged steps.
 
 Like the page of a run, it fetches nothing and runs no scripts; all text from documents and models
 is escaped.
@@ -18,10 +18,10 @@ MOST = 2_000
 
 
 def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
-    """Write the page about a memory's builds, next to their records.
+    """Write the report page for a memory's builds next to the ledger.
 
     Args:
-        ledger: The records.
+        ledger: The ledger with the records of the builds.
         memory: The name of the memory.
         failed: The documents that could not be built.
 

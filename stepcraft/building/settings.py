@@ -109,9 +109,9 @@ class ExtractContext(Settings):
     """The settings of one extraction of procedures from a document."""
 
     max_characters: int = in_nodes(60_000, "extract", ge=1_000, le=1_000_000)
-    """Length limit of a part that is read in one call; longer documents are read by section."""
+    """Maximum length of a part that is read in one call; longer documents are read in parts."""
     overlap: int = in_nodes(2_000, "extract", ge=0, le=100_000)
-    """Characters of the preceding part that a part of a long document is read with."""
+    """Number of characters that each part of a long document repeats from the preceding part."""
     strict: bool = in_nodes(False, "check")
     """Reject a procedure with a name, call, option or number that the document does not have."""
     extract_instructions: str = instructions("extract", EXTRACT_INSTRUCTIONS)
@@ -124,7 +124,7 @@ class RepairContext(Settings):
     """The settings of one repair of a procedure."""
 
     max_characters: int = in_nodes(60_000, "repair", ge=1_000, le=1_000_000)
-    """Length limit of the record that is read; of a longer one the middle is left out."""
+    """Maximum length of the record that is read; the middle of a longer one is left out."""
     repair_instructions: str = instructions("repair", REPAIR_INSTRUCTIONS)
 
 

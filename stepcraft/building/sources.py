@@ -28,13 +28,13 @@ _PROSE = re.compile(
     r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
     re.IGNORECASE,
 )
-"""Names of the files that are read in folders. Data and source code teach no tasks, each file costs
-money, and a build must not read its own page.
+"""Matches the names of files that are read in folders. Data and source code are skipped, because
+they teach no tasks and each file costs money, and so are the pages that builds write.
 """
 
 
 def list_documents(sources: Sequence[Source]) -> Listing:
-    """List the documents in sources without duplicates; their texts are read later. It may block.
+    """List the documents in sources without duplicates; their texts are read later. Can block.
 
     Args:
         sources: `corpus:docs` or a path, `https://…`, `threads:FILE`, `langsmith:PROJECT`,
@@ -42,7 +42,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             loader that share a source are parts of one document.
 
     Raises:
-        BadInput: A source is not understood, does not exist, contains no documents, or cannot list
+        BadInput: A source is not recognised, does not exist, contains no documents, or cannot list
             them.
         SourceFailure: A source cannot be opened.
     """

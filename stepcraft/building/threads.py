@@ -24,13 +24,13 @@ from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
 
 MAX_CHARACTERS = 30_000
-"""The length that a transcript is shortened to, as far as shortening results allows."""
+"""The maximum length of a transcript, as far as shortening its results can achieve it."""
 
 FEEDBACK = ("success", "thumbs_up")
 """The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
 
-Other keys may use any scale and direction (`toxicity` 0 is good, one star of five is bad), as may
-scores in between: then a model is asked.
+Other keys can use any scale and direction (`toxicity` 0 is good, one star of five is bad). For
+these, and for scores between 0 and 1, a model is asked.
 """
 
 _SECRET_NAME = re.compile(
@@ -38,16 +38,16 @@ _SECRET_NAME = re.compile(
     r"|(?:api|access|private)[_.-]?key|^auth(?:orization)?$|^pass$",
     re.IGNORECASE,
 )
-"""Names of arguments whose values are secret, whatever they look like."""
+"""Matches the names of arguments whose values are secret, whatever the values look like."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 _FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
-    """Yield the threads in a file of JSON lines.
+    """Yield the threads in a JSON Lines file.
 
-    If there are several states of a thread, the one with the most messages counts. A thread without
-    an id is identified by its content.
+    If there are several states of a thread, the one with the most messages is used. A thread
+    without an id is identified by its content.
 
     Args:
         path: The file; see `conversations`.
@@ -88,8 +88,7 @@ def thread_of(
         source: The origin of the thread.
         feedback: The scores by key.
         error: The error that ended the run, if any.
-        last: Whether to start at the last request, since the state of a thread also contains its
-            earlier runs.
+        last: Whether to start at the last request, leaving out earlier runs in the same thread.
 
     Raises:
         SourceFailure: It has no messages.
@@ -115,8 +114,8 @@ def transcript(
     """Return a thread as a document.
 
     Args:
-        messages: The messages. The first request is the goal, and a final text without calls the
-            answer.
+        messages: The messages. The first request is taken as the goal, and a final text without
+            calls as the answer.
         source: The origin of the messages.
         feedback: The scores by key.
         error: The error that ended the run, if any.
@@ -183,7 +182,7 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
 
 
 def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
-    """Yield the entries of a transcript: a label, a text, and the number of characters to keep."""
+    """Yield transcript entries: a label, a text, and the minimum number of characters to keep."""
     replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
     goal = next((each for each in messages if each.type == "human"), None)
     yield "# Goal", goal.text if goal else "", 4_000
@@ -215,7 +214,7 @@ def _fenced(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text, cut to its start and end with a note on how much was left out if too long."""
+    """Return a text, with the middle replaced by a note of its length if the text is too long."""
     if len(text) <= limit:
         return text
     start, end = limit * 2 // 3, limit // 4

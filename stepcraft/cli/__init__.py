@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need when they run, so that `--help` is fast."""
+"""The command line. Commands import their modules when they run, so that `--help` is fast."""
 
 import io
 import logging
@@ -71,7 +71,7 @@ def _drop_unwritten() -> None:
 
 
 class _LogLines(logging.Handler):
-    """Prints the first message that a library logs if nobody has configured logging."""
+    """Prints the first message that each library logs if nobody has configured logging."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -124,7 +124,7 @@ def aag(
     ] = False,
     **options: Unpack[RunOptions],
 ) -> None:
-    """Write a procedure for a goal, by analogy with procedures of a memory."""
+    """Write a procedure for a goal, by analogy with procedures in a memory."""
     from stepcraft.cli.run import run_graph
 
     run_graph("aag", goal, options, {"resources": using}, review=review, remember=remember)

@@ -36,7 +36,7 @@ LedgerFile = Annotated[
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Do work whose results are kept; if Ctrl-C stops it, say how to continue."""
+    """Run work that can be resumed; if Ctrl-C stops it, say how to continue."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -125,7 +125,7 @@ def build(
 def _estimates(
     sources: list[str], where: str, ledger: Path | None, reader: "Reader"
 ) -> dict[str, Any]:
-    """Return the maximum number of calls that a build would make."""
+    """Return a build's documents, failures and maximum number of model calls."""
     from stepcraft.building.ledger import Ledger, ledger_of
     from stepcraft.building.read import estimate
 
@@ -137,7 +137,7 @@ def _estimates(
 
 
 def _progress(*, quiet: bool) -> "Callable[[int, int, int, Usage], None]":
-    """Return a function that prints the progress: done, failed, total, and usage."""
+    """Return a function of done, failed, total and usage that prints the progress."""
     from stepcraft.evals.progress import Progress
 
     show = progress_lines(quiet=quiet)
@@ -199,7 +199,7 @@ Runs = Annotated[
 
 
 def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) -> None:
-    """Credit the outcomes of runs to the procedures that they were shown.
+    """Credit the outcomes of runs to the procedures that the agents were shown.
 
     Feedback with the key success or thumbs_up says which runs succeeded. A run counts once,
     however often it is read.

@@ -1,4 +1,4 @@
-"""`stepcraft doctor`: versions, environment, one call of the model, one search."""
+"""`stepcraft doctor`: show versions and environment, call the model once, and search once."""
 
 import os
 import platform

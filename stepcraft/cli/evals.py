@@ -112,7 +112,7 @@ def run(
 ) -> None:
     """Run methods on questions and print the report.
 
-    The same command goes on with a run that was stopped. Questions and methods may be added.
+    The same command resumes a run that was stopped. Questions and methods can be added.
     """
     from langchain_core.globals import set_llm_cache
 
@@ -156,7 +156,7 @@ def run(
 
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
-    """Refuse settings that no method has; the user's own methods may have any."""
+    """Reject settings that no method has; the user's own methods can have any setting."""
     from difflib import get_close_matches
 
     from stepcraft.evals.methods import Method
@@ -172,7 +172,7 @@ def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None
 
 
 def _advise(samples: int, methods: int) -> None:
-    """Say how large a difference this many questions can show."""
+    """Print the chance of detecting differences of various sizes with this many questions."""
     from stepcraft.evals.stats import power
 
     if 1 < samples <= _MOST_ADVISED and methods > 1:
@@ -232,7 +232,7 @@ def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
 def _questions(
     name: str, data: Path | None, limit: int | None
 ) -> "tuple[Questions, dict[str, str] | None]":
-    """Return the questions in a file or a benchmark, and the origin of a benchmark's."""
+    """Return the questions in a file or a benchmark, and the benchmark's origin or None."""
     from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
     from stepcraft.evals.passages import pooled
     from stepcraft.evals.samples import read_samples
@@ -298,7 +298,7 @@ def judge(
     fail_under: FailUnder = None,
     **options: Unpack[WorkOptions],
 ) -> None:
-    """Have models compare methods with one, and grade each answer."""
+    """Have models compare the methods with one of them, and grade each answer."""
     from stepcraft.evals import judging
 
     for name in kinds or []:
@@ -365,7 +365,7 @@ def report(
     price: Price = None,
     fail_under: FailUnder = None,
 ) -> None:
-    """Report what evaluations found so far; as Markdown, unless a file is named."""
+    """Report the results of evaluations so far: print Markdown, unless files are named."""
     from stepcraft.evals.prices import Prices
     from stepcraft.evals.reports.markdown import markdown
     from stepcraft.evals.reports.page import page

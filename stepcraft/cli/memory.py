@@ -52,7 +52,7 @@ def import_(
     fields: FieldNames = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add the procedures of files and skills; the exit code is 1 if one could not be read."""
+    """Add the procedures in files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import read_procedures
     from stepcraft.memory.skills import FILE, read_skills
 
@@ -84,7 +84,7 @@ def add(
     source: Annotated[str, Option(help="Where the procedure comes from.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add one procedure, by options or as a JSON object on the standard input."""
+    """Add one procedure, given by options or as a JSON object on standard input."""
     from stepcraft.memory.procedure import Procedure
 
     if output or needs or step:
@@ -118,7 +118,7 @@ def search(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the procedures that fit a query best, best first."""
+    """Find the procedures that best match a query, best first."""
     from stepcraft.memory.outcomes import fetched, reranked
 
     with opened(memory, embeddings) as source:
@@ -133,7 +133,7 @@ def search(
 
 @memory_app.command("list")
 def list_(memory: Memory = None, as_json: AsJson = False) -> None:
-    """List all procedures: the beginning of the id, and the output."""
+    """List all procedures, each with the beginning of its id and its output."""
     with opened(memory) as source:
         if as_json:
             print_json(list(source))
@@ -187,7 +187,7 @@ def undo(
     number: Annotated[int, Argument(help="The number of the version in the history.")] = 1,
     memory: ChangedMemory = None,
 ) -> None:
-    """Restore the text of an earlier version; what it replaces stays in the history."""
+    """Restore the text of an earlier version; the replaced text stays in the history."""
     from stepcraft.memory.history import reason, undone
     from stepcraft.memory.protocol import by_short_id
 
@@ -201,7 +201,7 @@ def remove(
     ids: Annotated[list[str], Argument(help="Ids, or beginnings that no other id has.")],
     memory: ChangedMemory = None,
 ) -> None:
-    """Remove procedures: all that are named, or none if one of them is not in the memory."""
+    """Remove the named procedures, or none of them if one is not in the memory."""
     from stepcraft.memory.protocol import by_short_id
 
     with opened(memory) as target:
@@ -223,7 +223,7 @@ def export(
         Option("--format", help="JSONL, or a folder with a SKILL.md for each procedure."),
     ] = "jsonl",
 ) -> None:
-    """Write all procedures as JSONL, or as skills that agents read."""
+    """Write all procedures as JSONL, or as skills for agents."""
     from stepcraft.memory.files import json_line, write_jsonl
     from stepcraft.memory.skills import write_skills
 
@@ -258,9 +258,9 @@ def copy(
     embeddings: Embeddings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy all procedures of one memory to another; a copy that was interrupted is completed.
+    """Copy all procedures from one memory to another, completing any interrupted copy.
 
-    The vectors are made anew.
+    The vectors are computed anew.
     """
     with opened(source) as read, opened(target, embeddings, create=True) as filled:
         report = filled.add(read, progress=counter("procedures copied"))
@@ -275,7 +275,7 @@ def rate(
     ],
     memory: ChangedMemory = None,
 ) -> None:
-    """Say whether following a procedure worked; searches rank it higher or lower."""
+    """Record whether following a procedure worked; searches then rank it higher or lower."""
     from stepcraft.memory.outcomes import with_outcome
     from stepcraft.memory.protocol import by_short_id
 
@@ -293,7 +293,7 @@ def opened(
 
     Args:
         url: The URL, as for `open_memory`.
-        embeddings: "none" if nothing is embedded; None for those of the memory.
+        embeddings: "none" if nothing will be embedded; None for the memory's own embeddings.
         create: Whether to create a missing database.
     """
     from stepcraft.memory.open import open_memory
@@ -302,10 +302,10 @@ def opened(
 
 
 def field_names(text: str) -> dict[str, str]:
-    """Parse `--map`: "output=title,steps=directions".
+    """Parse the value of `--map`, such as "output=title,steps=directions".
 
     Raises:
-        BadInput: The text has another form.
+        BadInput: The text does not have this form.
     """
     try:
         pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]

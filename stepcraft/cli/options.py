@@ -113,7 +113,7 @@ class EvaluationOptions(SearchOptions, WorkOptions):
 
 
 def unpacked(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options in its `**options: Unpack[…]`, which typer would not see."""
+    """Expose the options in a command's `**options: Unpack[…]`, which typer would not see."""
     *first, last = signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(get_args(last.annotation)[0], include_extras=True)
     shared = [
@@ -154,7 +154,7 @@ def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str]:
-    """Return the tags that options give as name=value."""
+    """Return the tags that are given as name=value."""
     pairs = [each.partition("=") for each in tags or ()]
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -174,8 +174,8 @@ def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:
 def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a graph's builder.
 
-    The context of a run may name only registered things. Whoever types a command is trusted, so
-    models, memories and sources are passed to the builder instead.
+    The context of a run can only name registered models, memories and sources. The user of the
+    command line is trusted, so these are passed to the builder instead.
 
     Raises:
         BadInput: The graph has no such setting.

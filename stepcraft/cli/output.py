@@ -1,7 +1,7 @@
-"""The only module that prints; its output contains nothing that a terminal would obey.
+"""The only module that prints; its output cannot control the terminal.
 
-Answers, evidence, procedures and messages from servers come from outside. Control characters other
-than newline and tab, and overrides of the writing direction, are removed from texts and escaped in
+Answers, evidence, procedures and messages from servers are untrusted, so control characters other
+than newline and tab, and overrides of the text direction, are removed from texts and escaped in
 JSON.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TO_ESCAPE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""Characters that JSON need not escape, but that a terminal may obey or UTF-8 cannot encode."""
+"""Characters that JSON need not escape, but that can control a terminal or are invalid in UTF-8."""
 
 _COUNT_EVERY = 10_000
 _SHOWN = 20

@@ -1,4 +1,4 @@
-"""How commands end: errors are one sentence, and traces delay the end only briefly."""
+"""How commands end: with errors reported in one sentence and only a short wait for traces."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class Reported(TyperGroup):
 
 @contextmanager
 def reported() -> Generator[None]:
-    """End a command with one line on stderr and an exit code instead of a traceback.
+    """Turn an exception into one line on stderr and an exit code instead of a traceback.
 
     The code is 2 for bad input, 130 for Ctrl-C, and 1 for any other failure.
     """
@@ -72,7 +72,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def mask_traces() -> None:
-    """Mask what LangSmith receives, and limit the wait for it, if traces are sent at all."""
+    """If tracing is on, mask the traces sent to LangSmith, and limit the wait for them."""
     variables = (
         f"{name}_TRACING{suffix}" for name in ("LANGSMITH", "LANGCHAIN") for suffix in ("", "_V2")
     )

@@ -22,7 +22,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
         options: The arguments of the graph's builder.
 
     Raises:
-        BadInput: This is not a terminal, or the memory is read-only.
+        BadInput: Standard input or standard error is not a terminal, or the memory is read-only.
         MemoryFailure: The memory cannot be opened.
     """
     settings = options["settings"]
@@ -62,15 +62,15 @@ def ask_for_review(
     read: Callable[[], str] = input,
     edit: Callable[[str], str] = in_editor,
 ) -> dict[str, Any]:
-    """Show what a run asks before its steps are final, and return the user's response.
+    """Show a run's request for a review of its steps, and return the user's response.
 
     Args:
         request: The HITLRequest of the run.
-        read: Reads a line from the user.
-        edit: Lets the user edit a text.
+        read: A function that reads a line from the user.
+        edit: A function that lets the user edit a text.
 
     Raises:
-        KeyboardInterrupt: The user left with Ctrl-C or the end of the input.
+        KeyboardInterrupt: The user pressed Ctrl-C or closed the input.
     """
     action = request["action_requests"][0]
     say(f"\nTo approve:\n{action['description']}", err=True)
@@ -99,7 +99,7 @@ def _decision(
 
 
 def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
-    """Return the steps as the user left them, or none if editing failed or left none."""
+    """Return the edited steps, or none if editing failed, changed nothing or left no steps."""
     try:
         edited = read_steps(edit(numbered(steps)))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:

@@ -32,7 +32,7 @@ async def _stream(
     start: float,
     quiet: bool,
 ) -> tuple[dict[str, Any], Any]:
-    """Run a graph and print its progress; return its output, and any request to a person.
+    """Run a graph and print its progress; return its output and any request for a review.
 
     The times of the steps are counted from `start`.
     """
@@ -127,7 +127,7 @@ def _statement(check: Check) -> str:
 
 
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
-    """Print the last verdict on each statement by part; upper case marks unsupported ones."""
+    """Print each statement's last verdict, grouped by part; unsupported ones are in upper case."""
     numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
     checks, heading = final_checks(result), ""
     for check, has_changed in checks:

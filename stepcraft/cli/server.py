@@ -20,7 +20,7 @@ def server() -> None:
 
 @server_app.command()
 def key(user: Annotated[str, Argument(help="The user who gets the key.")]) -> None:
-    """Print a new API key, and the lines for the file of users. The key is not stored."""
+    """Print a new API key, and its entry for the users file. The key is not stored."""
     from stepcraft.server.users import new_key
 
     secret, digest = new_key()
@@ -35,7 +35,7 @@ def mcp(
     port: Annotated[int, Option(help="The port of --http.")] = 8000,
     **options: Unpack[SearchOptions],
 ) -> None:
-    """Serve aag, rat, rpg and the tools of the memory to clients of the Model Context Protocol."""
+    """Serve aag, rat, rpg and the memory tools to clients of the Model Context Protocol."""
     from stepcraft.graphs.memory_tools import memory_tools
     from stepcraft.graphs.registry import get_graph
     from stepcraft.memory.open import MEMORY_VARIABLE

@@ -1,4 +1,4 @@
-"""`stepcraft source`: try a source of evidence, or build a corpus in a server."""
+"""`stepcraft source`: try a source of evidence, or build a corpus in Weaviate or Postgres."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -49,8 +49,9 @@ def build(
 ) -> None:
     """Build or update a corpus in Weaviate or Postgres from files.
 
-    Only changed files are read and embedded, and files that are gone are deleted. The same command
-    resumes a build that was stopped. The exit code is 1 if a file could not be read.
+    Only changed files are read and embedded; files that no longer exist are removed from the
+    corpus. The same command resumes a build that was stopped. The exit code is 1 if a file could
+    not be read.
     """
     from stepcraft.sources.open import corpus_paths
     from stepcraft.sources.shared.retriever import build_corpus
@@ -112,7 +113,7 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a source finds for a query: score, title, origin and start of each passage."""
+    """Show the passages that a source finds for a query: score, title, origin and beginning."""
     from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 
@@ -143,7 +144,7 @@ def check(
 
 
 def _list_files(source: object, *, as_json: bool) -> None:
-    """List the files in a corpus, each with the reason why it, or part of it, was not read."""
+    """List the files in a corpus, with a reason for each that was not read in whole or in part."""
     from stepcraft.sources.corpus.files import shown
     from stepcraft.sources.corpus.retriever import CorpusRetriever
 

@@ -48,9 +48,9 @@ class AagContext(LookSettings):
     """The settings of one run of AAG (analogy-augmented generation)."""
 
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
-    """Weight of the vectors in a search of the memory: 1 is vectors alone, 0 is words alone."""
+    """Weight of the vectors in a memory search: 1 means vectors alone, 0 means words alone."""
     where: dict[str, str] = in_nodes({}, "retrieve")
-    """Tags that a procedure of the memory must have, with their values."""
+    """Tags that procedures in the memory must have, with their values."""
     length: Length = in_nodes("full", "draft")
     """The length of the steps."""
     names: bool = in_nodes(True, "check_names")

@@ -37,19 +37,21 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: Name | None = None
-    """The chat model, as init_chat_model names it ("openai:gpt-5-mini"), or "extractive"."""
+    """The chat model: a name for init_chat_model ("openai:gpt-5-mini"), or "extractive"."""
     node_models: dict[str, Name] = Field(default_factory=dict)
     """Another model for some nodes: {"critic": "openai:gpt-5"}."""
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
     """Sampling temperature; by default none is sent."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
-    """Seed of the model's sampling, where its provider takes one."""
+    """Sampling seed, for providers that accept one."""
     system_role: bool = True
-    """Whether the models take a system message; else its text begins the human message."""
+    """Whether the models accept a system message; if not, its text is put at the beginning of the
+    human message.
+    """
     max_input_tokens: int | None = Field(default=None, ge=200)
-    """Length limit of a prompt; by default the limit in the model's profile."""
+    """Maximum length of a prompt in tokens; by default the limit in the model's profile."""
     max_calls: int | None = Field(default=None, ge=1)
-    """Limit on the model calls of a run; it then ends with the best answer so far."""
+    """Maximum number of model calls in a run, which then ends with the best answer so far."""
     deadline_s: float | None = Field(default=None, gt=0, le=10_000_000, allow_inf_nan=False)
     """Seconds after which the run ends with the best answer so far."""
 
@@ -62,7 +64,8 @@ class SearchSettings(Settings):
     sources: list[Name] | None = in_nodes(None, "retrieve", max_length=100)
     """The sources of evidence, by their registered names; by default all of the graph's."""
     k: int = in_nodes(5, "retrieve", "agent", ge=1, le=50)
-    """Passages that a search returns; a search for one statement of a draft returns one."""
+    """Number of passages that a search returns; a search for one statement in a draft returns one.
+    """
 
 
 CHECK_INSTRUCTIONS = """\
@@ -89,7 +92,7 @@ The answer has to let the person act without asking anybody: every name, command
 and the order; who may do it, which permission it takes and who grants that; what to check or save
 before, and how to tell that each step worked; limits, exceptions, defaults, and what to leave
 alone; how to undo it, and who should be told. Code must have all imports, defaults and types."""
-"""What the planner of each look is told about the reader's needs."""
+"""The description of the reader's needs in the instructions that plan searches."""
 
 PLAN_INSTRUCTIONS = f"""\
 A question is to be answered from a collection of documents by somebody who sees only what searches
@@ -131,7 +134,7 @@ LENGTHS = {
     "side matter, variants, reasons, what goes without saying. Say each thing once. Beside code "
     "and commands 600 to 1,000 words are enough for most questions, and fewer for a narrow one.",
 }
-"""What the writer is told about the length of the answer."""
+"""The writer's instructions about the length of the answer."""
 
 Length = Literal["brief", "full"]
 
@@ -140,17 +143,20 @@ class CheckSettings(SearchSettings):
     """The settings of graphs that look up every part of a draft and correct it."""
 
     rounds: int = in_nodes(1, "revise", "critic", ge=1, le=5)
-    """Rounds of checks at most; a further round checks the parts that the last one changed."""
+    """Maximum number of rounds of checks; each further round checks the parts that the last one
+    changed.
+    """
 
 
 class LookSettings(CheckSettings):
-    """The settings of graphs that look up their plan before they write."""
+    """The settings of graphs that run planned searches before they write."""
 
     looks: int = in_nodes(2, "look_again", ge=1, le=5)
-    """Rounds of searches before the draft: first the planned ones, then those for what is still
-    missing."""
+    """Maximum number of rounds of searches before the draft: the planned searches come first, then
+    searches for what is still missing.
+    """
     max_queries: int = in_nodes(12, "plan", "to_query", "look_again", ge=1, le=20)
-    """Limit on the queries of each of these rounds."""
+    """Maximum number of queries in each of these rounds."""
     look_again_instructions: str = instructions("look_again", LOOK_AGAIN_INSTRUCTIONS)
 
 
@@ -158,10 +164,12 @@ class PartQuerySettings(CheckSettings):
     """The settings of graphs in which a model can write the queries for a part."""
 
     query: Literal["auto", "claims", "model"] = in_nodes("auto", "split", "to_query")
-    """What a part is looked up by: each of its statements (claims), one query that the model writes
-    (model), or the latter for web searches alone (auto)."""
+    """The queries with which a part is looked up: each of its statements (claims), one query that
+    the model writes (model), or the latter for web searches and the former otherwise (auto).
+    """
     scope: Literal["correct", "complete"] | None = in_nodes(None, "revise")
-    """Whether the check corrects what the evidence contradicts (correct), or also adds what the
-    question asks for and the evidence has (complete). By default a draft that comes in is
-    corrected, and one that the graph writes is completed."""
+    """Whether the check only corrects what the evidence contradicts (correct), or also adds what
+    the question asks for and the evidence contains (complete). By default, a draft passed to the
+    graph is corrected, and one that the graph writes is completed.
+    """
     to_query_instructions: str = instructions("to_query", TO_QUERY_INSTRUCTIONS)

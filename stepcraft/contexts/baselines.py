@@ -42,12 +42,13 @@ class RagContext(SearchSettings):
 
 
 class ReactContext(SearchSettings):
-    """The settings of one run of the agent."""
+    """The settings of one run of the ReAct agent."""
 
     max_searches: int = in_nodes(30, "agent", ge=1, le=200)
-    """Limit on the searches of a run, which the agent is told. Behind the round of searches that
-    reaches it, the agent is told to answer."""
+    """Maximum number of searches in a run, which the agent is told. After the round of searches
+    that reaches it, the agent is told to answer.
+    """
     agent_instructions: str = instructions("agent", AGENT)
-    """{most} stands for `max_searches`."""
+    """Instructions to the agent; {most} is replaced by `max_searches`."""
     answer_instructions: str = instructions("answer", f"{WRITE_INSTRUCTIONS}\n{LENGTHS['full']}")
-    """How the answer is written, also by the agent itself."""
+    """Instructions for writing the answer, which the agent also receives."""

@@ -7,7 +7,7 @@ from pydantic import Field
 from stepcraft.contexts.base import SearchSettings, in_nodes, instructions
 
 MethodName = Literal["aag", "rat", "rpg", "direct", "rag", "react"]
-"""The graphs that may answer a message."""
+"""The graphs that can answer a message."""
 
 ROUTE_INSTRUCTIONS = """\
 Somebody talks with an assistant. The question is their last message; the conversation, where there
@@ -22,11 +22,12 @@ and leave all else as it is."""
 
 
 class ChatContext(SearchSettings):
-    """The settings of one message of a chat."""
+    """The settings for one message in a chat."""
 
     method: Literal["auto", MethodName] = in_nodes("auto", "route")
-    """Who answers: a graph, or (auto) AAG a goal, RAT what takes reasoning, RPG any other question,
-    and the model alone what is no question."""
+    """Which graph answers. With auto, AAG answers a goal, RAT a question that takes reasoning, RPG
+    any other question, and the model alone a message that asks nothing.
+    """
     method_settings: dict[str, Any] = Field(default_factory=dict)
-    """Further settings of the graph that answers: {"rounds": 1}."""
+    """Further settings for the graph that answers, such as {"rounds": 1}."""
     route_instructions: str = instructions("route", ROUTE_INSTRUCTIONS)

@@ -31,7 +31,9 @@ class RpgContext(PartQuerySettings, LookSettings):
     """The settings of one run of RPG (retrieve-plan-generate)."""
 
     kind: Literal["auto", "long", "short"] = in_nodes("auto", "plan", "generate")
-    """The form of the answer: long, a short fact, or as the plan finds the question to ask for."""
+    """The form of the answer: long, a short fact (short), or the form that the plan chooses for the
+    question (auto).
+    """
     length: Length = in_nodes("full", "generate")
     """The length of a long answer."""
     plan_instructions: str = instructions("plan", PLAN_INSTRUCTIONS)

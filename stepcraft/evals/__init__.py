@@ -1,1 +1,1 @@
-"""Evaluations: how good a method's answers are, and how certain that is."""
+"""Evaluation of methods: how good their answers are, and how certain the scores are."""

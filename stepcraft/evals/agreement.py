@@ -1,4 +1,4 @@
-"""Compare a person's labels with judges or other scores on the same answers."""
+"""Compare human labels with the verdicts of judges or other scores for the same answers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,13 +15,13 @@ _LABELS = {
     **{verdict: verdict for verdict in ("win", "loss", "tie")},
 }
 _Answer = tuple[str, str, str]
-"""The method, the one it is compared with (or ""), and the sample."""
+"""The method, the method it is compared with (or "" if none), and the sample."""
 
 
 def agreements(
     directory: Path, labels: Path, score: str | None = None
 ) -> Iterator[tuple[str, Interval, Interval]]:
-    """Yield each judge or score with the share of equal labels and Cohen's kappa.
+    """Yield each judge or score with its rate of agreement with the labels and Cohen's kappa.
 
     Args:
         directory: The directory of the evaluation.
@@ -29,7 +29,7 @@ def agreements(
         score: The score to compare, or None for all. A score of at least 0.5 counts as right.
 
     Raises:
-        BadInput: The file cannot be read, or nothing in the evaluation is labelled in it.
+        BadInput: The file cannot be read, or none of its labels match an answer in the evaluation.
     """
     labelled = dict(map(_label, records(labels)))
     is_labelled = False

@@ -32,12 +32,14 @@ class Questions:
     scorers: Sequence[Scorer] = (default_scores,)
     """The functions that score an output; each may return several named scores and may be async."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings for the methods, unless the user chooses others, such as the memory and the sources.
+    """Default settings for the methods, such as the memory and the sources, which the user can
+    override.
 
     Settings under the name of a graph apply only to that graph: `{"rat": {"finish": "code"}}`.
     """
     version: str = ""
-    """Identifies what decides scores besides the samples, such as the SHA-256 of a file of tests.
+    """Identifies whatever affects the scores besides the samples, such as a file of tests by its
+    SHA-256 hash.
     """
 
 
@@ -61,7 +63,7 @@ class Benchmark:
     """The paper that introduced it: authors, title, venue, year."""
 
     def origin(self) -> dict[str, str]:
-        """Return its description for reports and the configuration of an evaluation."""
+        """Return the name, source, licence and citation, for reports and the configuration."""
         names = ("name", "source", "licence", "citation")
         return {name: getattr(self, name) for name in names}
 

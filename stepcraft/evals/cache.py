@@ -1,4 +1,4 @@
-"""A cache of model replies, so that samples in progress cost nothing when repeated."""
+"""A cache of model replies, so that rerunning an interrupted sample does not repeat paid calls."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput
 
 
 class ReplyCache(BaseCache):
-    """Replies of chat models in an SQLite file, for LangChain's `set_llm_cache`.
+    """A cache of chat model replies in an SQLite file, for use with LangChain's `set_llm_cache`.
 
     A reply is looked up by a hash of the prompt and the model's parameters.
 

@@ -1,4 +1,4 @@
-"""The model calls in a run: what they used and, on request, what was asked and replied."""
+"""The model calls in a run: their usage and, on request, their prompts and replies."""
 
 import time
 from collections import Counter
@@ -19,7 +19,7 @@ class Call(TypedDict):
     """A single model call."""
 
     node: str
-    """The node of the graph that made it, even if a subgraph made it."""
+    """The node of the outermost graph that made the call, even if it did so through a subgraph."""
     model: str
     """The model's name as given by its provider, or else as requested, or "" if neither is known.
     """
@@ -47,7 +47,7 @@ class Calls(BaseCallbackHandler):
 
     @property
     def ignore_chain(self) -> bool:
-        """Steps of a graph are not calls."""
+        """Ignore chain events, since the steps of a graph are not model calls."""
         return True
 
     def calls(self) -> list[Call]:
@@ -57,9 +57,9 @@ class Calls(BaseCallbackHandler):
         return list(self._calls.values())
 
     def usage(self) -> dict[str, Any]:
-        """Return the total calls and tokens, and the same per model under `models`.
+        """Return the total number of calls and tokens, and the same per model under `models`.
 
-        Replies from a cache cost nothing; `from_cache` is the number of them.
+        Replies from a cache cost nothing and are counted only under `from_cache`.
         """
         models: dict[str, Counter[str]] = {}
         total, reused = Counter(no_tokens()), 0

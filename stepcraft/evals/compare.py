@@ -1,4 +1,4 @@
-"""Samples with the outputs of several methods, from one evaluation or before and after a change."""
+"""Compare methods on the same samples, in one evaluation or before and after a change."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ _OUTPUT = ("answer", "steps", "evidence")
 
 @dataclass(frozen=True)
 class PairedMethods:
-    """Two methods on the samples that both have finished."""
+    """A pair of methods, with the samples that both have finished."""
 
     method: str
     against: str
     comparisons: Sequence[Comparison]
-    """Each score of the first method compared with that of the second, as in a report."""
+    """The comparison of the two methods on each score, as in a report."""
     samples: Sequence[dict[str, Any]]
     """The samples as returned by `samples_of`, including failed ones."""
 
@@ -31,7 +31,7 @@ class PairedMethods:
         return [sample["runs"][self.method], sample["runs"][self.against]]
 
     def most_different(self, score: str, count: int) -> list[dict[str, Any]]:
-        """Return the samples that differ in a score, largest difference first."""
+        """Return at most `count` samples that differ in a score, largest difference first."""
 
         def difference(sample: Mapping[str, Any]) -> float:
             ours, theirs = (run["scores"].get(score) for run in self.runs(sample))
@@ -58,7 +58,7 @@ class PairedMethods:
 def paired_methods(
     directories: Mapping[str, Path], summary: Summary, first: str, second: str
 ) -> PairedMethods:
-    """Read two methods' results on the samples that both have.
+    """Read two methods' results on the samples that both have finished.
 
     Args:
         directories: The directories by name.
@@ -86,7 +86,7 @@ def paired_methods(
 
 
 def samples_of(directories: Mapping[str, Path], summary: Summary) -> list[dict[str, Any]]:
-    """Return the samples with all methods' outputs, merging those in several evaluations.
+    """Return each sample with the outputs of all methods, merged across evaluations.
 
     Args:
         directories: The directories by name.

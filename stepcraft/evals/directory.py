@@ -1,8 +1,8 @@
 """The directory of an evaluation: its configuration, and one line for each finished sample.
 
-Lines are appended as samples finish, so that a run killed at any moment resumes where it stopped:
-nothing in the directory is asked again. Judgements are stored in the same way, in a file next to
-them.
+Lines are appended as samples finish, so that a run killed at any moment resumes where it stopped
+without repeating any finished sample. Judgements are stored in the same way, in a separate file in
+the directory.
 """
 
 import json
@@ -34,14 +34,14 @@ class Outcome(TypedDict):
     output: dict[str, Any]
     """The output of the graph, empty if it failed."""
     error: str
-    """Why there is no output or no score, or "" if there are both."""
+    """The reason why the output or the scores are missing, or "" if neither is."""
     scores: dict[str, float]
     usage: dict[str, Any]
-    """`calls`, `input_tokens` and `output_tokens`, in total and under `models` by model."""
+    """`calls`, `input_tokens` and `output_tokens`, in total and per model under `models`."""
     seconds: float
     warnings: list[str]
     began: NotRequired[str]
-    """The time at which it began, as ISO 8601 in UTC."""
+    """The start time in UTC, in ISO 8601 format."""
     trace: NotRequired[str]
     """The id of the root run, under which LangSmith stores its trace."""
     versions: NotRequired[dict[str, str]]
@@ -51,7 +51,7 @@ class Outcome(TypedDict):
 
 
 def answered(outcome: Outcome) -> bool:
-    """Return whether a sample has an answer, which is scored."""
+    """Return whether a sample was answered and its answer scored."""
     return not outcome["error"]
 
 
@@ -64,11 +64,11 @@ def is_unanswered(outcome: Outcome) -> bool:
 def run_directory(
     path: Path, configuration: Mapping[str, Any], *names: str
 ) -> Generator[list[LineFile]]:
-    """Open an evaluation's directory for this process only, and files in it for appending.
+    """Lock an evaluation's directory for this process, and open files in it for appending.
 
     Args:
         path: The directory, which is created if necessary.
-        configuration: The subject of the evaluation, as JSON.
+        configuration: The methods, benchmark and package version of the evaluation, as JSON data.
         names: The names of the files.
 
     Raises:

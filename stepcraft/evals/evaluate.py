@@ -1,4 +1,4 @@
-"""Run methods on samples concurrently, writing to a directory from which a killed run resumes."""
+"""Run methods on samples concurrently, saving outcomes so that a killed run can resume."""
 
 import time
 from collections import Counter
@@ -31,7 +31,9 @@ from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 
 _ALIKE = 5
-"""If this many samples fail for the same reason, the others are assumed to fail too."""
+"""The number of samples after which a method is assumed to fail on all of them, if each has failed
+for the same reason.
+"""
 _VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
 
 
@@ -50,11 +52,11 @@ async def evaluate(
     keep_calls: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> Progress:
-    """Run each method on each sample and score the outputs, keeping what is in the directory.
+    """Run each method on each sample and score the outputs, keeping earlier results.
 
-    The outcomes are in the directory (`read_outcomes`) and not kept in memory. Samples and methods
-    may be added to those already in the directory. A run without an answer (`NoAnswer`) counts as
-    wrong.
+    The outcomes are written to the directory, not kept in memory; `read_outcomes` reads them.
+    Samples and methods can be added to those already in the directory. A run without an answer
+    (`NoAnswer`) counts as wrong.
 
     Args:
         methods: The methods.
@@ -63,21 +65,22 @@ async def evaluate(
         scorers: Functions that return the scores of an output.
         benchmark: The name, source, licence and paper of the samples, for the report.
         concurrency: The maximum number of samples that run at the same time.
-        budget: When to stop; usage already recorded in the directory counts too.
+        budget: The limits at which to stop; usage already recorded in the directory counts towards
+            them.
         prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
-        retry_errors: Whether to run failed samples again; those of a method that failed on every
-            sample are always run again. If only the scoring failed, or the right answer has
-            changed, only the scoring is repeated.
+        retry_errors: Whether to rerun failed samples. Those of a method that failed on every sample
+            are always rerun. If only the scoring failed, or the right answer has changed, only the
+            scoring is repeated.
         allow_keyless: Whether the keyless model may be scored, to try out the evaluation itself.
         keep_calls: Whether to store each sample's prompts and replies in the directory too.
         on_progress: Called with the progress after each sample.
 
     Raises:
-        BadInput: The directory has a different sample or method of the same name, a method has no
-            language model, a method or an id occurs twice, or the budget needs a price that is
-            unknown.
+        BadInput: The directory has a different sample or method under the same name, a method has
+            no language model, a method name or sample id occurs twice, or the budget depends on an
+            unknown price.
         RunStopped: The budget is used up, the model refuses every call, a method fails on its first
-            five samples for one reason or on all samples, or the directory is not writable.
+            five samples for the same reason or on all samples, or the directory is not writable.
     """
     directory, budget = named_path(directory), budget or Budget()
     prices = Prices.of(None) if prices is None else prices
@@ -154,12 +157,12 @@ def _counted(
     spending: Spending,
     prices: Prices,
 ) -> dict[Key, Outcome]:
-    """Count what is in the directory, and return the outputs that must be scored.
+    """Count the outcomes in the directory, and return those that still have to be scored.
 
     These are outputs without a score, and those of samples whose right answer has changed.
 
     Raises:
-        BadInput: A sample in the directory has the id of another question.
+        BadInput: A sample in the directory has the same id as a given one but a different question.
     """
     unscored: dict[Key, Outcome] = {}
     counted = set[object]()
@@ -195,12 +198,12 @@ def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
 
     Args:
         method: The name of the method.
-        spending: The finished parts of the work.
-        alike: The number of samples that must have failed for the same reason, or 0 if all are
-            finished.
+        spending: The record of the samples that have finished.
+        alike: The number of samples that must have failed for the same reason, or 0 to check after
+            all samples have finished.
 
     Raises:
-        RunStopped: It has failed on all samples.
+        RunStopped: The method has failed on every sample so far.
     """
     reasons = Counter(error for (name, _), error in spending.errors.items() if name == method)
     count = reasons.total()
@@ -214,7 +217,7 @@ def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
-    """Run a method on a sample; a failure is recorded, unless every sample would fail."""
+    """Run a method on a sample; record a failure, unless it would affect every sample."""
     began, trace = time.monotonic(), uuid7()
     outcome = Outcome(
         method=method.name,

@@ -1,4 +1,4 @@
-"""Methods as inspect_ai tasks, and its logs as our evaluation directories (extra `inspect`).
+"""Run methods as inspect_ai tasks, and import its logs as evaluations (extra `inspect`).
 
 inspect_ai.eval(task(method, samples), model="none/none")
 """
@@ -49,7 +49,7 @@ def task(
 
 @solver
 def run_method(method: AnyMethod) -> Solver:
-    """Return a solver that answers with a method and puts its output and usage in the store."""
+    """Return a solver that runs a method and puts its output and usage in the store."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         calls = Calls()
@@ -79,10 +79,11 @@ def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer
 
 
 def import_logs(logs: Sequence[str | Path], directory: Path) -> None:
-    """Write inspect_ai logs as an evaluation, keeping anything already there.
+    """Import inspect_ai logs into an evaluation, keeping any outcomes already in it.
 
     Args:
-        logs: The files, each with a task whose distinct name is that of the method.
+        logs: The log files. The task name in each must be unique and is used as the name of the
+            method.
         directory: The directory of the evaluation.
 
     Raises:

@@ -1,11 +1,11 @@
-"""A chat model as a judge: which of two answers is better, and readings of single answers.
+"""A chat model as a judge, which votes on pairs of answers and gives readings of single ones.
 
 A reading says for each sentence whether the passages support it, or for each fact or criterion
 whether the answer covers it.
 
-Pairs are voted on as in AAG's evaluation: several votes per pair, half of them with each answer
-first, each with a separate seed, at temperature 0.7; the majority decides. A reply that does not
-have the requested form counts as unreadable and is not interpreted.
+Votes follow AAG's evaluation: each pair gets several votes at temperature 0.7, half of them with
+each answer first and each with its own seed, and the majority decides. A reply that does not have
+the requested form counts as unreadable and is not interpreted.
 """
 
 import re
@@ -84,7 +84,7 @@ Number 1 stands for the whole answer.""",
         ("right", "partly", "wrong"),
     ),
 }
-"""The question for each kind of reading, and its verdicts."""
+"""The instructions and the possible verdicts for each kind of reading."""
 
 _VERDICT = re.compile(
     r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*",
@@ -113,7 +113,7 @@ class Request(NamedTuple):
 
 
 def _right(sample: Sample) -> Iterator[Section]:
-    """Yield what is known about a right answer, in sections with the id "right"."""
+    """Yield the right answers, steps and names of a sample, as sections with the id "right"."""
     if answers := [*sample.get("answers", []), *sample.get("long_answers", [])]:
         yield Section("answer", "right", "\nor: ".join(answers))
     if steps := sample.get("steps"):
@@ -127,7 +127,7 @@ def read_pairwise(reply: str) -> str:
     """Return the letter on the last line: A, B or T.
 
     Raises:
-        UnreadableReply: There is none.
+        UnreadableReply: The last line is none of these.
     """
     lines = [line for line in unfenced(reply).splitlines() if line.strip("`~ \t")]
     verdict = _VERDICT.fullmatch(unfenced(lines[-1])) if lines else None
@@ -137,10 +137,10 @@ def read_pairwise(reply: str) -> str:
 
 
 def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
-    """Return the verdict and reason for each number, from 1, in a reading of this kind.
+    """Return the verdict and the reason for each numbered item, in order.
 
     Raises:
-        UnreadableReply: A number has no line or two, or a line is something else.
+        UnreadableReply: A number has no line or more than one, or there are other lines.
     """
     words = "|".join(_READINGS[kind][1])
     line_form = re.compile(rf"[^\w\n]*(?:[a-z]+ )?(\d{{1,4}})\W+({words})\b\W*(.*)", re.IGNORECASE)
@@ -153,7 +153,7 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
-    """Return an answer's sentences without marks, with the numbers of the passages they cite."""
+    """Return an answer's sentences without marks, each with the passage numbers it cites."""
     evidence = output.get("evidence") or []
     answer = str(output.get("answer") or "")
     pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
@@ -181,7 +181,7 @@ def _letters(text: str) -> str:
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
-    """Return the numbers of the passages that fit a token limit, cited ones first."""
+    """Return the numbers of the passages that fit within a token limit, cited ones first."""
     cited = {number for _, numbers in sentences_of(output) for number in numbers}
     sizes = {n: tokens(each["text"]) for n, each in enumerate(output["evidence"], 1)}
     shown: list[int] = []
@@ -208,10 +208,10 @@ class Judge:
 
     Args:
         model: The model, or its name.
-        passage_tokens: The maximum number of passage tokens that it is shown with an answer.
+        passage_tokens: The maximum total length of the passages shown with an answer, in tokens.
 
     Raises:
-        BadInput: It is the keyless model.
+        BadInput: The model is the keyless model.
     """
 
     def __init__(self, model: ChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
@@ -224,7 +224,7 @@ class Judge:
         self._has_answered = False
 
     def judgement(self, request: Request) -> Judgement:
-        """Return the judgement without the model's reply, which identifies the request."""
+        """Return a judgement that identifies the request but does not contain a reply yet."""
         judgement = Judgement(
             kind=request.kind,
             judge=self.name,
@@ -241,7 +241,7 @@ class Judge:
         return judgement
 
     async def answer(self, request: Request) -> Judgement:
-        """Vote, or give a verdict on each item.
+        """Ask the model for its vote, or for a verdict on each item.
 
         Raises:
             RunStopped: The model refuses every call.
@@ -266,7 +266,7 @@ class Judge:
         return judgement
 
     def messages(self, request: Request) -> list[BaseMessage]:
-        """Show the question, the answers, and the criteria."""
+        """Return the messages that show the question, the answers and the criteria."""
         outcome, kind = request.outcome, request.kind
         right = _right(outcome["sample"]) if kind in {"vote", "reference"} else []
         instructions, form = _PAIRWISE, _PAIRWISE_FORM
@@ -296,7 +296,7 @@ class Judge:
         return prompt(instructions, form, name, [*question, *right, *material])
 
     async def _ask(self, messages: list[BaseMessage], judgement: Judgement) -> str | None:
-        """Return the reply, "" for a refusal, or None, recording the error, if the call failed."""
+        """Return the reply, "" for a refusal, or None after recording a failed call's error."""
         try:
             model = await aresolve_model(self.model)
             options = {"temperature": 0.7 if judgement["kind"] == "vote" else 0.0}
@@ -327,7 +327,7 @@ class Judge:
         options: Mapping[str, Any],
         judgement: Judgement,
     ) -> AIMessage:
-        """Call with a seed and a temperature, and without both after a refusal."""
+        """Call the model with a seed and a temperature, unless the provider has rejected them."""
         usage = judgement["usage"]
         while True:
             usage["calls"] += 1
@@ -345,6 +345,6 @@ class Judge:
 
 
 def _answer(outcome: Outcome) -> str:
-    """Return the answer of a method as a judge sees it."""
+    """Return a method's answer in the form in which a judge sees it."""
     output = outcome["output"]
     return str(output.get("answer") or numbered(output.get("steps") or []) or "(no answer)")

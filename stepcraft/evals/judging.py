@@ -1,7 +1,7 @@
-"""Have an evaluation judged.
+"""Have chat models judge the answers in an evaluation.
 
 Judgements are appended next to the outputs (`votes.jsonl`) call by call, so that a killed command
-resumes from there and asks nothing twice; failed calls are repeated.
+resumes where it stopped. Only failed calls are repeated.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _Job = tuple[Judge, Request]
 
 
 class Estimate(NamedTuple):
-    """What the judges' remaining calls will read, not counting their replies."""
+    """The estimated input of the judges' remaining calls, not including their replies."""
 
     calls: int
     tokens: int
@@ -58,31 +58,33 @@ async def judge(
     on_estimate: Callable[[Estimate], bool] = lambda _estimate: True,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
-    """Have every method compared with one of them, and every answer read.
+    """Have judges compare every method with a baseline, and give readings of every answer.
 
-    Existing judgements are not asked for again, unless they failed. A run without an answer is
-    voted on as an empty answer.
+    Judgements that already exist are not requested again unless they failed. A run without an
+    answer takes part in votes as an empty answer.
 
     Args:
         directory: The directory of the evaluation.
         models: One or several judges, or their names. Several are asked sample by sample, so that
             an exhausted budget leaves samples on which they can be compared.
-        against: The method that the others are compared with; None for the first.
-        kinds: What to ask: votes on pairs; the support of sentences by the passages; and, if a
-            sample has them, the facts, the rubric, and what is known about a right answer.
+        against: The method to compare the others with, or None for the first.
+        kinds: The kinds of judgement to request: votes on pairs, the support of sentences by the
+            passages and, for samples that have them, readings for the facts, the rubric and the
+            right answer.
         rubric: Criteria for every sample, in addition to its own.
         votes: The number of votes on a pair, half of them in each order.
-        passage_tokens: The maximum number of passage tokens that a judge is shown with an answer.
+        passage_tokens: The maximum total length of the passages shown to a judge with an answer, in
+            tokens.
         concurrency: The maximum number of concurrent calls.
-        budget: When to stop; these judges' earlier calls count too.
+        budget: The limits at which to stop; these judges' earlier calls count towards them.
         prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
-        on_estimate: Called with the remaining calls before the first one; if it returns False,
-            nothing is asked.
+        on_estimate: Called with the estimate for the remaining calls before any is made; if it
+            returns False, no call is made.
         on_progress: Called with the progress after each call.
 
     Raises:
-        BadInput: There is no evaluation, it is running, a judge, a method or `votes` is invalid, or
-            the budget needs a price that is unknown.
+        BadInput: There is no evaluation or it is running, a judge, a method or `votes` is invalid,
+            or the budget depends on an unknown price.
         RunStopped: The budget is used up, a judge refuses every call, or the directory is not
             writable.
     """
@@ -183,12 +185,12 @@ def _requests(
 
 
 def _is_votable(*pair: Outcome) -> bool:
-    """Return whether one of two outcomes is an answer, and the other an answer or none."""
+    """Return whether at least one of two outcomes has an answer, and neither is a failed run."""
     return any(map(answered, pair)) and all(answered(it) or is_unanswered(it) for it in pair)
 
 
 def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
-    """Return the sentences or criteria by which an answer is judged."""
+    """Return the sentences, facts or criteria on which a judge gives verdicts."""
     if kind == "support":
         is_based = outcome["output"].get("evidence")
         return [text for text, _ in sentences_of(outcome["output"])] if is_based else []

@@ -1,4 +1,4 @@
-"""Upload an evaluation to LangSmith, each method as an experiment in a single call."""
+"""Upload an evaluation to LangSmith: each method becomes an experiment, sent in a single call."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ _TIMEOUT_MS = 3_000, 60_000
 
 
 def check_key() -> None:
-    """Check that LangSmith can be accessed.
+    """Check that a LangSmith API key is set.
 
     Raises:
         BadInput: There is no key.
@@ -38,7 +38,7 @@ def upload(directory: Path, name: str) -> list[str]:
 
     Raises:
         BadInput: There is no evaluation, or no key.
-        RunStopped: LangSmith does not accept it.
+        RunStopped: LangSmith rejects the upload or cannot be reached.
     """
     check_key()
     configuration = read_configuration(directory)

@@ -1,7 +1,8 @@
-"""The methods in an evaluation: named graphs with settings, and anyone's own graphs.
+"""The methods in an evaluation: named graphs with settings, and users' own graphs.
 
-A distribution registers a method that is more than a graph with settings as an entry point in the
-group `stepcraft.methods`: a function with the same parameters as `method_of`, apart from the graph.
+A method that is more than a graph with settings is registered by its distribution as an entry point
+in the group `stepcraft.methods`. The entry point is a function with the same parameters as
+`method_of`, except for `graph`.
 """
 
 import difflib
@@ -37,10 +38,10 @@ from stepcraft.sources.open import is_dotted, named_object
 
 _GROUP = "stepcraft.methods"
 SEARCHED = ("memory", "sources", "embeddings")
-"""The settings that say what a method searches, and with which embeddings."""
+"""The settings that determine what a method searches and with which embeddings."""
 _OPTIONS = ("model", "node_models", *SEARCHED)
-"""The settings passed to a graph's builder: an evaluation may name things that no run's context
-may.
+"""The settings passed to a graph's builder, since an evaluation can use values that are not allowed
+in the context of a run.
 """
 _PACKAGE = str(files("stepcraft"))
 _LIMITS = ("max_searches", "max_calls", "deadline_s")
@@ -56,7 +57,9 @@ class Result:
     """The output as JSON: `answer`, `evidence` and `steps` are scored, and the rest is kept."""
     warnings: list[str]
     usage: Mapping[str, Any]
-    """The usage counted by the graph; callbacks do not see the calls of a graph on a server."""
+    """The usage counted by the graph itself, since callbacks do not see the model calls of a graph
+    on a server.
+    """
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,9 @@ class Method:
     """The name as written, such as `rat:rounds=1`."""
     graph: str
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The settings that every run gets as its context."""
+    """The settings passed to every run as its context."""
     options: BuilderOptions = field(default_factory=BuilderOptions)
-    """The options the graph is built with: its model, its memory, its sources."""
+    """The options with which the graph is built, such as its model, memory and sources."""
 
     def context(self, seed: int | None = None) -> Settings:
         """Return the settings as the graph's context.
@@ -119,7 +122,7 @@ class Method:
         return resources.choice("answer", self._context)
 
     def input(self, sample: Sample) -> dict[str, Any]:
-        """Return the input for a sample; resources become part of the question if necessary."""
+        """Return the input for a sample, with the resources in the question if necessary."""
         question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}
@@ -155,7 +158,7 @@ class Method:
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
-    """Return a text, or the last of some messages, as the answer; any other mapping as it is."""
+    """Return a result's text or last message as the answer, and any other mapping unchanged."""
     if not isinstance(result, Mapping):
         return {"answer": result.text if isinstance(result, BaseMessage) else str(result)}
     if result.get("answer") is None and result.get("messages"):
@@ -173,13 +176,15 @@ class OwnMethod:
     input: Callable[[Sample], Any] = lambda sample: {"question": sample["question"]}
     """Returns the input for a sample."""
     output: Callable[[Any], Mapping[str, Any]] = plain_output
-    """Returns the JSON output to score and keep: `answer`, `evidence`, `steps`."""
+    """Converts the graph's result to the JSON output to score and keep: `answer`, `evidence`,
+    `steps`.
+    """
     context: object = None
     """The context for every run."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Values that distinguish this method from others with the same name, as JSON."""
     model: str = ""
-    """The model whose price applies if a call does not name its own."""
+    """The model whose price applies to calls that do not report a model."""
 
     async def run(self, sample: Sample, config: RunnableConfig) -> Result:
         """Run the graph on a sample."""
@@ -218,11 +223,11 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
     """Read methods such as `rag:k=10,rat:rounds=1:model=openai:gpt-5`.
 
     Args:
-        text: The methods, separated by commas, each with its settings after colons. A value may
-            contain colons.
-        fields: Settings for all methods that have them, and the options of their graphs' builders,
-            such as the model, the sources and the memory. Those under the name of a graph apply
-            only to that graph.
+        text: The methods, separated by commas, each followed by its settings, separated by colons.
+            A value can contain colons.
+        fields: Settings for every method that has them, and options for the graph builders, such as
+            the model, the sources and the memory. Settings under the name of a graph apply only to
+            that graph.
 
     Raises:
         BadInput: A method or a setting is unknown, a value is invalid, or a method is named twice.
@@ -241,10 +246,10 @@ def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:
     """Read a named method in the form NAME=METHOD.
 
     Args:
-        text: The method: one as for `read_methods`, whose values may contain commas here,
-            `package.module:attribute` (a Runnable, a function of the question, or a function
-            without arguments that returns either), or the URL of a LangGraph deployment, which ends
-            with the name of the assistant.
+        text: The name and the method. The method is one accepted by `read_methods`, except that its
+            values can contain commas; `package.module:attribute`, which is a Runnable, a function
+            of the question, or a function without arguments that returns either; or the URL of a
+            LangGraph deployment, ending with the name of the assistant.
         fields: As for `read_methods`.
 
     Raises:
@@ -308,7 +313,7 @@ def _input(fields: Container[str] | None, sample: Sample) -> Any:  # noqa: ANN40
 
 
 def _takes_nothing(target: object) -> bool:
-    """Return whether a function can be called without arguments and so creates the method."""
+    """Return whether a function takes no arguments, in which case calling it creates the method."""
     if isinstance(target, Runnable) or not callable(target):
         return False
     parameters = signature(target).parameters.values()
@@ -327,7 +332,7 @@ def method_of(
 
     Args:
         graph: The name of the graph.
-        name: The method as written.
+        name: The name of the method in the evaluation.
         settings: The method's own settings.
         fields: Settings for all methods, as for `read_methods`.
 
@@ -344,7 +349,7 @@ def method_of(
 
 
 def _plain(settings: object) -> Any:  # noqa: ANN401 - JSON
-    """Return settings as JSON, with objects by name and package files without their location.
+    """Return settings as JSON data, with names instead of objects and relative package paths.
 
     This way, another installation can resume a run.
     """

@@ -1,4 +1,4 @@
-"""The cost of tokens, by prices that the user names, since built-in ones would go stale."""
+"""Compute costs from prices that the user provides, since built-in ones would go stale."""
 
 import os
 import re
@@ -13,7 +13,7 @@ VARIABLE = "STEPCRAFT_PRICES"
 """The environment variable with `--price` entries, separated by semicolons."""
 
 DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
-"""The date after a model's name, as returned by providers."""
+"""The date that some providers append to a model's name."""
 
 
 class Price(NamedTuple):
@@ -27,7 +27,7 @@ class Price(NamedTuple):
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of models by name; "" is the price for every other model."""
+    """The prices of models by name; the price under "" applies to every other model."""
 
     by_model: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
@@ -36,9 +36,9 @@ class Prices:
         """Read entries such as `0.25/2.00` or `openai:gpt-5-mini=0.25/2.00/0.025`.
 
         Args:
-            entries: USD per million tokens read, written and, if different, read from the
-                provider's cache, optionally preceded by a model's name. None means those in
-                STEPCRAFT_PRICES.
+            entries: Prices in USD per million tokens for input, output and, if different, input
+                read from the provider's cache; each entry can begin with a model's name. None means
+                those in STEPCRAFT_PRICES.
 
         Raises:
             BadInput: An entry is not a price, or a model has two.
@@ -59,7 +59,8 @@ class Prices:
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None if it is unknown.
 
-        Either name may have a provider prefix, and the model's name may end with a date.
+        Both the given name and the name in an entry can have a provider prefix, and the given name
+        can end with a date.
         """
         for name in (model, DATED.sub("", model)):
             for priced, price in self.by_model.items():
@@ -71,7 +72,7 @@ class Prices:
         """Return the cost of usage in USD, or None if the price of a used model is unknown.
 
         Args:
-            usage: The tokens, with `models` by model.
+            usage: The token counts, broken down by model under `models`.
             model: The model to which tokens are attributed if no provider named one.
         """
         if not self.by_model:
@@ -89,7 +90,7 @@ class Prices:
 
 
 def _bare(name: str) -> str:
-    """Return the name without its provider; a tag, as in `ollama:llama3:8b`, is part of it."""
+    """Return a model's name without its provider, such as `llama3:8b` for `ollama:llama3:8b`."""
     return name.partition(":")[2]
 
 

@@ -1,4 +1,4 @@
-"""The progress of work on many samples, what it used, and when its budget ends it."""
+"""Track the progress and usage of work on many samples, and stop it when its budget is used up."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Budget:
-    """When an evaluation stops; samples in progress are finished."""
+    """The limits at which an evaluation stops, after finishing the samples in progress."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -38,10 +38,10 @@ class Progress:
 
 
 class Spending:
-    """What the work has used, counted against its budget, and which of its parts are done.
+    """Tracks the usage of the work against its budget, and which of its parts are done.
 
     Args:
-        budget: When to stop.
+        budget: The limits at which to stop.
         total: The total number of parts.
         on_progress: Called with the progress after each part.
     """
@@ -52,7 +52,9 @@ class Spending:
         self.budget = budget
         self.on_progress = on_progress
         self.errors: dict[Key, str] = {}
-        """Why each finished part failed, or "" if it did not; unfinished parts are missing."""
+        """The reason for the failure of each finished part, or "" if it succeeded. Unfinished parts
+        have no entry.
+        """
         self._total, self._began = total, time.monotonic()
         self._running = self._calls = self._tokens = 0
         self._usd: float | None = 0.0
@@ -66,7 +68,7 @@ class Spending:
         return Progress(len(self.errors), failed, self._total, seconds, *used)
 
     def begin(self) -> bool:
-        """Return whether another part may ask a model; it counts as one call until it ends."""
+        """Return whether another part may call a model; it counts as one call until it ends."""
         for limit, used, unit in (
             (self.budget.calls, self._calls + self._running, "calls"),
             (self.budget.tokens, self._tokens, "tokens"),
@@ -101,7 +103,7 @@ class Spending:
         self.on_progress(self.progress)
 
     def check_finished(self, what: str) -> None:
-        """Check that the budget did not cut the work short; `what` names the parts in the plural.
+        """Check that the budget did not cut the work short; `what` is a plural noun for the parts.
 
         Raises:
             RunStopped: The budget is used up.
@@ -127,7 +129,7 @@ def unpriced(model: str) -> str:
 
 
 async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
-    """Run the jobs, N at a time.
+    """Run the jobs, at most `concurrency` at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.

@@ -1,4 +1,4 @@
-"""The questions in an evaluation, each with what is known about a right answer."""
+"""The questions in an evaluation, with reference data such as right answers."""
 
 import difflib
 import hashlib
@@ -28,7 +28,7 @@ _ANSWERS = (
     *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
     *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
 )
-"""Other tools' names for a right answer."""
+"""Field names that other tools use for a right answer."""
 
 
 class Gold(TypedDict):
@@ -37,7 +37,7 @@ class Gold(TypedDict):
     title: str
     """Its title, or "" if it is known only by its sentences."""
     sentences: list[str]
-    """Those of its sentences that support the answer, as far as they are known."""
+    """The sentences in the passage that support the answer, if known."""
 
 
 def _text(value: object) -> object:
@@ -65,22 +65,22 @@ _Gold = Annotated[Gold, BeforeValidator(_passage)]
 
 @with_config(coerce_numbers_to_str=True)
 class Sample(TypedDict):
-    """A question, and what is known about a right answer."""
+    """A question, with reference data such as right answers."""
 
     id: _Text
     question: Annotated[_Text, Field(min_length=1)]
     resources: NotRequired[_Text]
     """The available resources, for methods that take them."""
     answers: NotRequired[_Texts]
-    """The right answers, any of which counts."""
+    """The right answers; it is enough to give any one of them."""
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
-    """What a right answer contains; each item is a list of names for the same thing."""
+    """The things that a right answer mentions, each as a list of alternative names."""
     steps: NotRequired[_Texts]
     """The steps of a right procedure."""
     long_answers: NotRequired[_Texts]
     """Right answers of several sentences, for ROUGE."""
     facts: NotRequired[_Texts]
-    """What a right answer states, as sentences."""
+    """The facts that a right answer states, as sentences."""
     rubric: NotRequired[_Texts]
     """What a judge looks for in an answer, as sentences."""
     gold: NotRequired[Annotated[list[_Gold], BeforeValidator(_listed)]]
@@ -95,12 +95,12 @@ _READER = TypeAdapter(Sample)
 
 
 def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
-    """Read samples from a .jsonl, .json or .csv file; a list in CSV is written as JSON in its cell.
+    """Read samples from a .jsonl, .json or .csv file; a CSV cell can contain a list as JSON.
 
     A record has `question`, and optionally `id`, `resources`, `answer` or `answers`, `contains`,
     `steps`, `long_answers`, `facts`, `rubric` and `gold` (titles, or objects with title and
-    sentences). A procedure (`output`, `input`, `steps`) becomes the question of how to reach its
-    output with its input. Other fields are ignored.
+    sentences). A procedure (`output`, `input`, `steps`) is read with its output as the question and
+    its input as the resources. Other fields are ignored.
 
     Raises:
         BadInput: The file or a record cannot be read, a field is probably a misspelling of one of
@@ -161,7 +161,7 @@ def fields_of(record: Record, path: Path) -> dict[str, Any]:
 
 
 def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
-    """Return each sample N times, with ids such as `HumanEval/0#2` and separate seeds."""
+    """Return each sample `times` times, with ids such as `HumanEval/0#2` and separate seeds."""
     if times == 1:
         return list(samples)
     return [
@@ -172,15 +172,15 @@ def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
 
 
 def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
-    """Return the samples selected by `items`, in their order.
+    """Return the samples selected by `items`, in their original order.
 
     Args:
         samples: The samples.
-        items: Places from 1, ranges of places, and ids: `3-10,17,HumanEval/5`. Anything that can be
-            a place is read as one.
+        items: Positions (starting at 1), ranges of positions, and ids, such as
+            `3-10,17,HumanEval/5`. A number is always read as a position, even if it is also an id.
 
     Raises:
-        BadInput: A place is out of range, an id does not exist, or nothing is selected.
+        BadInput: A position is out of range, an id does not exist, or nothing is selected.
     """
     place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
     chosen: set[int] = set()
@@ -201,7 +201,7 @@ def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
 
 
 def asked(sample: Sample) -> tuple[object, ...]:
-    """Return what a method is asked, which identifies a sample regardless of its id."""
+    """Return the question, resources and seed, which identify a sample regardless of its id."""
     return (
         sample["question"].encode("utf-8", "replace"),
         sample.get("resources"),

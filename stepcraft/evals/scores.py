@@ -1,6 +1,6 @@
 """Scores of a single answer, from 0 to 1, following the papers' official scripts.
 
-Without anything to compare with, a score is 0.
+A score is 0 if there is nothing to compare an answer with.
 """
 
 import math
@@ -20,18 +20,22 @@ _CLOSED_ANSWERS = frozenset(("yes", "no", "noanswer"))
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−+#.", "\ue000\ue000\ue001\ue002\ue003")
 _MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
-"""Punctuation that changes a value: a number's decimal point or sign, the end of C++."""
+"""Punctuation that carries meaning: the decimal point or sign of a number, and the ending of C++ or
+C#.
+"""
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
-"""ROUGE takes time proportional to the product of both lengths: seconds for texts this long."""
+"""The number of characters at which texts are cut for ROUGE, which takes time proportional to the
+product of both lengths: seconds for texts this long.
+"""
 
 
 def normalise(text: str) -> str:
-    """Return a text in lower case without ASCII punctuation, English articles and extra spaces.
+    """Return a text in lower case, without ASCII punctuation, English articles or extra spaces.
 
-    This is the normalisation of SQuAD's official script (Rajpurkar et al. 2016). A text that would
-    become empty, such as the answer "A", only gets lower case and single spaces.
+    This is the normalisation in SQuAD's official script (Rajpurkar et al. 2016). A text that would
+    become empty, such as the answer "A", is only lowercased and stripped of extra spaces.
     """
     lowered = text.lower()
     bare = _ARTICLES.sub(" ", lowered.translate(_NO_PUNCTUATION))
@@ -39,11 +43,11 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str, gap: str = "") -> str:
-    """Return a normalised text in which numbers keep their signs and points: -5, 3.5, C++, C#.
+    """Return a normalised text that keeps meaningful punctuation, as in -5, 3.5, C++ and C#.
 
     Args:
         text: The text.
-        gap: The replacement for punctuation such as a hyphen.
+        gap: The replacement for other punctuation, such as hyphens.
     """
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
     return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, signed))
@@ -60,8 +64,9 @@ def exact_match(
 def f1(answer: str, golds: Iterable[str], normal: Callable[[str], str] = normalise) -> float:
     """Return the F1 of the answer's words against the best matching gold answer (SQuAD's F1).
 
-    If the answer or the gold answer is "yes", "no" or "noanswer", they must be equal (HotpotQA,
-    Yang et al. 2018; 2WikiMultiHopQA, Ho et al. 2020: the official scripts).
+    If the answer or the gold answer is "yes", "no" or "noanswer", the score is 0 unless they are
+    equal, as in the official scripts of HotpotQA (Yang et al. 2018) and 2WikiMultiHopQA (Ho et al.
+    2020).
     """
     wanted = normal(answer)
     return max((_f1(wanted, normal(gold)) for gold in golds), default=0.0)
@@ -83,8 +88,8 @@ def _overlap(words: Counter[str], gold_words: Counter[str]) -> float:
 def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
     """Return the share of the needles that occur in the answer as whole words.
 
-    A needle is a string, or several strings of which one is enough. Case, articles and punctuation
-    are ignored, and so is whether words are hyphenated or separate.
+    A needle is a string, or several alternative strings, one of which is enough. Case, articles and
+    punctuation are ignored, and a hyphen matches either a space or nothing.
     """
     texts = [(gap, plain(answer, gap)) for gap in ("", " ")]
     choices = [[needle] if isinstance(needle, str) else needle for needle in needles]
@@ -110,8 +115,8 @@ def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
     Each step is aligned with at most one gold step, so that no two pairs cross and the sum S of the
     pairs' similarities is maximal. The similarity of a pair is the F1 of its words after
     normalisation (Chinese and Japanese characters count as words). With m steps and n gold steps,
-    the precision is S/m and the recall S/n, and the result is their F1, 2S/(m + n). The definition
-    is ours: it cannot tell that two steps together say what one gold step says.
+    the precision is S/m and the recall S/n, and the result is their F1, 2S/(m + n). This definition
+    is our own. It does not recognise two steps that together say the same as one gold step.
     """
     if not steps or not gold_steps:
         return float(not steps and not gold_steps)
@@ -137,9 +142,10 @@ def need_rouge() -> None:
 
 
 def rouge_lsum(answer: str, gold: str) -> float:
-    """Return the F-measure of stemmed ROUGE-Lsum, one sentence per line (ASQA's official script).
+    """Return the F-measure of ROUGE-Lsum with stemming, as in ASQA's official script.
 
-    `rouge-score` only sees Latin letters and digits. Texts are cut at 10,000 characters.
+    `rouge-score` takes only Latin letters and digits into account. Texts are cut at 10,000
+    characters.
 
     Raises:
         BadInput: `rouge-score` is not installed.
@@ -155,7 +161,7 @@ def rouge_lsum(answer: str, gold: str) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that one of k answers is right, estimated from n with c right ones.
+    """Return the probability that one of k answers is right, given that c of n were right.
 
     The estimate is unbiased: 1 - C(n - c, k) / C(n, k) (HumanEval, Chen et al. 2021, section 2.1).
 

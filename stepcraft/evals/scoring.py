@@ -1,4 +1,4 @@
-"""The scores of an output that fit what a sample says about a right answer."""
+"""Compute the scores of an output for which its sample has reference data."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
-"""Returns the named scores of an output, or none if the sample does not say what is right."""
+"""Returns the scores of an output by name, or none if the sample has no reference data for them."""
 
 
 async def scores_of(
@@ -20,7 +20,7 @@ async def scores_of(
 
     Raises:
         ValueError: A score is not a finite number.
-        Exception: Whatever a scorer raises.
+        Exception: Any error raised by a scorer.
     """
     scores: dict[str, float] = {}
     for scorer in scorers:
@@ -33,12 +33,12 @@ async def scores_of(
 
 
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores for which the sample has something to compare with.
+    """Return every score for which the sample has reference data.
 
-    For `answers`: exact match, F1, and whether one occurs, where numbers keep their signs and
-    points. For `contains`: the share of the names. For `steps`: the F1 of aligned steps. For
-    `long_answers`: ROUGE-Lsum with the best of them. For `gold`: the recall of gold passages and
-    gold sentences.
+    For `answers`: exact match, F1, and whether one of them occurs in the output, where numbers keep
+    their signs and decimal points. For `contains`: the share of the items that occur. For `steps`:
+    the F1 of aligned steps. For `long_answers`: ROUGE-Lsum with the best match. For `gold`: the
+    recall of gold passages and gold sentences.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
@@ -60,9 +60,9 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
 def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return the recall of gold passages and gold sentences in an output's evidence.
 
-    A gold passage is recalled if a passage in the evidence has its title or, if it has none,
-    contains one of its sentences. A gold sentence is recalled if such a passage contains it,
-    ignoring whitespace.
+    A gold passage is recalled if the evidence has a passage with the same title or, if the gold
+    passage has no title, a passage that contains one of its sentences. A gold sentence is recalled
+    if such a passage contains it, ignoring differences in whitespace.
     """
     passages = [
         (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))

@@ -1,6 +1,6 @@
 """Statistics of scores: means with intervals, and paired tests of two methods.
 
-`benchmarks/evaluation_proof.py` simulates how often they are right.
+`benchmarks/evaluation_proof.py` checks by simulation how often they are right.
 """
 
 import math
@@ -15,7 +15,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % confidence interval; the bounds are infinite if nothing is known."""
+    """A mean with its 95% confidence interval, whose bounds are infinite if unknown."""
 
     mean: float
     low: float
@@ -31,7 +31,7 @@ class Difference(Interval):
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return the mean of scores, with Wilson's interval if all are 0 or 1, or else Student's t.
+    """Return a mean with its Wilson interval if all scores are 0 or 1, or else its t-interval.
 
     The interval of scores between 0 and 1 is clipped to that range.
     """
@@ -42,7 +42,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def share(count: int, total: int) -> Interval:
-    """Return a share with Wilson's interval (1927)."""
+    """Return a proportion with its Wilson score interval (Wilson 1927)."""
     z2, mean = NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2, count / total
     middle = (count + z2 / 2) / (total + z2)
     reach = math.sqrt(z2 * (total * mean * (1 - mean) + z2 / 4)) / (total + z2)
@@ -63,7 +63,7 @@ def _are_shares(values: Sequence[float]) -> bool:
 
 
 def _student(values: Sequence[float], least: float) -> Difference:
-    """Return the mean, its interval, and the p-value for a mean of 0.
+    """Return the mean, its interval, and the p-value under a true mean of 0.
 
     Args:
         values: The values, which are at most 1 unless `least` is infinite.
@@ -108,18 +108,19 @@ def _t_tails(t: float, freedom: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the exact two-sided p of the sign test; for right and wrong, it is McNemar's test."""
+    """Return the exact two-sided p-value of the sign test (McNemar's, for right and wrong)."""
     rounds = wins + losses
     as_few = sum(math.comb(rounds, count) for count in range(min(wins, losses) + 1))
     return min(1.0, 2 * as_few / (1 << rounds))
 
 
 def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[float]:
-    """Return the p-values of several tests, adjusted to hold jointly (Holm 1979).
+    """Return the p-values of several tests, adjusted for multiple comparisons (Holm 1979).
 
     Args:
         ps: The p-value of each test.
-        families: What each test is about; tests in the same family count as one.
+        families: The family of each test, or None if each is its own; tests in the same family
+    count as one.
     """
     families = range(len(ps)) if families is None else families
     adjusted, highest = [0.0] * len(ps), 0.0
@@ -133,14 +134,15 @@ def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[
 
 
 def power(count: int, points: float) -> float:
-    """Return how often the sign test detects a difference in right answers (p < 0.05).
+    """Return the power of the sign test to detect a difference in accuracy (p < 0.05).
 
-    One method is right on half of the samples and the other on that many more; two of three samples
-    are equally hard for both, as in `benchmarks/evaluation_proof.py`.
+    One method is right on half of the samples, and the other on a proportion that is larger by
+    `points`. Two thirds of the samples are equally hard for both, as in
+    `benchmarks/evaluation_proof.py`.
 
     Args:
         count: The number of samples, at most a few hundred.
-        points: The difference between the shares of right answers, up to 0.5.
+        points: The difference between the proportions of right answers, up to 0.5.
     """
     lost = (0.5 - points) / 6
     won = lost + points
@@ -158,7 +160,7 @@ def power(count: int, points: float) -> float:
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
-    """Return Cohen's kappa of two raters (1960) with its interval (Fleiss, Cohen, Everitt 1969).
+    """Return Cohen's kappa (1960) with its interval (Fleiss, Cohen and Everitt 1969).
 
     Args:
         pairs: Both raters' labels for each item.

@@ -34,7 +34,7 @@ from stepcraft.evals.votes import (
 from stepcraft.models.resolve import EXTRACTIVE
 
 _PASSED = "pass@1"
-"""The prefix of score names that say whether a program is right."""
+"""The prefix of the names of scores that indicate whether a program is right."""
 _SIZES = (5, 10, 100)
 """The values of k for which pass@k is reported if every task has that many answers."""
 _TOKENS = {
@@ -50,7 +50,7 @@ _VARIANTS = {
     "facts not contradicted": "facts covered",
     "citation recall": "support",
 }
-"""Scores that measure the same thing."""
+"""Scores that measure the same thing as another, each with a common name."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class MethodSummary:
     limits: Mapping[str, float]
     """The limits on its runs, by setting name."""
     scores: Mapping[str, Interval]
-    """The mean of each score over the tasks, counting 0 if there is no answer."""
+    """The mean of each score over the tasks; a run without an answer counts as 0."""
     costs: Mapping[str, float]
-    """The mean costs per sample, including failed ones, as far as they are known.
+    """The mean costs per sample, including failed samples; unknown costs are omitted.
 
-    `calls`, `tokens in`, `cached` (those read from the provider's cache), `tokens out`, `seconds`,
-    `USD`.
+    The costs are `calls`, `tokens in`, `cached` (input tokens read from the provider's cache),
+    `tokens out`, `seconds` and `USD`.
     """
     samples: int
     """The number of finished samples, including failed ones."""
@@ -87,7 +87,7 @@ class MethodSummary:
     from_cache: int
     """The number of replies from `--cache`, which cost nothing."""
     warnings: Mapping[str, int]
-    """The runs' warnings, each with the number of samples that have it."""
+    """The warnings from the runs, each with the number of samples on which it occurred."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Comparison:
     score: str
     samples: int
     difference: Difference
-    """The difference, with an interval for this comparison alone."""
+    """The difference, with an interval that is not adjusted for the other comparisons."""
     wins: int
     losses: int
     p: float
@@ -115,13 +115,13 @@ class Comparison:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference goes beyond chance."""
+        """Whether the difference is statistically significant."""
         return self.p < 1 - LEVEL
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The scores from a judge's readings of a method's answers."""
+    """Statistics about a judge's readings of a method's answers."""
 
     judge: str
     method: str
@@ -131,7 +131,9 @@ class Judged:
     cut: int
     """The number of answers for which passages were left out because they were too long."""
     kin: str
-    """"model" if the judge wrote the answers, "family" if a model from its family did."""
+    """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
+    "".
+    """
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,9 @@ class Summary:
 
     methods: list[MethodSummary]
     pairs: list[Comparison]
-    """Each method compared with each other one in its directory, and with the method of the same
-    name in earlier directories; if no name occurs in two directories, with all in earlier ones.
+    """Comparisons of each method with every other method in its directory, and with the method of
+    the same name in earlier directories. If no name occurs in two directories, each method is
+    compared with all those in earlier ones.
     """
     baselines: list[str]
     """The method in each directory that the others are compared with."""
@@ -156,7 +159,7 @@ class Summary:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Each method compared with earlier directories, and with the baseline of its directory."""
+        """The comparisons with earlier directories, and with the baseline of the same directory."""
         shown = [each for each in self.pairs if each.is_change or each.against in self.baselines]
         return sorted(shown, key=lambda each: not each.is_change)
 
@@ -169,10 +172,10 @@ def summarise(
     """Read an evaluation's directory, or several by name, and compare the methods.
 
     Args:
-        directories: The directory, or the directories.
-        baseline: The method that the others are compared with; None for the first.
-        prices: The prices of tokens. None means those in STEPCRAFT_PRICES or, without any, what
-            each sample cost when it was run.
+        directories: The directory, or several directories by name.
+        baseline: The method to compare the others with, or None for the first.
+        prices: The prices of tokens. None means those in STEPCRAFT_PRICES or, if there are none,
+            the costs recorded when the samples were run.
 
     Raises:
         BadInput: A directory contains no evaluation, nothing in it is finished, or the baseline is
@@ -281,12 +284,12 @@ def _task(sample: Sample) -> str:
 def compare(
     pairs: Iterable[tuple[MethodSummary, MethodSummary]], task_of: Callable[[Sample], object]
 ) -> list[Comparison]:
-    """Compare methods on all scores that both have; p is adjusted over all comparisons.
+    """Compare methods on all scores that both have, adjusting the p-values for all comparisons.
 
     Args:
-        pairs: Each method with the one that it is compared with. A pair in both orders counts as
-            one comparison.
-        task_of: Returns what identifies a sample; repetitions are one task.
+        pairs: Each method with the one to compare it with. A pair that occurs in both orders counts
+            as one comparison.
+        task_of: Returns a key for the task of a sample; repetitions have the same key.
     """
     comparisons: list[Comparison] = []
     for ours, theirs in pairs:
@@ -302,7 +305,7 @@ def compare(
 
 
 def _family(score: str) -> tuple[str, str]:
-    """Return what a score measures, and the judge who says so."""
+    """Return the metric that a score measures and the judge that assigned it."""
     name, _, judge = score.partition(" by ")
     return "pass" if name.startswith("pass@") else _VARIANTS.get(name, name), judge
 
@@ -312,7 +315,7 @@ def task_scores(
 ) -> dict[str, dict[object, float]]:
     """Return scores by name and task, averaging tasks that have several answers.
 
-    A score that begins with `pass@1` is accompanied by pass@k, estimated without bias.
+    For each score whose name begins with `pass@1`, unbiased estimates of pass@k are added.
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
@@ -385,7 +388,7 @@ def _comparison(
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return the mean costs per sample, for those costs that are known for all samples."""
+    """Return the mean costs per sample, omitting any cost that is unknown for some sample."""
     usages = [outcome["usage"] for outcome in outcomes]
     costs: dict[str, list[float | None]] = {}
     # A method without calls visible to LangChain may still make some, and some report no tokens.

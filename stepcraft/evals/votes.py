@@ -38,13 +38,13 @@ class Judgement(TypedDict):
     """The name of the judging model."""
     method: str
     against: str
-    """For a vote, the method compared with."""
+    """For a vote, the method that it is compared with."""
     id: str
     """The id of the sample."""
     number: int
     """For a vote, its number from 0, which is also its seed."""
     reply: str
-    """The end of the judge's reply."""
+    """The judge's reply, cut to its end if it is long."""
     error: str
     """Why there is no reply, or "" if there is one."""
     usage: dict[str, Any]
@@ -53,9 +53,9 @@ class Judgement(TypedDict):
     shown_first: NotRequired[bool]
     """For a vote, whether the method's answer was shown before the other."""
     items: NotRequired[list[Item] | None]
-    """For a reading, what was judged, or None if the reply is unreadable."""
+    """For a reading, the items with their verdicts, or None if the reply is unreadable."""
     left_out: NotRequired[int]
-    """For a reading, how many passages were too long to be shown."""
+    """For a reading, the number of passages that were left out because they were too long."""
 
 
 key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
@@ -82,7 +82,7 @@ def every_judgement(directory: Path) -> Iterator[Judgement]:
 
 
 def judged_outcomes(directory: Path) -> Iterator[Outcome]:
-    """Yield the outcomes like `read_outcomes`, with the scores that judges gave them.
+    """Yield the outcomes as `read_outcomes` does, with the judges' scores added.
 
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
@@ -113,17 +113,17 @@ _SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {
     "rubric": ("rubric", {"met": 1}),
     "reference": ("reference", {"right": 1, "partly": 0.5}),
 }
-"""The scores, each with its kind of reading and the weights of verdicts."""
+"""The kind of reading for each score, and the weights of its verdicts."""
 _GRADES: Mapping[str, Kind] = {
     "facts covered": "facts",
     "rubric": "rubric",
     "reference": "reference",
 }
-"""The scores that are 0 if there is no answer."""
+"""The scores that are 0 if there is no answer, each with its kind of reading."""
 
 
 def criteria(kind: str, sample: Sample) -> list[str]:
-    """Return the individual criteria by which an answer to a sample is graded."""
+    """Return the sample's own criteria for grading an answer."""
     if kind == "facts":
         return sample.get("facts", [])
     if kind == "rubric":
@@ -135,9 +135,9 @@ def criteria(kind: str, sample: Sample) -> list[str]:
 def reading_scores(reading: Judgement) -> dict[str, float]:
     """Return the scores that a reading gives its answer, or none if it could not be read.
 
-    "support" is faithfulness as RAGAS defines it, sentence by sentence: the share of claims that
-    the passages support. "citation recall" is ALCE's: the share of claims that the passages cited
-    with them support.
+    "support" is RAGAS's faithfulness, computed sentence by sentence: the share of claims that the
+    passages support. "citation recall" is ALCE's: the share of claims that are supported by the
+    passages they cite.
     """
     items = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
     if not items:
@@ -195,7 +195,7 @@ def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
 def votes_on_pairs(
     judgements: Iterable[Judgement],
 ) -> dict[tuple[str, str, str], list[Judgement]]:
-    """Return the votes by judge, method, and the method that it is compared with."""
+    """Return the votes, grouped by judge, method, and the method it is compared with."""
     votes: dict[tuple[str, str, str], list[Judgement]] = {}
     for vote in judgements:
         if vote["kind"] == "vote":
@@ -225,7 +225,7 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
 
 
 def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
-    """Return the verdict of the votes on a pair for each sample, by sample id."""
+    """Return the majority verdict on a pair of methods for each sample, by sample id."""
     by_sample: dict[str, Counter[str]] = {}
     for vote in votes:
         by_sample.setdefault(vote["id"], Counter())[vote.get("verdict", "failed")] += 1

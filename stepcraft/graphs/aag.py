@@ -1,8 +1,8 @@
 """AAG, analogy-augmented generation: write a procedure from similar ones in memory (AAG §3).
 
-The graph first lists what to look up, and lists once more after reading the first results. It then
-drafts the steps from the procedures it found, and checks them against what is found for each step.
-The paper's algorithm is `stepcraft_papers.graphs.aag`.
+The graph first lists what to look up, and does so once more after reading the first results. It
+then drafts the steps from the procedures it has found, and checks each step against the evidence
+found for it. The paper's algorithm is `stepcraft_papers.graphs.aag`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ class AagOutput(Answer):
     invented.
     """
     reviews: list[Review]
-    """People's decisions on the steps, with `review` or `remember`."""
+    """The decisions of human reviewers on the steps, if `review` or `remember` is set."""
     remembered: str
     """The id of the procedure that the steps were saved as, or "" if they were not."""
 
@@ -77,7 +77,7 @@ class State(LookState, AagInput):
     names: list[CheckedName]
     reviews: list[Review]
     reason: str
-    """Why a person rejected the steps, until the critic has revised them."""
+    """The reason why a person rejected the steps, or "" once they have been revised."""
     remembered: str
 
 
@@ -123,7 +123,7 @@ def after_review(state: State, resources: Resources[AagContext]) -> str:
 def aag_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, AagContext, AagInput, AagOutput]:
-    """Return AAG as an uncompiled graph, whose nodes can be replaced, wrapped or added to."""
+    """Return AAG as an uncompiled graph, so that nodes can be replaced, wrapped or added."""
     resources = Resources.of("aag", AagContext, options, prefers_memory=True)
     builder = StateGraph(State, AagContext, input_schema=AagInput, output_schema=AagOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))

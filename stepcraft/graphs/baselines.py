@@ -1,4 +1,4 @@
-"""The baselines that the methods are compared with, which share one input and output.
+"""The baselines with which the methods are compared, all with the same input and output.
 
 They are direct, rag and react. Others, such as those in `stepcraft_papers`, are built with
 `baseline_builder` and `one_call_builder`.
@@ -44,7 +44,7 @@ def _initial(
 
 
 def baseline_builder(resources: Resources[S], *nodes: str, searches: bool = True) -> Builder:
-    """Return a builder with a baseline's first node; `nodes` are the nodes that ask a model."""
+    """Return a builder with a baseline's first node; `nodes` names the nodes that call a model."""
     builder: Builder = StateGraph(
         State, resources.settings_type, input_schema=QuestionInput, output_schema=Answer
     )

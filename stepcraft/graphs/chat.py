@@ -48,7 +48,9 @@ BUILDS: Mapping[MethodName, Callable[..., Any]] = {
 MAX_NOT_FOUND = 10
 """The maximum number of statements listed as not found below an answer."""
 _SOON_S = 0.001
-"""The deadline for a graph if the chat's own has passed: it ends with what needs no call."""
+"""The deadline for a graph if the chat's own has passed, so that the graph ends without making
+another call.
+"""
 
 
 @described
@@ -111,7 +113,7 @@ class Method(Runnable[Any, dict[str, Any]]):
         return _update(result, input)
 
     def _context(self, state: Mapping[str, Any]) -> Any:
-        """Return the chat settings that apply to the graph, with what is left of its limits."""
+        """Return the settings for the graph, with the remaining calls and time as limits."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
@@ -127,7 +129,7 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's output, with a message that shows all warnings of the run."""
+    """Return a graph's output, with a message of the answer, its sources and all warnings."""
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
     below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
@@ -138,7 +140,7 @@ def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, An
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
     """Return the sources of an answer as numbered lines below it, or "" if there are none.
 
-    All cited sources are listed, and others up to the number `most`.
+    All cited sources are listed; an uncited one is listed only if its number is at most `most`.
     """
     cited = marks(answer)
     lines = [
@@ -153,7 +155,7 @@ def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> 
 
 
 def not_found_below(result: Mapping[str, Any]) -> str:
-    """Return statements not found in the sources as lines below an answer, or "" if none.
+    """Return lines that list the statements not found in the sources, or "" if there are none.
 
     A statement that has changed since it was judged is left out.
     """
@@ -198,7 +200,7 @@ def _initial(
 
 
 def _known(context_type: Any, values: Mapping[str, Any]) -> Any:
-    """Return the settings of a graph, using only those values that it has fields for."""
+    """Return the settings of a graph, ignoring any values for which it has no field."""
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 

@@ -1,6 +1,6 @@
 """Use a graph as a tool of an agent.
 
-As a node in a parent graph it needs no adapter: call it in a function, or share state keys.
+A graph needs no adapter to be a node in a parent graph: call it in a function, or share state keys.
 """
 
 import re
@@ -138,7 +138,7 @@ def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def tool_errors() -> Generator[None]:
-    """Turn a package error into a tool reply with `status="error"`.
+    """Convert a package error to a ToolException, which becomes a tool reply with `status="error"`.
 
     Raises:
         ToolException: A package error was raised.

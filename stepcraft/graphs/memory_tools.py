@@ -1,6 +1,7 @@
-"""Tools that let any agent search a procedural memory, save what worked, and rate what it used.
+"""Tools with which an agent searches a memory, saves procedures and rates those it used.
 
-Whoever builds the agent names the memory; the model cannot name it or any file or host.
+The memory is chosen by the developer of the agent; the model cannot specify it or any other file or
+host.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -217,7 +218,7 @@ def _shown(procedure: Procedure) -> str:
 
 
 def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
-    """Return the stored procedure with another's text and the metadata of both."""
+    """Return the stored procedure `kept` with the text of `procedure` and the metadata of both."""
     metadata = {**kept.metadata, **procedure.metadata}
     return replace(with_text(kept, procedure), metadata=metadata)
 
@@ -252,7 +253,7 @@ def _read(
 def _call(config: RunnableConfig, id: str) -> str:
     """Return a key that identifies a tool call even if its step runs again.
 
-    It is "" if the config does not allow this.
+    The key is "" if the config does not identify a thread and a step.
     """
     settings = config.get("configurable", {})
     thread, step = settings.get("thread_id"), settings.get("checkpoint_ns")

@@ -38,7 +38,7 @@ class RatInput(TypedDict, total=False):
 
     question: Question
     draft: Annotated[str, EphemeralValue]
-    """An answer to check instead of drafting one."""
+    """An existing answer to check, in place of a new draft."""
     messages: Messages
 
 
@@ -49,7 +49,7 @@ class RatOutput(Answer):
     first_draft: str
     """The text before the checks."""
     checks: list[Check]
-    """The verdicts of the evidence on the draft, statement by statement."""
+    """The results of checking the draft against the evidence, statement by statement."""
     revisions: list[Revision]
     """The changes made by the checks, by part and round."""
 
@@ -90,7 +90,7 @@ def after_retrieve(state: State) -> str:
 def rat_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, RatContext, RatInput, RatOutput]:
-    """Return RAT as an uncompiled graph, whose nodes can be replaced, wrapped or added to."""
+    """Return RAT as an uncompiled graph, so that nodes can be replaced, wrapped or added."""
     resources = Resources.of("rat", RatContext, options)
     builder = StateGraph(State, RatContext, input_schema=RatInput, output_schema=RatOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))

@@ -86,7 +86,7 @@ GRAPHS: Mapping[str, GraphInfo] = {
 
 
 def graph_names() -> list[str]:
-    """Return the names of the graphs in this package, then of the installed ones."""
+    """Return the names of the graphs in this package, then those of installed packages."""
     return [*GRAPHS, *installed_names(_GROUP)]
 
 

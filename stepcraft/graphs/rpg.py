@@ -1,7 +1,7 @@
 """RPG, retrieve-plan-generate: plan the searches, look again, write, check each part (RPG §3).
 
-The second look sees the results of the first, so that multi-hop questions need no loop. The paper's
-loop is `stepcraft_papers.graphs.rpg`.
+The second round of searches is planned from the results of the first, so that multi-hop questions
+need no loop. The paper's loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class RpgOutput(Answer):
     first_draft: str
     """The answer before the checks."""
     checks: list[Check]
-    """The verdicts of the evidence on the draft, statement by statement."""
+    """The results of checking the draft against the evidence, statement by statement."""
     revisions: list[Revision]
     """The changes made by the checks, by part and round."""
 
@@ -88,7 +88,7 @@ def _initial(
 def rpg_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, RpgContext, RpgInput, RpgOutput]:
-    """Return RPG as an uncompiled graph, whose nodes can be replaced, wrapped or added to."""
+    """Return RPG as an uncompiled graph, so that nodes can be replaced, wrapped or added."""
     resources = Resources.of("rpg", RpgContext, options)
     builder = StateGraph(State, RpgContext, input_schema=RpgInput, output_schema=RpgOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))

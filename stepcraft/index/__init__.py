@@ -1,7 +1,8 @@
 """Texts, JSON payloads and vectors in one SQLite file, searched by words and vectors together.
 
-This is our own code because no maintained library ranks FTS5's BM25 and exact cosines together in
-one file; SQLite and NumPy do the work. Memories, corpora and the rerankers are built on it.
+This is our own code because no maintained library combines FTS5's BM25 and exact cosine similarity
+in one ranking over a single file; SQLite and NumPy do the work. Memories, corpora and the rerankers
+are built on it.
 """
 
 from stepcraft.index._file import DamagedIndex, Entry, recorded_embeddings

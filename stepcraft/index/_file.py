@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its layout, opening it, its rows, and one-sentence errors."""
+"""The SQLite file of an index: its layout, how it is opened and read, and its errors."""
 
 import json
 import os
@@ -40,7 +40,9 @@ _OUTDATED = (
     "ALTER TABLE entries ADD COLUMN parts TEXT",
     "UPDATE entries SET folded = folded(text), parts = parts(text)",
 )
-"""Removes the words from a file with layout 2, and recreates them."""
+"""Statements that remove the words table from a file with layout 2 and update the columns from
+which it is recreated.
+"""
 _ADD = (
     "INSERT INTO words (rowid, text, parts)"
     " VALUES (new.seq, coalesce(new.folded, new.text), new.parts);"
@@ -64,13 +66,14 @@ _WORDS = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
 )
-"""Creates the words tables of a file.
+"""Statements that create a file's words table and the triggers for it.
 
-The triggers keep them in step with the entries, since a contentless FTS5 table needs the old text
-to remove a row. `folded` is the text for FTS5 if it differs from the text itself, and `parts` are
-the parts of compounds. `changed` logs the last rows that were deleted or reworded, for the vectors
-held by other processes; new rows are found by their numbers, which are never reused. The ids of a
-group's entries begin with its name and ":", and ";" is the character after that.
+The triggers keep the table in step with the entries, since a contentless FTS5 table needs the old
+text to remove a row. `folded` is the text for FTS5 if it differs from the entry's text, and `parts`
+contains the parts of compounds. `changed` logs the latest rows that were deleted or reworded, so
+that other processes can update the vectors they hold; new rows are found by their numbers, which
+are never reused. The ids of a group's entries begin with its name and ":"; the character after ":"
+is ";", which ends the range.
 """
 
 
@@ -112,10 +115,10 @@ _FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
 def connect(
     path: str, embeddings: str = "", *, create: bool = True
 ) -> tuple[sqlite3.Connection, str | None]:
-    """Open the index in a file; return the connection and the embeddings that it was made with.
+    """Open the index in a file; return the connection and the name of its embeddings.
 
     Args:
-        path: The file, or ":memory:" for none.
+        path: The path of the file, or ":memory:" for an index without one.
         embeddings: The name to record if the file does not have one yet.
         create: Whether to create a missing file.
 
@@ -154,7 +157,7 @@ def is_read_only(path: str) -> bool:
 
 
 def frozen_state(path: str) -> tuple[int, int] | None:
-    """Return the mtime and size of a file that has no log and can get none, or None otherwise.
+    """Return the mtime and size of a file that can have no write-ahead log, or else None.
 
     Such a file is read as immutable, and must be reopened when this value changes.
     """
@@ -192,7 +195,7 @@ def plain_failures(path: str) -> Generator[None]:
 
 
 def recorded_embeddings(path: str | Path) -> str | None:
-    """Return the name of the embeddings that a file's index was made with, if it exists.
+    """Return the name of the embeddings that built a file's index, or None if unrecorded.
 
     Raises:
         MemoryFailure: The file cannot be opened, or contains something else.
@@ -219,13 +222,13 @@ def _check_place(path: Path, *, create: bool) -> None:
 
 
 def _read_only_uri(path: str) -> str:
-    """Return the URI for reading a file, as immutable if there is and can be no log next to it."""
+    """Return the URI for reading a file, as immutable if it can have no write-ahead log."""
     immutable = "&immutable=1" if frozen_state(path) else ""
     return f"{Path(path).resolve().as_uri()}?mode=ro{immutable}"
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check the file's type, lay it out if it is new, and recreate its words if outdated."""
+    """Check the file's type, create the tables of a new one, and recreate outdated words."""
     connection.create_function("folded", 1, _folded, deterministic=True)
     connection.create_function("parts", 1, _parts, deterministic=True)
     layout = _layout(connection)
@@ -261,7 +264,7 @@ _OLD = (True, _APPLICATION_ID, 2)
 
 
 def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
-    """Return whether there are tables, which application they belong to, and their layout."""
+    """Return whether the file has tables, and the numbers of its application and layout."""
     has_tables, application, version = connection.execute(
         "SELECT (SELECT count(*) FROM sqlite_master) > 0, *"
         " FROM pragma_application_id, pragma_user_version"
@@ -270,7 +273,7 @@ def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
 
 
 def _folded(text: str) -> str | None:
-    """Return the words of a text, or None for ASCII, in which FTS5 finds them itself."""
+    """Return the words of a text, or None for ASCII text, which FTS5 splits into words itself."""
     return None if text.isascii() else stored_words(text).words
 
 

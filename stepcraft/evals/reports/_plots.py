@@ -1,4 +1,4 @@
-"""The plots of scores against costs on an evaluation's page, which templates draw as SVG.
+"""Lay out the plots of scores against costs for an evaluation's page; templates draw them as SVG.
 
 A plot is 340 units wide, about the width of a phone, so that its text has the same size everywhere.
 """
@@ -26,7 +26,7 @@ class Value:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval, or the mean for a single sample."""
+        """The ends of the interval, or the mean twice if there is only one sample."""
         quality = self.quality
         is_known = math.isfinite(quality.low)
         return (quality.low, quality.high) if is_known else (quality.mean, quality.mean)
@@ -38,7 +38,7 @@ class Value:
 
 
 class Axis:
-    """Values placed between two ends, with about four ticks at 1, 2 or 5 times a power of ten."""
+    """A linear axis with about four ticks, at multiples of 1, 2 or 5 times a power of ten."""
 
     def __init__(self, values: Sequence[float], first: float, last: float) -> None:
         low, high = min(values), max(values)
@@ -63,7 +63,7 @@ class Axis:
 
 
 class Plot:
-    """A score of each method against a cost, with an axis that begins at 0."""
+    """A plot of each method's score against a cost, on an axis that begins at 0."""
 
     def __init__(self, score: str, cost: str, values: Sequence[Value]) -> None:
         self.title = f"{score} against {cost} a sample"

@@ -1,4 +1,4 @@
-"""The report of an evaluation as Markdown, with the sentences that the page uses too."""
+"""The report of an evaluation as Markdown, including sentences that the HTML page also uses."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ _KIN = {
         "family."
     ),
 }
-"""Remarks about a judge that is a method's own model, or from its family."""
+"""Remarks about a judge that is the same model as the method's, or of the same family."""
 
 
 def markdown(summary: Summary, title: str = "Evaluation") -> str:
@@ -37,7 +37,7 @@ def _cell(text: str) -> str:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Return what was searched, the limits of runs, and the origin of each benchmark."""
+    """Return sentences about what was searched, the limits on runs, and the benchmarks."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
     searched = [
         f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
@@ -113,7 +113,7 @@ def _failures(method: MethodSummary) -> Iterator[str]:
 
 
 def verdict(summary: Summary) -> list[str]:
-    """Return, for each pair of methods, which is better, by how much, and at what cost."""
+    """Return a paragraph for each pair of methods: which is better, and at what cost."""
     paragraphs = [*_compared(summary.comparisons), *map(_preferred, summary.preferences)]
     if paragraphs:
         return paragraphs
@@ -128,7 +128,7 @@ def verdict(summary: Summary) -> list[str]:
 
 
 def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield the significant scores for each pair of methods, and what the first one costs."""
+    """Yield a paragraph for each pair, with the significant differences and the relative costs."""
     for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
         pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
         rest = [each.score for each in pair if not each.is_shown]

@@ -1,7 +1,8 @@
 """The page for one or more evaluations: figures, plots and samples, in one HTML file.
 
-It fetches nothing. Its only script shows the samples; tables and plots work without it. All text
-from samples and models is escaped by the templates, or set as text by the script.
+The page loads no external resources. Its only script shows the samples; tables and plots work
+without it. All text from samples and models is escaped by the templates, or set as text by the
+script.
 """
 
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def page(
 
 
 def _plots(summary: Summary, numbers: Mapping[str, int]) -> dict[str, list[Plot]]:
-    """Return the plots of the first scores against each cost."""
+    """Return plots of the first few scores against each cost, by score."""
     is_priced = all("USD" in each.costs for each in summary.methods)
     plots: dict[str, list[Plot]] = {}
     for score in score_names(summary)[:_PLOTTED_SCORES]:

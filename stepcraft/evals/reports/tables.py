@@ -30,7 +30,7 @@ class Table:
 
 
 def score_names(summary: Summary) -> list[str]:
-    """Return the names of the scores, in the order of the methods."""
+    """Return the names of all scores, in the order in which they first occur in the methods."""
     return list(dict.fromkeys(score for method in summary.methods for score in method.scores))
 
 
