@@ -137,7 +137,7 @@ def fold(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def pooled(file: Path) -> dict[str, Any]:
+def corpus_settings(file: Path) -> dict[str, Any]:
     """Return the setting by which methods search the passages of all records; {} without any.
 
     Raises:
@@ -163,7 +163,7 @@ def file_benchmark(
     citation: str,
     score: Scorer = default_scores,
     settings: Mapping[str, Any] | None = None,
-    searched: Callable[[Path], Mapping[str, Any]] = pooled,
+    searched: Callable[[Path], Mapping[str, Any]] = corpus_settings,
     release: Release | None = None,
 ) -> Benchmark:
     """Return a benchmark whose samples are in one file.

@@ -234,7 +234,7 @@ def _questions(
 ) -> "tuple[Questions, dict[str, str] | None]":
     """Return the questions in a file or a benchmark, and the benchmark's origin or None."""
     from stepcraft.evals.benchmark import Questions, benchmark_names, get_benchmark
-    from stepcraft.evals.passages import pooled
+    from stepcraft.evals.passages import corpus_settings
     from stepcraft.evals.samples import read_samples
 
     file = Path(name)
@@ -244,7 +244,7 @@ def _questions(
         return loaded, {**benchmark.origin(), "version": loaded.version}
     if data is not None:
         raise BadInput(f"--data {data} is for a benchmark, and {name} is a file; leave it out")
-    return Questions(read_samples(file, limit), settings=pooled(file)), None
+    return Questions(read_samples(file, limit), settings=corpus_settings(file)), None
 
 
 def _settings(loaded: "Mapping[str, Any]", chosen: "Mapping[str, Any]") -> "dict[str, Any]":

@@ -30,7 +30,7 @@ from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 
-_ALIKE = 5
+_SAME_FAILURES = 5
 """The number of samples after which a method is assumed to fail on all of them, if each has failed
 for the same reason.
 """
@@ -113,7 +113,7 @@ async def evaluate(
             file.add(scored)
             spending.report(key, scored["error"])
             if scored["error"] and not is_unanswered(scored):
-                _check_working(method.name, spending, alike=_ALIKE)
+                _check_working(method.name, spending, same_failures=_SAME_FAILURES)
 
         left = _left(jobs, unscored, spending, retry_errors=retry_errors)
         await side_by_side([partial(finish, key) for key in left], concurrency)
@@ -193,13 +193,13 @@ def _usd(outcome: Outcome, prices: Prices, method: AnyMethod | None) -> float | 
     return prices.cost(outcome["usage"], method.model if method else "") if usd is None else usd
 
 
-def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
+def _check_working(method: str, spending: Spending, same_failures: int = 0) -> None:
     """Check that a method has answered at least one sample.
 
     Args:
         method: The name of the method.
         spending: The record of the samples that have finished.
-        alike: The number of samples that must have failed for the same reason, or 0 to check after
+        same_failures: The number of samples that must have failed for one reason, or 0 to check after
             all samples have finished.
 
     Raises:
@@ -207,11 +207,15 @@ def _check_working(method: str, spending: Spending, alike: int = 0) -> None:
     """
     reasons = Counter(error for (name, _), error in spending.errors.items() if name == method)
     count = reasons.total()
-    if not count or "" in reasons or (alike and (count < alike or len(reasons) > 1)):
+    if (
+        not count
+        or "" in reasons
+        or (same_failures and (count < same_failures or len(reasons) > 1))
+    ):
         return
     [(reason, _)] = reasons.most_common(1)
     raise RunStopped(
-        f"{method} failed on {'the first' if alike else 'all'} {count:,} samples: "
+        f"{method} failed on {'the first' if same_failures else 'all'} {count:,} samples: "
         f"{reason.rstrip('.')}. Mend it and start again; what is finished stays"
     )
 

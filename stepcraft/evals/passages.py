@@ -15,7 +15,7 @@ from stepcraft.evals.samples import fields_of
 from stepcraft.records import records
 
 
-def pooled(path: Path) -> dict[str, Any]:
+def corpus_settings(path: Path) -> dict[str, Any]:
     """Return settings that make methods search the passages of all records, or {} without any.
 
     Raises:

@@ -114,7 +114,7 @@ class Comparison:
     """Whether the other method is from an earlier directory."""
 
     @property
-    def is_shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the difference is statistically significant."""
         return self.p < 1 - LEVEL
 

@@ -8,7 +8,7 @@ import pytest
 
 from stepcraft import BadInput
 from stepcraft.evals.directory import read_outcomes
-from stepcraft.evals.passages import pooled
+from stepcraft.evals.passages import corpus_settings
 from stepcraft.evals.samples import Gold, read_samples
 from stepcraft.evals.scoring import default_scores, gold_scores
 from tests.evals.runs import stepcraft
@@ -83,7 +83,7 @@ def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
 @pytest.mark.parametrize("passage", [7, {"titel": "x"}, None, {"sentences": 5}])
 def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
     with pytest.raises(BadInput, match="has a passage that is none"):
-        pooled(written(tmp_path, passages=[passage]))
+        corpus_settings(written(tmp_path, passages=[passage]))
 
 
 def test_lists_in_the_cells_of_csv_are_lists(tmp_path: Path) -> None:

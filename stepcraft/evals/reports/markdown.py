@@ -131,14 +131,14 @@ def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield a paragraph for each pair, with the significant differences and the relative costs."""
     for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
         pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
-        rest = [each.score for each in pair if not each.is_shown]
+        rest = [each.score for each in pair if not each.is_significant]
         sentences: list[str] = []
         for word, sign in (("better", 1), ("worse", -1)):
             shown = [
                 f"{each.score} ({each.difference.mean:+.3f}, p {p_text(each.p)}, "
                 f"{each.samples} samples)"
                 for each in pair
-                if each.is_shown and each.difference.mean * sign > 0
+                if each.is_significant and each.difference.mean * sign > 0
             ]
             if shown:
                 sentences.append(f"{name} is {word} than {against} in {_listed(shown)}.")
