@@ -199,8 +199,8 @@ def _check_working(method: str, spending: Spending, same_failures: int = 0) -> N
     Args:
         method: The name of the method.
         spending: The record of the samples that have finished.
-        same_failures: The number of samples that must have failed for one reason, or 0 to check after
-            all samples have finished.
+        same_failures: The number of samples that must have failed for one reason, or 0 to check
+            after all samples have finished.
 
     Raises:
         RunStopped: The method has failed on every sample so far.
