@@ -1,4 +1,4 @@
-"""Traces in LangSmith: masked, and never the reason why a program does not end."""
+"""Send traces to LangSmith with secrets masked, without keeping a program from ending."""
 
 import atexit
 import os
@@ -9,16 +9,17 @@ if TYPE_CHECKING:
 
 
 def configure_tracing(wait_s: float = 2.0) -> "Client":
-    """Mask secrets in what LangSmith receives, and limit the wait for it when the process ends.
+    """Mask secrets sent to LangSmith, and limit the wait for it when the process ends.
 
     Call it once, before the first run. Otherwise, LangSmith's own client would keep a process from
     ending for minutes if an endpoint does not answer.
 
     Args:
-        wait_s: How many seconds the end of the process waits for unsent traces; the rest are lost.
+        wait_s: The number of seconds to wait for unsent traces when the process ends; the rest are
+            lost.
 
     Returns:
-        The client, which is LangSmith's default from now on.
+        The client, which becomes LangSmith's default.
     """
     from langsmith import Client, configure  # noqa: PLC0415 - slow to import
     from urllib3.util import Retry  # noqa: PLC0415 - comes with langsmith

@@ -1,4 +1,4 @@
-"""`python -m stepcraft_papers`: tables of the papers, and scores that their protocols need."""
+"""`python -m stepcraft_papers`: print the papers' tables, and compute scores that they use."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -46,7 +46,7 @@ def rat_ablations(
     concurrency: Concurrency = 4,
     allow_keyless: Keyless = False,
 ) -> None:
-    """Print RAT's ablations on HumanEval beside the paper's (RAT §4)."""
+    """Run RAT's ablations on HumanEval, and print them beside the paper's (RAT §4)."""
     settings = {"model": model, "sources": sources}
     protocol = Protocol(into, data, limit, samples, concurrency, allow_keyless, settings, _note)
     _print_scores(RAT_ABLATIONS["humaneval"], "humaneval", protocol)
@@ -64,7 +64,7 @@ def rpg_ablations(
     concurrency: Concurrency = 4,
     allow_keyless: Keyless = False,
 ) -> None:
-    """Print RPG's ablations beside the paper's."""
+    """Run RPG's ablations, and print them beside the paper's."""
     if benchmark not in RPG_ABLATIONS:
         raise typer.BadParameter(f"the paper has no ablation of {benchmark!r}")
     settings = {"model": model} | ({"sources": sources} if sources else {})
@@ -85,7 +85,7 @@ def aag_ablations(
     concurrency: Concurrency = 4,
     allow_keyless: Keyless = False,
 ) -> None:
-    """Print wins, losses and ties of AAG's ablations against RAG beside the paper's."""
+    """Run AAG's ablations, and print wins, losses and ties against RAG beside the paper's."""
     settings: dict[str, object] = {"model": model, "temperature": 0.7, "k": 3}
     settings |= {"memory": memory} if memory else {}
     settings |= {"embeddings": embeddings} if embeddings else {}
@@ -97,7 +97,7 @@ def aag_ablations(
 def figures(
     benchmark: Annotated[str, Argument(help=f"One of {', '.join(FIGURES)}.")],
 ) -> None:
-    """Print what the papers report for a benchmark, with the method of ours to compare."""
+    """Print the papers' figures for a benchmark, each with our method to compare with it."""
     if benchmark not in FIGURES:
         raise typer.BadParameter(
             f"no figures of the papers for {benchmark!r} are part of this package"
@@ -108,7 +108,7 @@ def figures(
 
 @app.command()
 def trueskill(directory: Directory) -> None:
-    """Print the TrueSkill of an evaluation's methods, from the votes of judges (RAT §4)."""
+    """Print the TrueSkill of each method in an evaluation, from the judges' votes (RAT §4)."""
     rows = [
         (judge, rating.method, f"{rating.mean:.2f}", f"{2 * rating.sigma:.2f}")
         for judge, rated in ratings(directory).items()
@@ -122,7 +122,7 @@ def mauve(
     directory: Directory,
     features: Annotated[str, Option(help="gpt2-large, or the name of embeddings.")] = GPT2,
 ) -> None:
-    """Print the MAUVE of an evaluation's methods (RPG §4)."""
+    """Print the MAUVE score of each method in an evaluation (RPG §4)."""
     rows = [(method, f"{score:.3f}") for method, score in mauve_scores(directory, features).items()]
     print_table("method", f"MAUVE with {features}", rows=rows)
 
@@ -140,7 +140,7 @@ def experience(
         "experience.jsonl"
     ),
 ) -> None:
-    """Have an agent act in the text world, and print what it learns from task to task."""
+    """Have an agent act in the text world, and print its results from round to round."""
     chat = init_chat_model(model)
     with open_memory(memory) as opened:
         for arm in map(checked_arm, arms):
@@ -167,7 +167,7 @@ def _print_scores(table: Sequence[Figure], benchmark: str, protocol: Protocol) -
 
 
 def main() -> None:
-    """Run the command line; a failure is one line."""
+    """Run the command line, reporting a failure in one line."""
     run(app, "stepcraft_papers")
 
 

@@ -1,13 +1,13 @@
-"""What runs in the sandbox: a program, and the tests of its benchmark; standard library alone.
+"""Run a program and its benchmark's tests in the sandbox, using only the standard library.
 
-It reads a job as JSON from its input. Each suite of tests, up to the first that fails, gives one
-line of output: the token of the job, the number of the suite, and whether the program passed it.
-Before them stands a line with the token alone, as soon as the benchmark's own solution has done its
-part. A program that does not look for the token in this one's memory does not find it, so what it
-prints is not taken for a result.
+This script reads a job as JSON from standard input. Once the benchmark's own solution has run, it
+writes a line with only the job's token. For each suite of tests, up to the first that fails, it
+then writes a line with the token, the number of the suite, and whether the program passed it.
+Output of the program cannot be mistaken for a result unless the program searches this process's
+memory for the token.
 
-The rules of comparison and the limits of time are those of evalplus 0.3.1, with processor time in
-the place of time by the clock, so that a busy machine changes no score.
+The comparison rules and time limits are those of evalplus 0.3.1, except that the limits apply to
+processor time instead of wall-clock time, so that a busy machine does not affect the scores.
 """
 
 import json
@@ -25,23 +25,23 @@ from types import ModuleType
 from typing import Any
 
 LEAST_SECONDS = 1.0
-"""Processor time that a call has at least."""
+"""The minimum processor time that a call is allowed, in seconds."""
 FACTOR = 4.0
-"""How many times the processor time of the benchmark's own solution a call may take."""
+"""The allowed ratio of a call's processor time to that of the benchmark's own solution."""
 SUITE_SECONDS = 60.0
-"""Processor time that a suite has at most."""
+"""The maximum processor time that a suite is allowed, in seconds."""
 CLOCK = 3
-"""How many times its processor time a call may take by the clock."""
+"""The allowed ratio of a call's wall-clock time to its processor time limit."""
 _RELATIVE = 1e-7
-"""The relative tolerance of a comparison that has an absolute one."""
+"""The relative tolerance of comparisons that have an absolute tolerance."""
 
 _SAME_ELEMENTS = {
     *("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"),
     *("larg_nnum", "intersection_array", "find_dissimilar", "Diff"),
 }
-"""Functions of MBPP+ whose results are compared as sets, for their order is not told."""
+"""Functions in MBPP+ whose results are compared as sets, because their order is not specified."""
 _ANY_VALUE = {"check_str", "text_match_three", "text_starta_endb"}
-"""Functions of MBPP+ of whose results it is compared whether they are None."""
+"""Functions in MBPP+ whose results are compared only by whether they are None."""
 
 Arguments = Sequence[Any]
 
@@ -49,19 +49,20 @@ Arguments = Sequence[Any]
 class Overtime(BaseException):
     """A call took too long.
 
-    It is no Exception, so that a program that catches everything does not catch it.
+    It does not derive from Exception, so that a program that catches every Exception does not catch
+    it.
     """
 
 
 class _Nowhere(TextIOBase):
-    """Where the output of a program goes."""
+    """A stream that discards the output of a program."""
 
     def write(self, text: str, /) -> int:
         return len(text)
 
 
 def main() -> None:
-    """Test the program of the job."""
+    """Read a job, and test its program."""
     job: dict[str, Any] = json.load(sys.stdin.buffer)
     token: str = job["token"]
     signal.signal(signal.SIGPROF, _stop)
@@ -77,7 +78,7 @@ def main() -> None:
 
 
 def _assert(job: Mapping[str, Any]) -> Iterator[bool | None]:
-    """Run the program and then its tests, in one time limit."""
+    """Run the program and then its tests, within a single time limit."""
     yield None
     try:
         with _limited(job["seconds"]):
@@ -109,7 +110,7 @@ def _compare(job: Mapping[str, Any]) -> Iterator[bool | None]:
 
 
 def _timed(reference: Callable[..., Any], arguments: Arguments) -> tuple[Any, float]:
-    """Return the right result, and the processor time that a call has for it."""
+    """Return the expected result, and the processor time that a call is allowed."""
     copy = deepcopy(arguments)
     began = time.process_time()
     result = reference(*copy)
@@ -194,9 +195,9 @@ def _is_close(result: Any, expected: Any, atol: float) -> bool:
 
 
 def _run(*texts: str) -> dict[str, Any]:
-    """Run texts as one module, and return its names.
+    """Run source texts as one module, and return its namespace.
 
-    It is not `__main__`, so what stands under that is not run.
+    The module is not `__main__`, so code that is guarded by that name does not run.
     """
     module = ModuleType("solution")
     sys.modules["solution"] = module
@@ -207,7 +208,7 @@ def _run(*texts: str) -> dict[str, Any]:
 
 @contextmanager
 def _limited(seconds: float) -> Generator[None]:
-    """Raise Overtime after so much processor time."""
+    """Raise Overtime after this many seconds of processor time."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, CLOCK * seconds)
     try:
@@ -249,7 +250,7 @@ _SHAPES: Mapping[str, Callable[[Arguments], Arguments]] = {
     "complex": lambda arguments: [complex(arguments[0])],
     "all tuples": _tuples,
 }
-"""What JSON does not know of the arguments of a task, by the name of their shape."""
+"""Functions that restore the argument types of a task that JSON cannot represent, by shape name."""
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,8 @@
-"""A folder that holds this Python interpreter and nothing else, to be the root of a sandbox.
+"""A folder that contains only this Python interpreter, for use as the root of a sandbox.
 
-It is a copy, not a set of mounts: the user that a sandbox runs as may have no way to the original
-(an interpreter below `/root`), and there is no other file in it.
+The folder is a copy rather than a set of mounts, because the user that a sandbox runs as may not
+have access to the original (such as an interpreter below `/root`). A copy also exposes no other
+files.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from pathlib import Path
 from platformdirs import site_cache_path, user_cache_path
 
 PYTHON = "/python/bin/python"
-"""The interpreter inside the folder."""
+"""The path of the interpreter inside the folder."""
 _LEFT_OUT = shutil.ignore_patterns(
     *("site-packages", "dist-packages", "test", "tests", "ensurepip", "idlelib", "tkinter"),
     *("turtledemo", "lib2to3", "config-*", "_tkinter.*", "_test*.so", "_ctypes_test.*"),
@@ -26,12 +27,12 @@ _LIBRARY = re.compile(r"\s+(\S+) => (/\S+) \(|\s+(/\S+) \(")
 
 
 def interpreter_root() -> Path:
-    """Return the folder, made once for an interpreter and kept in a cache folder.
+    """Return the folder, which is created once per interpreter and kept in a cache folder.
 
-    It takes about 60 MB and a second.
+    Creating it takes about a second and 60 MB.
 
     Raises:
-        OSError: The cache folder cannot be written, or `ldd` is missing.
+        OSError: The cache folder cannot be written to, or `ldd` is missing.
         subprocess.CalledProcessError: `ldd` cannot read the interpreter.
     """
     executable = Path(sys.executable).resolve()
@@ -80,7 +81,7 @@ def _copy(executable: Path, root: Path) -> None:
 
 
 def _shared_libraries(files: list[Path]) -> dict[str, str]:
-    """Return the paths of the shared libraries of some files, by the names they are asked for."""
+    """Return the paths of the shared libraries that files need, by the names they request."""
     listed = subprocess.run(  # noqa: S603 - files of this interpreter
         ["ldd", *map(str, files)],  # noqa: S607 - part of the C library
         capture_output=True,

@@ -1,7 +1,7 @@
-"""Ablations of the papers' graphs: ours beside the papers' figures.
+"""Run ablations of the papers' graphs, and compare our scores with the papers' figures.
 
-A run goes into a directory as any evaluation does, so that a killed one goes on from there, and
-`stepcraft eval report` has the costs and comparisons.
+Like any evaluation, a run is stored in a directory, so that it can be resumed after being killed,
+and `stepcraft eval report` shows its costs and comparisons.
 """
 
 import asyncio
@@ -23,32 +23,34 @@ from stepcraft.evals.summary import Summary, summarise
 from stepcraft_papers.published import AAG_ABLATIONS, FIGURES, Figure
 
 Row = tuple[str, str, str, str]
-"""Cells of a table: what was left out, the score, ours with its interval, the paper's."""
+"""The cells of a table row: the ablation, the name of the score, our value with its interval, and
+the paper's value.
+"""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What an ablation is run on and with."""
+    """The data and settings with which an ablation is run."""
 
     directory: Path
     data: Path | None = None
-    """The file of the benchmark; None for the published one."""
+    """The benchmark's file, or None for the published one."""
     limit: int | None = None
     samples: int = 1
-    """Answers to each question."""
+    """The number of answers to each question."""
     concurrency: int = 4
     allow_keyless: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The model, the sources, the memory, and settings of all methods that have them."""
+    """The model, the sources, the memory, and other settings, for all methods that have them."""
     on_progress: Callable[[Progress], object] = lambda _progress: None
 
 
 def ablate(figures: Sequence[Figure], benchmark: str, protocol: Protocol) -> Summary:
-    """Run our methods of a table on a benchmark, into the directory of the protocol.
+    """Run our methods for a table on a benchmark, using the protocol's directory.
 
     Raises:
         BadInput: A setting or the benchmark's file cannot be used, or there is no model.
-        RunStopped: The model refuses every call, or the directory cannot be written.
+        RunStopped: The model refuses every call, or the directory cannot be written to.
     """
     loaded = get_benchmark(benchmark)
     questions = loaded.load(protocol.data, protocol.limit)
@@ -69,7 +71,7 @@ def ablate(figures: Sequence[Figure], benchmark: str, protocol: Protocol) -> Sum
 
 
 def score_rows(figures: Sequence[Figure], summary: Summary) -> list[Row]:
-    """Return the scores of an ablation beside those of the paper."""
+    """Return table rows with our ablation scores beside the paper's."""
     scores = {method.method: method.scores for method in summary.methods}
     rows: list[Row] = []
     for figure in figures:
@@ -82,7 +84,7 @@ def score_rows(figures: Sequence[Figure], summary: Summary) -> list[Row]:
 def aag_rows(
     benchmark: str, protocol: Protocol, judges: Sequence[BaseChatModel | str], votes: int = 10
 ) -> list[Row]:
-    """Run AAG's ablations and have judges compare them with RAG.
+    """Run AAG's ablations, have judges compare them with RAG, and return the table rows.
 
     Raises:
         BadInput: As for `ablate`, or a judge cannot be used.

@@ -1,4 +1,4 @@
-"""What the command lines of this distribution print, and how they end."""
+"""Output and error handling for the command lines of this distribution."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from stepcraft.errors import StepcraftError
 
 
 def say(text: str, *, err: bool = True, end: str = "\n") -> None:
-    """Print a text as it is; by default to stderr."""
+    """Print a text as it is, by default to stderr."""
     console = Console(stderr=err)
     console.print(text, end=end, markup=False, highlight=False, soft_wrap=True)
 
@@ -25,7 +25,7 @@ def print_table(*columns: str, rows: Iterable[Sequence[str]]) -> None:
 
 
 def run(app: typer.Typer, module: str) -> None:
-    """Run a command line; a failure is one line."""
+    """Run a command line, reporting a failure in one line."""
     try:
         app(prog_name=f"python -m {module}")
     except StepcraftError as error:

@@ -1,4 +1,4 @@
-"""The settings of the papers' graphs, with the instructions of their nodes and the ablations."""
+"""Settings for the papers' graphs, including their nodes' instructions and their ablations."""
 
 from typing import Literal, TypeAlias
 
@@ -59,25 +59,27 @@ say. Say nothing twice, and do not speak of thoughts, steps or checks."""
 
 
 class RatPaperContext(SearchSettings):
-    """The settings of one run of RAT as in its paper (arXiv 2403.05313)."""
+    """The settings for a run of RAT as described in its paper (arXiv 2403.05313)."""
 
     k: int = in_nodes(2, "retrieve", ge=1)
-    """Passages that a search returns; the paper takes 1 in planning and code."""
+    """Number of passages that a search returns; the paper uses 1 for planning and code."""
     query: Literal["model", "draft"] = in_nodes("model", "to_query")
-    """Who writes the query; with "draft" the text so far is the query."""
+    """The query to use: one that the model writes, or the text of the draft so far."""
     query_from: Literal["thought", "draft", "question"] = in_nodes("thought", "split", "to_query")
-    """What is looked up: each thought (RAT), the draft once (CoT+RAG), the question once
-    (RAG-1)."""
+    """The text to search for: each thought (RAT), the draft once (CoT+RAG), or the question once
+    (RAG-1).
+    """
     causal: bool = in_nodes(True, "to_query", "revise")
-    """Revise thought by thought; off, all queries come from the draft, which is revised once."""
+    """Revise thought by thought. If off, all queries come from the draft, which is revised once."""
     revise_scope: Literal["prefix", "thought"] = in_nodes("prefix", "revise")
-    """What a revision rewrites: the text so far (the paper), or the thought alone."""
+    """The text that a revision rewrites: everything so far (as in the paper), or only the thought.
+    """
     show_rest: bool = in_nodes(True, "revise")
-    """Show a revision the thoughts that follow; the paper does not."""
+    """Show the thoughts that follow to the model that revises one; the paper does not."""
     max_retrievals: int | None = in_nodes(None, "to_query", ge=1)
-    """Limit on the thoughts that are looked up; by default all are."""
+    """Maximum number of thoughts that are looked up; by default all of them are."""
     finish: Literal["answer", "thoughts", "article", "code"] = in_nodes("answer", "finish")
-    """The form of the answer; the revised thoughts themselves need no call."""
+    """The form of the answer; returning the revised thoughts themselves takes no model call."""
     language: Name = in_nodes("Python", "finish")
     """Programming language for finish="code"."""
     draft_instructions: str = instructions("draft", THINK_INSTRUCTIONS)
@@ -87,7 +89,7 @@ class RatPaperContext(SearchSettings):
 
 
 Kind: TypeAlias = Literal["long", "short", "multihop"]
-"""The forms of an answer of RPG."""
+"""The forms of answer that RPG can give."""
 
 PLAN_INSTRUCTIONS = """\
 An answer to the question is written segment by segment, and you plan its next segment. The plans
@@ -112,28 +114,28 @@ and give the final answer to the question, and nothing that it does not ask for.
 
 
 class RpgPaperContext(SearchSettings):
-    """The settings of one run of RPG as in its paper (arXiv 2406.14979)."""
+    """The settings for a run of RPG as described in its paper (arXiv 2406.14979)."""
 
     temperature: float | None = Field(0.0, ge=0, le=2)
-    """Sampling temperature; null sends none, for models that accept none."""
+    """Sampling temperature; null sends none, for models that do not accept one."""
     k: int = in_nodes(5, "retrieve", ge=1)
-    """Passages that are retrieved for the question."""
+    """Number of passages that are retrieved for the question."""
     kind: Kind | None = in_nodes(None, "answer", "combine")
-    """The form of the answer; by default the input's, or else long."""
+    """The form of the answer; by default the one that the input asks for, or else long."""
     max_cycles: int = in_nodes(3, "plan", ge=1)
-    """Limit on the segments; a short answer has one."""
+    """Maximum number of segments; a short answer has one."""
     plan: bool = in_nodes(True, "plan")
-    """Plan each segment; off, the question is the plan of each."""
+    """Plan each segment. If off, the question serves as the plan for every segment."""
     retrieve: bool = in_nodes(True, "retrieve")
-    """Search for evidence; off, the model answers from what it knows."""
+    """Search for evidence. If off, the model answers from its own knowledge."""
     select: bool = in_nodes(True, "select")
-    """Select sentences for each plan; off, whole passages are shown."""
+    """Select sentences for each plan. If off, the model sees whole passages."""
     threshold: float | None = in_nodes(None, "select")
-    """Selected sentences score above it; by default the reranker's own threshold."""
+    """Score above which a sentence is selected; by default the reranker's own threshold."""
     max_evidence_tokens: int = in_nodes(800, "select", ge=1)
-    """Limit on the tokens of what is selected for a segment."""
+    """Maximum number of tokens of evidence selected for a segment."""
     segment_tokens: int = in_nodes(100, "answer", ge=20)
-    """Length limit of a segment."""
+    """Maximum length of a segment in tokens."""
     plan_instructions: str = instructions("plan", PLAN_INSTRUCTIONS)
     answer_instructions: str = instructions("answer", SEGMENT_INSTRUCTIONS)
     combine_instructions: str = instructions("combine", COMBINE_INSTRUCTIONS)
@@ -191,22 +193,22 @@ have them. Do not mention the edits, the notes or the passages."""
 
 
 class AagPaperContext(SearchSettings):
-    """The settings of one run of AAG as in its paper (arXiv 2409.01344)."""
+    """The settings for a run of AAG as described in its paper (arXiv 2409.01344)."""
 
     k: int = in_nodes(3, "retrieve", ge=1, le=50)
-    """Procedures that a search returns."""
+    """Number of procedures that a search returns."""
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
-    """Weight of the vectors in a search of the memory: 1 is vectors alone (the paper)."""
+    """Weight of the vectors in a memory search: 1 means vectors alone (as in the paper)."""
     n_questions: int = in_nodes(4, "to_query", ge=1)
-    """Questions that are looked up (N)."""
+    """Number of questions that are looked up (N)."""
     questions: bool = in_nodes(True, "to_query", "revise")
-    """Ask questions and update the draft with what they find; off is the ablation NOQG."""
+    """Ask questions, and update the draft with what is found. If off, this is the ablation NOQG."""
     answers: bool = in_nodes(True, "answer")
-    """Answer the questions; off, the procedures found for them are shown instead (NOAG)."""
+    """Answer the questions. If off, the procedures found for them are shown instead (NOAG)."""
     critic: bool = in_nodes(True, "critic")
-    """Criticise and edit; off is the ablation NOCR."""
+    """Criticise and edit the steps. If off, this is the ablation NOCR."""
     max_updates: int = in_nodes(3, "critic", "edit", ge=0)
-    """Limit on how often edits are applied."""
+    """Maximum number of times that edits are applied."""
     draft_instructions: str = instructions("draft", DRAFT_INSTRUCTIONS)
     to_query_instructions: str = instructions("to_query", QUESTIONS_INSTRUCTIONS)
     answer_instructions: str = instructions("answer", ANSWER_INSTRUCTIONS)
@@ -216,16 +218,16 @@ class AagPaperContext(SearchSettings):
 
 
 class CotContext(Settings):
-    """The settings of one run of the chain-of-thought baseline."""
+    """The settings for a run of the chain-of-thought baseline."""
 
     answer_instructions: str = instructions("answer", STEP_BY_STEP)
 
 
 class FewShotContext(SearchSettings):
-    """The settings of one run of the few-shot baseline."""
+    """The settings for a run of the few-shot baseline."""
 
     k: int = in_nodes(3, "sample", ge=1, le=50)
-    """Procedures that are shown."""
+    """Number of procedures that are shown."""
     sample_seed: int = in_nodes(0, "sample")
-    """Seed of the random choice of procedures."""
+    """Seed for the random choice of procedures."""
     answer_instructions: str = instructions("answer", LIKE_EXAMPLES)

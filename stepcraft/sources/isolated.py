@@ -1,9 +1,9 @@
 """Run parsers in separate processes, with limits on time and memory.
 
 A library that parses HTML or PDF cannot be interrupted, may take hours or gigabytes for a small
-hostile document, and may crash. The operating system can limit a process, and after a failure the
-next document gets a new one. `multiprocessing` and pebble are not used, because their processes
-import the caller's main module again.
+hostile document, and may crash. The operating system can limit a separate process, and a failed
+process is replaced for the next document. `multiprocessing` and pebble are not used, because their
+processes import the caller's main module again.
 """
 
 import atexit
@@ -29,7 +29,7 @@ MAX_MB = 600
 _AT_ONCE = 2
 """The maximum number of documents that are parsed at the same time."""
 _SLACK = 4
-"""The allowed ratio of wall-clock time to processor time: a machine may be busy."""
+"""The allowed ratio of wall-clock time to processor time, which leaves room for a busy machine."""
 _IDLE_S = 60
 """The number of seconds after which an idle process ends."""
 _Process = subprocess.Popen[bytes]
@@ -55,8 +55,8 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         options: Further arguments of the parser.
 
     Raises:
-        Unreadable: The parser raised this.
-        NotParsed: The parser raised anything else, took too much time or memory, or crashed.
+        Unreadable: The parser reported that the document cannot be read.
+        NotParsed: The parser raised any other error, took too much time or memory, or crashed.
         SourceFailure: No process can be started.
     """
     request = json.dumps([parser, len(data), seconds, options]).encode() + b"\n" + data
@@ -85,9 +85,9 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
 
 @cache
 def _slots(_pid: int) -> LifoQueue[_Process | None]:
-    """Return, for each document that may be parsed now, an idle process, or None.
+    """Return a queue with one slot per concurrent document: an idle process, or None.
 
-    A fork gets its own, since it must not write into its parent's pipes.
+    A forked process gets its own queue, since it must not write to its parent's pipes.
     """
     slots: LifoQueue[_Process | None] = LifoQueue()
     for _ in range(_AT_ONCE):
@@ -136,7 +136,7 @@ def _end(process: _Process) -> None:
 
 
 def serve() -> None:
-    """Parse the documents that arrive on the standard input; the main loop of such a process."""
+    """Parse the documents that arrive on standard input, as a parser process's main loop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches all processes in a terminal
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # output printed by a library is not a reply

@@ -31,14 +31,16 @@ _PASSAGE = 1_500
 
 
 class RetrieverAdapter(Source):
-    """A LangChain retriever that accepts `k` per call, and provides titles and scores.
+    """Adapts a LangChain retriever to accept `k` per call and to provide titles and scores.
 
     Asking for more documents than the retriever returns by default works if it accepts `k` per
     call, has a field `k`, or has `search_kwargs`. Missing scores are derived from the rank. The
-    retriever is awaited on the caller's event loop; one that can only block runs in a thread.
+    retriever is awaited on the caller's event loop, or runs in a thread if it has no async
+    implementation.
 
     Raises:
-        SourceFailure: The retriever raised anything other than an interrupt or an error of ours.
+        SourceFailure: The retriever raised anything other than a LangGraph interrupt or a Stepcraft
+    error.
     """
 
     retriever: BaseRetriever
@@ -64,7 +66,7 @@ class RetrieverAdapter(Source):
             return _completed((await retriever.ainvoke(query, **options))[:k])
 
     def _with_k(self, k: int, method: str) -> tuple[BaseRetriever, dict[str, Any]]:
-        """Return the retriever that finds k documents by a method, and the options of the call."""
+        """Return a retriever set up to find k documents, and the options with which to call it."""
         retriever = self.retriever
         methods = {"_get_relevant_documents", method}  # LangChain reads the options from the first
         if all(_takes_k(getattr(type(retriever), each)) for each in methods):
@@ -87,8 +89,8 @@ class RetrieverAdapter(Source):
 class ToolRetriever(BaseRetriever):
     """Wraps a search tool, such as one from an MCP server, as a retriever.
 
-    It is awaited on the caller's event loop, where its session may live; a blocking caller gets an
-    event loop in another thread. A long text is cut into passages.
+    The tool is awaited on the caller's event loop, to which its session may be bound; for a
+    blocking call, it runs on an event loop in another thread. Long texts are cut into passages.
     """
 
     tool: BaseTool
@@ -149,7 +151,8 @@ class ToolRetriever(BaseRetriever):
 def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
     """Return whether a source has no coroutine, so that LangChain would use its own threads.
 
-    Those are joined when an event loop or the process ends, however long a search still takes.
+    Those threads are joined when an event loop or the process ends, so a slow search would delay
+    that.
     """
     if isinstance(source, Tool | StructuredTool):
         return source.coroutine is None
@@ -166,7 +169,7 @@ def _is_inherited(value: object, base: type, method: str) -> bool:
 
 
 def _takes_k(method: Callable[..., object]) -> bool:
-    """Return whether a retriever's method takes `k`; `invoke` takes and may ignore any option."""
+    """Return whether a method declares `k`; `invoke` accepts any option but may ignore it."""
     return "k" in inspect.signature(method).parameters
 
 

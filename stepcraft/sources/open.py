@@ -130,7 +130,8 @@ def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> A
 
     Args:
         spec: The spec of the object.
-        is_called: Whether the object must be called to get the result.
+        is_called: Decides whether the object is called to get the result; by default, any callable
+            is.
 
     Raises:
         BadInput: There is no such module or attribute, or it fails.

@@ -31,31 +31,31 @@ if TYPE_CHECKING:
 class CorpusRetriever(Source):
     """A LangChain retriever over files and folders, opened by `open_corpus`.
 
-    A document's metadata contains its `title` (that of the file, then the headings above the
-    passage), `source` (the path with the line, page or cell) and `score`. The first document also
-    has `stepcraft_notes` if some files could not be read.
+    Each document's metadata contains a `title` (the title of the file followed by the headings
+    above the passage), a `source` (the path with the line, page or cell) and a `score`. The first
+    document also has `stepcraft_notes` if some files could not be read.
     """
 
     index: Any
     """The GroupedIndex that is searched."""
     roots: Roots
-    """The files and folders, with the names they were given by."""
+    """The files and folders, each with the name under which it was given."""
     fields: Fields = FIELDS
     """The fields that hold the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
-    """Why a file, a record in it, or a folder could not be read, by path."""
+    """The reasons why files, records in them, or folders could not be read, by path."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Why a file or folder was left out, by path."""
+    """The reasons why files or folders were left out, by path."""
     paths: list[str] = Field(default_factory=list)
     """The files that were examined."""
     read: int = 0
-    """The number of files that were new or changed when last examined."""
+    """The number of files found to be new or changed at the last refresh."""
     alpha: float = 0.4
     """The weight of the vectors: 1 uses only vectors, 0 only words."""
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))
     _tried: set[str] = PrivateAttr(default_factory=set)
-    """The states of files whose parser failed, which this process does not retry."""
+    """The states of files whose parser failed; this process does not parse them again."""
 
     @property
     def notes(self) -> list[str]:
@@ -95,11 +95,11 @@ class CorpusRetriever(Source):
             self._looked = time.monotonic()
 
     def close(self) -> None:
-        """Close the index; an unused one closes by itself."""
+        """Close the index, which is also closed when it is garbage-collected."""
         self.index.close()
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
-        """Return the passages before and after the one with this id in its file."""
+        """Return the passages directly before and after the one with this id, in the same file."""
         entry = self.index.get(id)
         if entry is None:
             return []
@@ -151,9 +151,9 @@ def open_corpus(
     continues.
 
     A file that cannot be read, or takes too much time or memory to parse, is skipped and named in a
-    note, and so is anything beyond a limit on pages or tags. The same goes for links that lead out
-    of the paths: otherwise anyone who can write into a folder could have any file on this machine
-    read.
+    note, as is any content beyond the limits on pages or tags. Links that lead outside the given
+    paths are skipped in the same way, since otherwise anyone able to write to a folder could have
+    any file on this machine read.
 
     Args:
         paths: Files, and folders including all their subfolders.
@@ -163,8 +163,8 @@ def open_corpus(
         text: The text field of records; by default `text`, or else all fields.
         embeddings: "wordllama", "none", an `init_embeddings` string or an Embeddings object; None
             means STEPCRAFT_EMBEDDINGS, or else the best model that needs no key.
-        index: The index file, or ":memory:". None means one in the user's cache folder, where
-            damaged ones are recreated.
+        index: The index file, or ":memory:". None means a file in the user's cache folder, which is
+            recreated if it is damaged.
 
     Raises:
         BadInput: There is no such file or folder, or nothing in it can be read.

@@ -25,7 +25,7 @@ class Index(Protocol):
         ...
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
-        """Store entries, and mark groups as complete; return the entries that were refused."""
+        """Store entries, mark groups as complete, and return the entries that were refused."""
         ...
 
     def forget(self, groups: Collection[str]) -> None:
@@ -41,7 +41,9 @@ class Page(NamedTuple):
     """The path that is stored with its passages."""
     group: str
     state: str
-    """A value that changes with the file; its mark is this plus any problem with it."""
+    """A value that changes whenever the file does; a page's mark is its state plus any problem with
+    it.
+    """
     ids: str
     """The prefix of its entries' ids."""
     fields: Fields
@@ -60,9 +62,9 @@ class Updated:
     removed: int = 0
     """The number of files that are gone, along with their passages."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
-    """What could not be read and why, by path."""
+    """The reasons why files, or parts of them, could not be read, by path."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
-    """Why a file or folder was left out, by path."""
+    """The reasons why files or folders were left out, by path."""
 
 
 def update(
@@ -76,7 +78,8 @@ def update(
     Args:
         index: The index.
         pages: All files in the corpus.
-        tried: Receives the states of files whose parser failed, which are not retried.
+        tried: The states of files whose parser failed, which are not parsed again. New ones are
+            added.
         on_progress: Called with the progress so far after each file.
     """
     marks, reader = index.marks(), _Reader(index)
@@ -131,7 +134,7 @@ class _Reader:
         return mark
 
     def fill(self) -> Sequence[Failed]:
-        """Write what has been read, and return the entries that were refused."""
+        """Write everything read so far, and return the entries that were refused."""
         if not (self._entries or self._complete):
             return ()
         refused = self._index.fill(self._entries, self._complete)
@@ -144,12 +147,12 @@ class _Reader:
 
 
 def state_of(fields: Fields, *facts: object) -> str:
-    """Return the state of a page: how it is read, and facts that change with its content."""
+    """Return a page's state, made up of how it is read and facts that track its content."""
     return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
 
 
 def digest(*texts: str) -> str:
-    """Return a digest that identifies the given texts in ids."""
+    """Return a digest of the given texts for use in ids."""
     whole = "\0".join(texts)
     return hashlib.blake2b(whole.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 

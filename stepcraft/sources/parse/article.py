@@ -7,11 +7,11 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The maximum number of tags in a page, counting both kinds; parsing this many takes 5 seconds."""
+"""The maximum number of opening and closing tags in a page; parsing this many takes 5 seconds."""
 
 
 def article(data: bytes, charset: str) -> tuple[str, str]:
-    """Return the title and text; without a charset, the page is decoded as it declares."""
+    """Return the title and text; an empty `charset` means the one that the page declares."""
     if data.count(b"<") > MAX_TAGS:
         raise Unreadable(f"it has more than {MAX_TAGS:,} tags")
     tree = trafilatura.load_html(data.decode(charset, "replace") if charset else data)

@@ -56,13 +56,13 @@ def odt(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _words(tag: Tag) -> str:
-    """Return the paragraphs in an element, or the paragraph that it is, on one line."""
+    """Return the paragraphs in an element, or its own text if it has none, on one line."""
     paragraphs = tag.find_all(["text:p", "text:h"]) or [tag]
     return " ".join(" ".join(each.get_text() for each in paragraphs).split())
 
 
 def rtf(data: bytes) -> tuple[str, list[str], str]:
-    """Return an RTF document, whose headings cannot be recognised."""
+    """Return the text of an RTF document, in which headings cannot be recognised."""
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
     written = data.decode("latin-1")

@@ -13,12 +13,12 @@ from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _OTHERWISE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""The errors for data that is not laid out like an OpenAPI description."""
+"""The errors raised for data that is not laid out like an OpenAPI description."""
 _Data = Mapping[str, Any]
 
 
 def json(data: bytes) -> tuple[str, list[str], str]:
-    """Return JSON as lines of names and values with unescaped strings; other text as it is."""
+    """Return JSON as lines of names and unescaped values, and any other text as it is."""
     try:
         text, note = decoded(data)
     except Binary as error:
@@ -35,10 +35,10 @@ def json(data: bytes) -> tuple[str, list[str], str]:
 
 
 def openapi(data: bytes) -> tuple[str, list[str], str]:
-    """Return a YAML description, organised by operation.
+    """Return an OpenAPI description in YAML, organised by operation.
 
     Raises:
-        Unreadable: It is none.
+        Unreadable: It is not an OpenAPI description.
     """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -48,7 +48,7 @@ def openapi(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
-    """Yield the lines of a value; an item with a title in an outer list is a section."""
+    """Yield the lines of a value, making each titled item in an outer list a section."""
     is_named = isinstance(value, dict)
     items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]
     for name, each in items:
@@ -82,7 +82,8 @@ def _operations(spec: _Data) -> tuple[str, list[str], str]:
     """Return the operations and schemas of a description.
 
     Raises:
-        ValueError: There are none. Other errors of `_OTHERWISE` mean another layout.
+        ValueError: There are none. The other errors in `_OTHERWISE` mean that the layout is
+    different.
     """
     info = spec.get("info") or {}
     servers = [each["url"] for each in spec.get("servers") or ()]
@@ -103,7 +104,7 @@ def _operations(spec: _Data) -> tuple[str, list[str], str]:
 
 
 def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
-    """Yield the paragraphs for an operation, which also has the parameters of its path."""
+    """Yield the paragraphs for an operation, including the parameters of its path."""
     yield operation.get("summary") or ""
     yield operation.get("description") or ""
     listed = operation.get("parameters") or []

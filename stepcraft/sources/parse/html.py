@@ -9,7 +9,7 @@ from markdownify import MarkdownConverter
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The maximum number of tags read, counting both kinds; this many take about five seconds."""
+"""The maximum number of opening and closing tags read; this many take about five seconds."""
 
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
@@ -17,16 +17,17 @@ _NOT_READ = (
     ":not([role=tabpanel]), .headerlink, .anchorjs-link, .skip-link, .sr-only"
     ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
-"""What a browser never shows, links to other pages, and links from headings to themselves."""
+"""Elements that a browser never shows, links to other pages, and links from headings to themselves.
+"""
 _LEAST_SHARE = 0.2
-"""The minimum share of the text in a main element; if it has less, the page is elsewhere."""
+"""The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
 
 def html(data: bytes) -> tuple[str, list[str], str]:
     """Return the content of a page without its navigation.
 
-    That is its main element, if it has one; trafilatura would mistake parts of a manual for
-    navigation.
+    The content is taken from the main element, if there is one. trafilatura is not used here
+    because it would mistake parts of a manual for navigation.
     """
     tags, cut = data.split(b"<", MAX_TAGS + 1), ""
     if len(tags) > MAX_TAGS + 1:

@@ -18,7 +18,7 @@ _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 
 
 def mail(data: bytes) -> tuple[str, list[str], str]:
-    """Return a message's subject, headers and text; its attachments are named."""
+    """Return a message's subject, its headers and text, and a note naming its attachments."""
     message = message_from_bytes(data, policy=policy.default)
     subject, text, attached = _read(message)
     return subject, [text], _left_out(attached)
@@ -47,7 +47,7 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
-    """Return the subject, the text below its headers, and the names of attachments."""
+    """Return the subject, the text with its headers above it, and the names of attachments."""
     subject = " ".join(clean(str(message["subject"] or "")).split())
     body = message.get_body(("plain", "html"))
     attached = [
@@ -61,7 +61,7 @@ def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
 
 
 def _texts(message: EmailMessage) -> Iterator[str]:
-    """Yield the text of a message below its headers, and nested messages such as forwarded ones."""
+    """Yield the headers and text of a message and of nested messages such as forwarded ones."""
     head = [
         f"{name.title()}: {' '.join(clean(str(message[name])).split())}"
         for name in _SHOWN

@@ -24,7 +24,7 @@ def pptx(data: bytes) -> tuple[str, list[str], str]:
 
 
 def xlsx(data: bytes) -> tuple[str, list[str], str]:
-    """Return the sheets; a cell without a value is empty."""
+    """Return the sheets, leaving cells without a value empty."""
     title, [text], cut = _converted(data, "xlsx")
     rows = (_EMPTY_CELL.sub(" ", row) if row.startswith("|") else row for row in text.split("\n"))
     return title, ["\n".join(rows)], cut
@@ -33,7 +33,8 @@ def xlsx(data: bytes) -> tuple[str, list[str], str]:
 def _converted(data: bytes, kind: str) -> tuple[str, list[str], str]:
     """Return a document as read by a converter from MarkItDown (an extra).
 
-    Its own front end, which asks a neural network for the type of a file, takes too much memory.
+    MarkItDown's own front end takes too much memory, because it detects file types with a neural
+    network.
     """
     modules = import_module("markitdown")
     info = modules.StreamInfo(extension=f".{kind}")

@@ -9,7 +9,7 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
-"""Pages are not read after this many seconds, so that those before are not lost."""
+"""The number of seconds after which no more pages are read, so that those already read are kept."""
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
 """A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""
@@ -50,7 +50,7 @@ def pdf(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Return "" for a hyphen added by the layout, or the hyphen if it was written."""
+    """Return "" for a hyphen added at a line break, or "-" for one that is part of the word."""
     text, start = match.string, match.start()
     word = re.split(r"[^\w-]", text[max(start - 60, 0) : start])[-1]
     return "-" if "-" in word or text[match.end()].isupper() else ""

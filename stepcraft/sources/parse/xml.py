@@ -9,7 +9,7 @@ from bs4.element import CData, NavigableString
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000
-"""The maximum number of tags read, counting both kinds; this many take about five seconds."""
+"""The maximum number of opening and closing tags read; this many take about five seconds."""
 
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
@@ -22,7 +22,7 @@ _PROSE = (
 )
 """Elements whose names say nothing about their content."""
 _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
-"""Signs that would turn a line into a heading."""
+"""A number sign that would turn a line into a heading."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
@@ -49,7 +49,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
-    """Yield the texts; an element with no text next to it begins a line with its name."""
+    """Yield the texts, starting a line with an element's name where no text is next to it."""
     mixed: dict[int, bool] = {}
     is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:

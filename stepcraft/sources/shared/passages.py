@@ -1,8 +1,8 @@
 """The passages of a corpus on a server.
 
-A passage belongs to one version of a page, and never changes. The page's record says which version
-is found, so that a search sees each page in one state: the passages of a new version are stored
-first, then its record is replaced, then the old passages are deleted.
+A passage belongs to one version of a page, and never changes. The page's record names the version
+that searches find, so that each search sees a page in a single state: the passages of a new version
+are stored first, then the record is replaced, then the old passages are deleted.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
 AGAIN = "`stepcraft source build corpus:PATH --into OTHER --embeddings NAME`"
 
 PATH = "path"
-"""The one filter that is not a tag, but the prefix of paths."""
+"""The one filter that is not a tag: it selects paths by their prefix."""
 
 
 class Record(NamedTuple):
@@ -47,7 +47,7 @@ class SharedPassages(ABC):
 
     Args:
         name: The URL.
-        tags: The tags of what is stored. Pages with other tags are not listed, and are kept.
+        tags: The tags of the pages to store. Pages with other tags are neither listed nor deleted.
     """
 
     batch = 2000
@@ -68,21 +68,21 @@ class SharedPassages(ABC):
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
-        """Return the k passages that fit best, with title, path and place in each payload."""
+        """Return the k best-matching passages, with title, path and place in each payload."""
 
     @abstractmethod
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and after the one with this id in its page."""
+        """Return the passages directly before and after the one with this id, in the same page."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection; it may be called twice."""
+        """Close the connection. This can safely be called twice."""
 
     def _check(self, made_with: str, *, create: bool) -> None:
-        """Reject embeddings other than the corpus's own and, when building it, none at all.
+        """Reject embeddings that differ from the corpus's own or, when building it, are missing.
 
         Raises:
-            MemoryFailure: It was made with other embeddings.
+            MemoryFailure: The corpus was made with other embeddings.
         """
         check_recorded(self.name, self.embedder, made_with, AGAIN)
         if create and not self.embedder and made_with != "none":
@@ -96,7 +96,7 @@ class SharedPassages(ABC):
 
     @abstractmethod
     def tidy(self) -> bool:
-        """Delete leftovers of killed builders, and return whether pages must be read again."""
+        """Delete leftovers from killed builders, and return whether pages must be read again."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -127,13 +127,14 @@ class SharedPassages(ABC):
         return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
-        """Store entries, and publish complete pages; return the entries that were refused.
+        """Store entries, publish complete pages, and return the entries that were refused.
 
         A text that is already stored for any page is not embedded again. The server stores these
-        entries while the next ones are read; `finish` waits for it.
+        entries while the next ones are read; `finish` waits until it is done.
 
         Raises:
-            MemoryFailure: The server or the embedding model failed. What was stored stays.
+            MemoryFailure: The server or the embedding model failed. Anything already stored is
+        kept.
         """
         items, failed = self._embedded([*{each.id: each for each in entries}.values()])
         refused = {each.where: f"{each.reason} " for each in failed}
@@ -172,7 +173,7 @@ class SharedPassages(ABC):
         self._drop([self._records.pop(key) for key in keys])
 
     def _embedded(self, entries: Sequence[Entry]) -> tuple[list[Item], list[Failed]]:
-        """Return the entries with their vectors, and those without one, with the reasons."""
+        """Return the entries with their vectors, and the reasons why others have none."""
         if not self.embedder:
             return [(each, b"") for each in entries], []
         stored: Mapping[str, bytes] = {}
@@ -208,7 +209,7 @@ def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Return the path prefix and the tags in a filter.
 
     Raises:
-        BadInput: It is not a mapping of strings.
+        BadInput: The filter is not a mapping of strings.
     """
     tags = checked_tags(where)
     return tags.pop(PATH, ""), tags

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _Some: TypeAlias = Any
-"""Values and connections, whose types in psycopg depend on each other."""
+"""The type of values and connections, whose types in psycopg depend on each other."""
 
 ALPHA = 0.4
 """The default weight of vectors in a hybrid search, as for a corpus in a file."""
@@ -109,15 +109,15 @@ WHERE NOT EXISTS (SELECT FROM {name}_pages AS page WHERE page.version = passage.
 
 
 class PostgresPassages(SharedPassages):
-    """The passages of a corpus in two tables of a database, found by words and pgvector.
+    """The passages of a corpus in two tables of a database, searched by words and with pgvector.
 
-    One builder at a time fills it; any other waits.
+    Only one builder at a time can fill the corpus; any other waits.
 
     Args:
         url: `postgresql://user@host:5432/database/name`; the password is read from PGPASSWORD or
             ~/.pgpass. The tables are named `stepcraft_name` and `stepcraft_name_pages`.
         embeddings: As for `open_memory`.
-        tags: The tags of what is stored.
+        tags: The tags of the pages to store.
         create: Whether to create missing tables, so that they can be filled.
 
     Raises:
@@ -161,7 +161,7 @@ class PostgresPassages(SharedPassages):
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
-        """Return the k passages that fit best, weighted as in a corpus in a file."""
+        """Return the k best-matching passages, weighted as for a corpus in a file."""
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         path, tags = as_filters(where)
@@ -195,11 +195,11 @@ class PostgresPassages(SharedPassages):
         return [_hit(hits[key], score) for key, score in ranked]
 
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and after the one with this id in its page."""
+        """Return the passages directly before and after the one with this id, in the same page."""
         return [_hit(row, 0.0) for row in self._rows(_BESIDE, [key])]
 
     def close(self) -> None:
-        """Close the connections; it may be called twice."""
+        """Close the connections. This can safely be called twice."""
         self._release()
 
     @contextmanager
@@ -214,7 +214,7 @@ class PostgresPassages(SharedPassages):
             yield
 
     def tidy(self) -> bool:
-        """Delete leftovers of killed builders."""
+        """Delete leftovers from killed builders."""
         self._execute(_TIDY)
         return False
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class SharedCorpus(Source):
     """A LangChain retriever over a corpus in Weaviate or Postgres, opened by `open_shared`.
 
-    A document's metadata contains its `title` (that of the file, then the headings above the
-    passage), `source` (the path with the line, page or cell) and `score`. A search sees each file
-    in one state, even while the corpus is being rebuilt.
+    Each document's metadata contains a `title` (the title of the file followed by the headings
+    above the passage), a `source` (the path with the line, page or cell) and a `score`. A search
+    sees each file in a single state, even while the corpus is being rebuilt.
     """
 
     index: Any
@@ -42,14 +42,14 @@ class SharedCorpus(Source):
     alpha: float | None = None
     """The weight of the vectors, from 0 to 1; None for the server's default."""
     where: dict[str, str] = Field(default_factory=dict)
-    """Tags that passages must have, with their values; `path` is a prefix of their paths."""
+    """The tags that passages must have, with their values; `path` is a prefix of their paths."""
 
     def close(self) -> None:
-        """Close the connection; an unused one closes by itself."""
+        """Close the connection, which is also closed when it is garbage-collected."""
         self.index.close()
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
-        """Return the passages before and after the one with this id in its file."""
+        """Return the passages directly before and after the one with this id, in the same file."""
         return [*map(_document, self.index.beside(id))]
 
     def _search(self, query: str, k: int) -> list[Document]:
@@ -67,9 +67,9 @@ def open_shared(
 
     Args:
         url: `weaviate://host:8080/Collection` or `weaviate+cloud://cluster/Collection` (see
-            WeaviatePassages), or `postgresql://host/database/name` (see PostgresPassages). With
-            `where=NAME=VALUE`, given once or more, only passages with these tags are found; with
-            `where=path=docs/`, only those whose paths begin like this.
+            WeaviatePassages), or `postgresql://host/database/name` (see PostgresPassages). The
+            option `where=NAME=VALUE`, which can be repeated, limits searches to passages with these
+            tags; `where=path=docs/` limits them to paths with this prefix.
         k: The number of passages to find.
         embeddings: As for `open_memory`.
 
@@ -104,14 +104,14 @@ def build_corpus(
         title: As for `open_corpus`. Files are read again if this or `text` changes.
         text: As for `open_corpus`.
         embeddings: As for `open_memory`; for a new corpus, the default is that of `open_corpus`.
-        tags: The tags of these files. Anything built with other tags stays as it is, so that a
-            corpus may be built from several machines.
+        tags: The tags of these files. Pages with other tags are left alone, so that several
+            machines can build the same corpus.
         on_progress: Called with the progress so far and the number of files.
 
     Raises:
         BadInput: There is no such file or folder, nothing in it can be read, or the URL is
             malformed.
-        MemoryFailure: The server or the embedding model failed. What was stored stays.
+        MemoryFailure: The server or the embedding model failed. Anything already stored is kept.
     """
     roots = roots_of(paths)
     tags = checked_tags(tags or {})

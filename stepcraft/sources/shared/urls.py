@@ -11,7 +11,7 @@ def is_shared(spec: str) -> bool:
 
 
 def parted(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL without its `where` options, and the filter that these describe."""
+    """Return a URL without its `where` options, and the filter that those options describe."""
     base, _, query = url.partition("?")
     options = query.split("&") if query else []
     wanted = [unquote(each.removeprefix("where=")) for each in options if each.startswith("where=")]

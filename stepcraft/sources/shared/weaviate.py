@@ -64,7 +64,7 @@ class WeaviatePassages(SharedPassages):
     Args:
         url: As for `WeaviateMemory`.
         embeddings: As for `open_memory`.
-        tags: The tags of what is stored.
+        tags: The tags of the pages to store.
         create: Whether to create a missing collection, so that it can be filled.
 
     Raises:
@@ -95,7 +95,7 @@ class WeaviatePassages(SharedPassages):
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
-        """Return the k passages that fit best, by Weaviate's vector index and BM25."""
+        """Return the k best-matching passages, using Weaviate's vector index and BM25."""
         path, tags = as_filters(where)
         filters = [Filter.by_property("tags").contains_all(as_texts(tags))] if tags else []
         if path:
@@ -111,7 +111,7 @@ class WeaviatePassages(SharedPassages):
         return [_hit(item, score) for item, score in hits[:k]]
 
     def beside(self, key: str) -> list[Hit]:
-        """Return the passages before and after the one with this id in its page."""
+        """Return the passages directly before and after the one with this id, in the same page."""
         for item in self._objects.fetch([key]):
             number = int(item.properties["number"])
             near = Filter.by_property("version").equal(item.properties["version"]) & (
@@ -122,7 +122,7 @@ class WeaviatePassages(SharedPassages):
         return []
 
     def close(self) -> None:
-        """Close the connection; it may be called twice."""
+        """Close the connection. This can safely be called twice."""
         self._objects.close()
 
     def is_empty(self) -> bool:
@@ -135,7 +135,7 @@ class WeaviatePassages(SharedPassages):
         return (_record(item.properties) for item in objects)
 
     def tidy(self) -> bool:
-        """Delete leftovers of killed builders, and return whether pages must be read again.
+        """Delete leftovers from killed builders, and return whether pages must be read again.
 
         All objects are examined only if their number does not match the records.
         """

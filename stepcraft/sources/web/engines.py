@@ -13,11 +13,13 @@ _TIMEOUT_S = 8
 
 
 Search = Callable[[str, int], Sequence[str]]
-"""Maps a query and a number to URLs, best first; raises SourceFailure with one sentence."""
+"""Maps a query and a maximum number to URLs, best first; raises SourceFailure with a one-sentence
+message.
+"""
 
 
 def ddgs(query: str, count: int) -> Sequence[str]:
-    """Search with several engines that need no key, through the package ddgs."""
+    """Search with several engines that need no key, using the package ddgs."""
     from ddgs import DDGS
 
     try:
@@ -48,10 +50,10 @@ def searxng(url: str) -> Search:
 def _asked(
     url: str, hint: str, headers: Mapping[str, str] | None = None, body: object = None
 ) -> Sequence[str]:
-    """Return the results of a single request without redirects; the host may have any address.
+    """Return the result URLs of one request, without redirects and with any address allowed.
 
     Raises:
-        SourceFailure: It did not answer with JSON, or refused the key.
+        SourceFailure: The server did not answer with JSON, or refused the key.
     """
     host = httpx.URL(url).netloc.decode("ascii")
     fetcher = Fetcher([host], total_s=_TIMEOUT_S, redirects=0, types=("application/json",))

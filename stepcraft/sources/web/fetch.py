@@ -1,4 +1,4 @@
-"""The safe fetcher: fetches pages from the public web, within limits on size and time.
+"""A safe fetcher for pages on the public web, with limits on size and time.
 
 A URL comes from a search engine, a page or a model, so neither it nor its server is trusted: the
 host may resolve to a private address (server-side request forgery), a redirect may lead to one, and
@@ -51,7 +51,7 @@ class Fetched(NamedTuple):
 
 @dataclass
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects only to public addresses, with the Host and the certificate of the URL's host."""
+    """Connects only to public addresses, with the Host header and certificate of the URL's host."""
 
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
@@ -135,15 +135,15 @@ class Fetcher:
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
     ) -> Fetched:
-        """Get the page at a URL; not to be called in a thread that runs an event loop.
+        """Get the page at a URL. Do not call this in a thread that runs an event loop.
 
         Args:
             url: The URL.
-            headers: Additional headers, which are sent to redirects as well.
+            headers: Additional headers, which are also sent when following redirects.
             json: The body to post.
 
         Raises:
-            FetchRefused: The URL, a redirect or the content type must not be fetched.
+            FetchRefused: The URL, a redirect or the content type is not allowed.
             FetchFailed: The page does not exist, does not arrive in time, or redirects endlessly.
         """
         # Asynchronous, because only that can be interrupted at any moment.
@@ -186,7 +186,7 @@ class Fetcher:
 async def _body(response: httpx.Response) -> bytes:
     """Return a decompressed body, up to one byte more than the limit.
 
-    httpx decompresses whole chunks, and a few bytes of those may expand to gigabytes.
+    httpx itself would decompress whole chunks, a few bytes of which can expand to gigabytes.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"gzip", "identity"}:

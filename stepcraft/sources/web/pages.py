@@ -27,9 +27,11 @@ from stepcraft.text.clean import clean
 _ALPHA = 0.4
 """The weight of the vectors when ranking passages, as in a corpus."""
 _MAX_PASSAGES = 500
-"""The maximum number of passages ranked per page, as a whole book would take seconds."""
+"""The maximum number of passages ranked per page, since ranking a whole book would take seconds."""
 _SHORTEST = 80
-"""A page with fewer characters does not count: it is a notice, or filled by a script."""
+"""The minimum number of characters in a page; a shorter one is a notice, or is filled in by a
+script.
+"""
 _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
 """The maximum processor time for parsing a page."""
@@ -57,7 +59,8 @@ def readable(fetched: Fetched) -> Page:
     """Extract the text of a fetched page; HTML is parsed in a separate process.
 
     Raises:
-        FetchFailed: It has no text, or cannot be parsed within the limits on size, time and memory.
+        FetchFailed: The page has no text, or cannot be parsed within the limits on size, time and
+    memory.
     """
     charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else ""
     try:
@@ -80,7 +83,7 @@ def ranked_passages(
     """Return the k passages in some pages that best fit a query, best first.
 
     Args:
-        query: The query, which passages are compared with by words and, given an embedder, by
+        query: The query, which is compared with passages by words and, if there is an embedder, by
             vectors.
         pages: The pages; only the first 500 passages of each are ranked.
         k: The number of passages.

@@ -32,13 +32,13 @@ _QUERY = 1000
 class WebSource(Source):
     """A LangChain retriever over the web, opened by `open_web`.
 
-    A document's metadata contains its `title` (of the page and the headings above the passage),
-    `source` (the URL) and `score`. A page that cannot be read is replaced by the next result and
-    named in the `stepcraft_notes` of the first document.
+    Each document's metadata contains a `title` (the title of the page followed by the headings
+    above the passage), a `source` (the URL) and a `score`. A page that cannot be read is replaced
+    by the next result and named in the `stepcraft_notes` of the first document.
     """
 
     search: Search = Field(repr=False)
-    """Maps a query and a number to URLs, in bounded time."""
+    """Maps a query and a maximum number to URLs, in bounded time."""
     reader: Pages = Field(repr=False)
     embedder: Any = Field(default=None, repr=False)
     """Creates the vectors by which passages are ranked; None ranks by words only."""
@@ -93,8 +93,8 @@ def open_web(
         k: The number of passages to find.
         allow_hosts: Hosts (`wiki.example` or `wiki.example:8080`) that may have private addresses;
             None means those in STEPCRAFT_ALLOW_HOSTS.
-        search: A function that maps a query and a number to URLs, used instead of the spec's
-            engine.
+        search: A function that maps a query and a maximum number to URLs, used instead of the
+            spec's engine.
 
     Raises:
         BadInput: There is no such engine, or its key or a package is missing.
@@ -105,10 +105,10 @@ def open_web(
 
 
 def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> Pages:
-    """Return a reader of web pages by URL, which uses the safe fetcher.
+    """Return a reader that gets web pages by URL through the safe fetcher.
 
     Args:
-        spec: The spec that needs it, for messages.
+        spec: The spec that needs the reader, for error messages.
         allow_hosts: As for `open_web`.
 
     Raises:

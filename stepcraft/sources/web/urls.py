@@ -1,4 +1,4 @@
-"""Which URLs and addresses may be fetched: http and https, on the public internet."""
+"""Decide which URLs and addresses may be fetched: http and https, on the public internet."""
 
 import re
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def is_public(address: str) -> bool:
 
 
 def checked_url(url: str) -> httpx.URL:
-    """Parse a URL that may be fetched, as far as the URL alone can tell.
+    """Parse a URL, refusing any that must not be fetched whatever its host resolves to.
 
     Raises:
         FetchRefused: It is not a valid http or https URL, or carries credentials.
@@ -60,7 +60,7 @@ def checked_url(url: str) -> httpx.URL:
 
 
 def shown(url: httpx.URL | str) -> str:
-    """Return a URL for messages, without user, password, query and fragment."""
+    """Return a URL for use in messages, without user, password, query or fragment."""
     plain = ascii(re.sub(r"^(\w+://)[^/?#]*@", r"\1", str(url)))[1:-1]
     return re.sub(r"[?#].*", "?…", plain[:200])
 
