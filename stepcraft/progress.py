@@ -1,4 +1,4 @@
-"""Progress messages of a run, on `stream_mode="custom"`.
+"""Stream a run's progress messages, for `stream_mode="custom"`.
 
 Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a sentence for
 a person; {"type": "draft", "graph", "draft"}, the answer before it is checked; and at the end

@@ -31,7 +31,7 @@ _SAMPLE = 1_000_000
 _FIRST_ROWS = 50
 """The number of rows examined to detect a CSV file's delimiter and header."""
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-"""The result of the error handler `surrogateescape` for a byte that is not UTF-8."""
+"""A byte that is not valid UTF-8, as decoded by the error handler `surrogateescape`."""
 _SEPARATORS = re.compile(r"[\s,]*")
 
 
@@ -52,7 +52,7 @@ class Record:
 def records(path: Path) -> Iterator[Record]:
     """Yield the records in a file, whose suffix determines the format.
 
-    A record that cannot be read is yielded with the reason, followed by the next records.
+    A record that cannot be read is yielded with the reason, and reading continues with the next.
 
     Raises:
         BadInput: The file cannot be read (see `check_file`).
@@ -115,7 +115,7 @@ def _text(path: Path) -> TextIO:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines in a file, cutting any longer than `MAX_RECORD` to that length plus one."""
+    """Yield the lines in a file, truncating longer ones to `MAX_RECORD + 1` characters."""
     with _text(path) as file:
         while line := file.readline(MAX_RECORD + 1):
             yield line
@@ -134,7 +134,7 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 
 def _read_json(path: Path) -> Iterator[Record]:
-    """Read an array, one object, or one object per line, since such files are also named .json."""
+    """Read an array, an object, or one object per line (some .json files are JSON Lines)."""
     with _text(path) as file:
         text = file.read(MAX_JSON + 1)
     start = len(text) - len(text.lstrip())
@@ -154,9 +154,9 @@ def _read_json(path: Path) -> Iterator[Record]:
 
 
 def _array(text: str, position: int) -> Iterator[Record]:
-    """Read the items of an array, up to the first that is not JSON, as the rest cannot be located.
+    """Read the items of an array, stopping at invalid JSON because the rest cannot be located.
 
-    `position` is the offset after the bracket.
+    `position` is the offset just after the opening bracket.
     """
     decoder, line, counted = json.JSONDecoder(), 1, 0
     while True:
@@ -188,7 +188,7 @@ def _json_record(line: int, text: str) -> Record:
 
 
 def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
-    """Return why a text is not parsed: a short JSON text can create very many lists."""
+    """Return why a text is not parsed, or "" if it is: short JSON can create very many lists."""
     if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > most:
         return f"it holds more than {_MAX_LISTS:,} lists and objects"
     return ""
@@ -239,7 +239,7 @@ _DELIMITERS = ",;\t|"
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    """Return how many lines have the most common number of cells above one, and that number."""
+    """Return how many lines share the most common number of cells above one, and that number."""
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
     except csv.Error:

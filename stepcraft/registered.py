@@ -17,7 +17,7 @@ T = TypeVar("T")
 SOURCES = "STEPCRAFT_SOURCES"
 MEMORIES = "STEPCRAFT_MEMORIES"
 MODELS = "STEPCRAFT_MODELS"
-"""The environment variables with names and their meanings: `docs=corpus:/srv/docs; web=web`."""
+"""The environment variables that map names to specs: `docs=corpus:/srv/docs; web=web`."""
 
 _NAME = re.compile(r"[A-Za-z][\w.-]{0,99}")
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z][\w.-]{0,99}")
 def registered(variable: str) -> dict[str, str]:
     """Return the names in an environment variable with their specs.
 
-    An entry without a name is its own name.
+    An entry without a name uses its spec as the name.
 
     Raises:
         BadInput: An entry does not have the form `name=spec`.
@@ -48,10 +48,10 @@ def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
     """Return the object that a name in a run's context stands for.
 
     Args:
-        kind: The kind of object, for the message: "source", "memory", "model".
+        kind: The kind of object, for the error message: "source", "memory", "model".
         name: The name.
         names: The registered names with their objects.
-        how: How to register more, for the message.
+        how: How to register more names, for the error message.
 
     Raises:
         BadInput: The name is not registered.

@@ -17,7 +17,7 @@ from stepcraft.concurrency import in_thread
 class Source(BaseRetriever):
     """A retriever that accepts `k` per call.
 
-    On an event loop it searches in a thread, unless it has its own `_asearch`.
+    In async code, it searches in a thread unless it has its own `_asearch`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -26,7 +26,7 @@ class Source(BaseRetriever):
     """The number of passages to find."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        """Return the k passages that fit best, best first; it may block."""
+        """Return the k best-matching passages, best first. This may block."""
         raise NotImplementedError
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002, ARG002 - as a document's field

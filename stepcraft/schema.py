@@ -3,4 +3,4 @@
 from pydantic import ConfigDict, with_config
 
 described = with_config(ConfigDict(use_attribute_docstrings=True))
-"""Decorate a TypedDict so that its schema describes fields by the texts below them."""
+"""Decorate a TypedDict so that the docstrings below its fields become their descriptions."""

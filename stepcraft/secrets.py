@@ -17,7 +17,7 @@ _SECRET_VARIABLE = re.compile(
     r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
 )
 _LEAST = 8
-"""The minimum length of a masked value; shorter ones may well be ordinary words."""
+"""The minimum length of a masked value; shorter ones could be ordinary words."""
 
 
 def anonymizer() -> Callable[[Any], Any]:

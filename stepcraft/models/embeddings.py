@@ -1,4 +1,4 @@
-"""Embedding models by name: wordllama's static vectors, without a key, or any from LangChain."""
+"""Resolve embedding models by name: wordllama's keyless static vectors, or any from LangChain."""
 
 import functools
 import logging
@@ -40,17 +40,17 @@ _BATCH = 256
 
 
 def default_embeddings() -> str:
-    """Return STEPCRAFT_EMBEDDINGS, or else "wordllama" if it is installed, or else "none"."""
+    """Return the value of STEPCRAFT_EMBEDDINGS, or "wordllama" if it is installed, or "none"."""
     return os.environ.get(VARIABLE) or ("wordllama" if find_spec("wordllama") else "none")
 
 
 def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder | None:
-    """Return the embedder for a name or a LangChain embedding model.
+    """Return an embedder for a name or a LangChain embedding model, or None for "none".
 
     Args:
-        embeddings: "wordllama", "none" (search by words only), a string for LangChain's
-            `init_embeddings` such as "openai:text-embedding-3-small", or an Embeddings object; None
-            for `default_embeddings()`.
+        embeddings: "wordllama", "none" (keyword search only), a string for LangChain's
+            `init_embeddings` such as "openai:text-embedding-3-small", or an Embeddings object. None
+            means `default_embeddings()`.
 
     Raises:
         BadInput: There is no such model, its package is not installed, or its key is missing.
@@ -71,7 +71,7 @@ def resolve_embeddings(embeddings: "str | Embeddings | None" = None) -> Embedder
 
 
 class WordLlamaEmbedder:
-    """The static embeddings that come with wordllama: no key, no network, 256 dimensions.
+    """The static embeddings bundled with wordllama: 256 dimensions, no API key, no network access.
 
     The vectors are those of `WordLlama.embed`, which takes twice as long because it pads a batch to
     its longest text.
@@ -80,7 +80,7 @@ class WordLlamaEmbedder:
     name = "wordllama"
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector per text, of shape (texts, 256); zeros for a text of unknown words."""
+        """Return an array of shape (texts, 256), with zeros for any text without known words."""
         vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
         model = _wordllama_model()
         for start in range(0, len(texts), _BATCH):
@@ -103,7 +103,7 @@ class LangChainEmbedder:
 
     Args:
         model: The model.
-        name: The name that files and collections record for its vectors.
+        name: The name recorded for its vectors in files and collections.
     """
 
     def __init__(self, model: "Embeddings", name: str) -> None:
@@ -136,7 +136,7 @@ class LangChainEmbedder:
 
 @functools.cache
 def _wordllama_model() -> Any:  # noqa: ANN401 - the class of an optional package
-    """Load the model from its package's files; its own loader would download the tokenizer."""
+    """Load the model from its package's files, since its own loader downloads the tokenizer."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)  # without one, importing wordllama configures the root logger
     wordllama = import_module("wordllama")
@@ -162,7 +162,7 @@ def _from_name(name: str) -> "Embeddings":
 
 
 def _from_object(model: "Embeddings") -> Embedder:
-    """Return an embedder for an object, named by the `init_embeddings` string of the same model."""
+    """Return an embedder for a model object, named as it would be for `init_embeddings`."""
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")

@@ -1,4 +1,4 @@
-"""Chat models by name, each built once per process, and once more for every event loop."""
+"""Resolve chat models by name; each is built once per process and once per event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ _loop_models: dict[asyncio.AbstractEventLoop, "_LoopModels"] = {}
 
 
 def resolve_model(choice: ChatModel | str) -> ChatModel:
-    """Return the chat model for a name, for blocking calls; model objects are returned as is.
+    """Return a chat model by name, for synchronous calls; model objects are returned as is.
 
     Raises:
         ModelUnknown: The name is unknown, its package is not installed, or its key is missing.
@@ -39,9 +39,9 @@ def resolve_model(choice: ChatModel | str) -> ChatModel:
 async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     """Resolve a model for calls on the running event loop, building it in a thread.
 
-    A connection works only on the event loop that opened it, so every loop has its own model for a
-    name. OpenAI's models, whose connections LangChain shares among all loops, are copied with
-    connections of their own, which are closed when the loop shuts down.
+    A connection works only on the event loop that opened it, so each loop has its own instance of a
+    named model. OpenAI's models, whose connections LangChain shares among all loops, are copied
+    with connections of their own, which are closed when the loop shuts down.
     """
     if isinstance(choice, BaseChatModel):
         if not _shares_connections(choice):
@@ -72,7 +72,7 @@ async def _with_models_of_this_loop(runnable: Any) -> Any:  # noqa: ANN401 - any
 
 
 def _shares_connections(model: BaseChatModel) -> bool:
-    """Return whether a model is one of OpenAI's without an async client set by its owner."""
+    """Return whether a model is an OpenAI one whose owner has not set an async client."""
     if not getattr(model, "root_async_client", None):
         return False
     openai_model: Any = model
@@ -86,7 +86,7 @@ class _LoopModels:
     def __init__(self) -> None:
         self.models: OncePerKey[str, BaseChatModel] = OncePerKey()
         self.clients: OncePerKey[str, Any] = OncePerKey()
-        """The HTTP clients by proxy; "" is the one from the environment."""
+        """The HTTP clients, keyed by proxy; "" stands for the proxy from the environment."""
         self.opened: list[Any] = []
         self.closing: AsyncGenerator[None] | None = None
 
@@ -154,7 +154,7 @@ def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
 
 
 def model_name(model: ChatModel | str) -> str:
-    """Return the name of a model for messages and traces: its own, or else that of its class."""
+    """Return a model's name for messages and traces, or its class name if it has none."""
     if isinstance(model, str):
         return model
     name = getattr(model, "model_name", None) or getattr(model, "model", None)

@@ -1,4 +1,4 @@
-"""Memories and sources by name, each opened once for all runs in a process."""
+"""Open memories and sources by name, each once for all runs in a process."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def opened_memory(
 
 
 def _with_fields(url: str) -> str:
-    """Fill in the fields in a URL's namespace or tenant, such as {user}."""
+    """Fill in fields such as {user} in the namespace or tenant of a URL."""
     if scheme_of(url).startswith("store"):
         scheme, _, rest = url.partition(":")
         return f"{scheme}:{'/'.join(fill_namespace(tuple(rest.split('/'))))}"
@@ -71,7 +71,7 @@ def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     Args:
         spec: The spec, as for `open_source`.
         age_s: The number of seconds after which a corpus checks its files again. Changes are added
-            to its existing index, since opening it anew would hold all vectors in memory twice.
+            to its existing index, since reopening it would hold all vectors in memory twice.
 
     Raises:
         BadInput, MemoryFailure, SourceFailure: As for `open_source`.

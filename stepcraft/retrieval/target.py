@@ -24,10 +24,10 @@ SOURCE_VARIABLE = "STEPCRAFT_SOURCE"
 """The environment variable that names the source if the graph was built without one."""
 
 LEAST_FIT = 0.37
-"""The minimum score of a bundled procedure that AAG uses.
+"""The minimum score at which AAG uses a bundled procedure.
 
-With wordllama, 57 of 60 goals within reach of the bundled procedures, in a newcomer's words, find
-one with at least this score, and 17 of 30 goals from other fields find none.
+With wordllama, 57 of 60 goals that the bundled procedures cover, phrased as a newcomer would, match
+one with at least this score; 17 of 30 goals from other fields match none.
 """
 
 Memory: TypeAlias = ProcedureMemory | str
@@ -51,14 +51,15 @@ class OpenedSource:
 
 @dataclass(frozen=True)
 class RetrievalTarget:
-    """The memories and sources of a graph, under the names by which its runs may choose them.
+    """The memories and sources of a graph, with the names by which its runs can choose them.
 
-    Without any, `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` apply, or else the bundled procedures.
+    If there are none, those named by `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` are used, or else
+    the bundled procedures.
     """
 
     memories: Mapping[str, Memory]
     sources: Mapping[str, OpenedSource | str]
-    """Retrievers, and the specs of sources that the first run opens."""
+    """Retrievers, and specs of sources that are opened by the first run."""
     embeddings: Embeddings | str | None = None
     prefers_memory: bool = False
     """Whether the memory is always searched, along with any sources."""
@@ -72,7 +73,7 @@ class RetrievalTarget:
         *,
         prefers_memory: bool,
     ) -> "RetrievalTarget":
-        """Return the target for a builder's arguments, refusing objects of the wrong type.
+        """Create the target from a builder's arguments, refusing objects of the wrong type.
 
         Raises:
             BadInput: A memory or a source is neither a suitable object nor a name, or a tool needs
@@ -138,7 +139,7 @@ class RetrievalTarget:
         return memory
 
     def open(self, settings: SearchSettings, store: BaseStore | None = None) -> list[OpenedSource]:
-        """Return what a run searches, each opened once per process. This may block.
+        """Return everything that a run searches, each opened once per process. This may block.
 
         Raises:
             BadInput: The run names something that is not registered.
@@ -159,7 +160,7 @@ class RetrievalTarget:
         return searched
 
     def is_open(self, settings: SearchSettings) -> bool:
-        """Return whether a run searches only objects, so that `open` cannot block."""
+        """Return whether a run searches only ready-made objects, so that `open` cannot block."""
         used = [*self.sources.values(), *self.memories.values()]
         is_whole = self.memories or (self.sources and not self.prefers_memory)
         is_named = (
@@ -168,7 +169,7 @@ class RetrievalTarget:
         return bool(is_whole) and not is_named
 
     def warnings(self, settings: SearchSettings, searched: Sequence[OpenedSource]) -> list[str]:
-        """Return warnings for readers of the answer about what was searched."""
+        """Return warnings about what was searched, for readers of the answer."""
         if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
             return []
         kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")

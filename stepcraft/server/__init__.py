@@ -1,1 +1,1 @@
-"""What a LangGraph server for these graphs adds to langgraph-api, as named in langgraph.json."""
+"""Extensions that a LangGraph server loads for these graphs, as named in langgraph.json."""

@@ -17,4 +17,4 @@ if tracing_is_enabled():
     configure_tracing()
 
 app = Starlette()
-"""An app without routes: every request reaches the server's own."""
+"""An app without routes, so that every request goes to the server's own routes."""

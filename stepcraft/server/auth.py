@@ -2,7 +2,7 @@
 
 Threads, runs, crons and assistants belong to the `owner` in their metadata, which only this module
 writes. Store namespaces begin with the encoded identity. Importing this module without a usable
-STEPCRAFT_ACCESS raises BadInput, so that no server starts that lets everybody in by mistake.
+STEPCRAFT_ACCESS raises BadInput, so that a server cannot start and let everybody in by mistake.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 async def authenticate(
     authorization: str | None, headers: dict[bytes, bytes]
 ) -> Auth.types.MinimalUserDict:
-    """Identify the key or token sent as `Authorization: Bearer …` or as `X-Api-Key`."""
+    """Identify the user by the key or token in `Authorization: Bearer …` or in `X-Api-Key`."""
     scheme, _, token = (authorization or "").partition(" ")
     if scheme.lower() != "bearer":
         token = headers.get(b"x-api-key", b"").decode("latin-1")
@@ -79,7 +79,7 @@ async def assistants(ctx: Context, value: Value) -> Value:
 
 @auth.on.store
 async def store(ctx: Context, value: Value) -> bool:
-    """Put a namespace below the user's unless it is already there."""
+    """Prefix a namespace with the user's unless it already has that prefix."""
     user = encode_identity(_identity(ctx))
     namespace = tuple(value.get("namespace") or ())
     value["namespace"] = namespace if namespace[:1] == (user,) else (user, *namespace)
@@ -94,7 +94,7 @@ def _identity(ctx: Context) -> str:
 
 
 def _owned(ctx: Context, value: Value) -> Filter:
-    """Set the owner, whatever a client sent, and return the filter by owner."""
+    """Set the owner, overriding anything a client sent, and return a filter for that owner."""
     owner = _identity(ctx)
     if ctx.action in {"create", "create_run"} and value.get("metadata") is None:
         value["metadata"] = {}

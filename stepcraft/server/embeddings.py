@@ -1,6 +1,6 @@
-"""The embeddings for a server's store, without a key or network: `store.index.embed`.
+"""The embeddings for a server's store (`store.index.embed`), without an API key or network.
 
-The server loads this file by its path, so it may exist under another name besides the module.
+The server loads this file by its path, so the module may also be loaded under another name.
 """
 
 import re
@@ -20,7 +20,8 @@ DIMENSIONS = 256
 class StoreEmbeddings(Embeddings):
     """The static embeddings of wordllama or, if it has no wheel for the platform, word counts.
 
-    The asynchronous methods are LangChain's, which use a thread: loading the model reads files.
+    The asynchronous methods are inherited from LangChain and run in a thread, since loading the
+    model reads files.
 
     Args:
         by_words: Whether the vectors count words; None means only if wordllama is not installed.
@@ -44,7 +45,7 @@ class StoreEmbeddings(Embeddings):
 
 
 def _words(text: str) -> NDArray[np.float32]:
-    """Return how often each word occurs in a text, at the index given by the word's checksum."""
+    """Return the word counts of a text, each at an index derived from the word's checksum."""
     vector = np.zeros(DIMENSIONS, np.float32)
     for word in re.findall(r"\w+", text.casefold()):
         vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1

@@ -42,11 +42,11 @@ class Jwt(_Table):
     issuer: Text
     audience: Text
     key_file: FilePath | None = None
-    """The issuer's public key, as PEM."""
+    """The file that contains the issuer's public key, in PEM format."""
     jwks_url: Annotated[str, Field(pattern="^https://")] | None = None
     """The URL at which the issuer publishes its public keys."""
     leeway_s: Annotated[int, Field(ge=0, le=300)] = 30
-    """The number of seconds by which the clocks of the issuer and the server may differ."""
+    """The maximum difference, in seconds, between the clocks of the issuer and the server."""
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
@@ -56,7 +56,7 @@ class Jwt(_Table):
 
 
 class Users(_Table):
-    """The contents of the file."""
+    """The contents of the file that lists the users."""
 
     users: dict[Text, User] = {}
     jwt: Jwt | None = None

@@ -175,13 +175,13 @@ def test_costs_are_compared_on_the_samples_that_both_methods_have(tmp_path: Path
 
 def test_of_right_and_wrong_the_exact_test_decides(tmp_path: Path) -> None:
     """Five wins of twenty: the t-test has p = 0.021, the exact sign test 2/32."""
-    for score, is_shown in ((1, False), (0.5, True)):
+    for score, is_significant in ((1, False), (0.5, True)):
         scores = {"rag": [0] * 20, "rat": [score] * 5 + [0] * 15}
         [comparison] = summarise(evaluation(tmp_path / str(score), scores)).comparisons
         assert (comparison.wins, comparison.losses) == (5, 0)
-        assert comparison.p == (comparison.difference.p if is_shown else 2 / 32)
+        assert comparison.p == (comparison.difference.p if is_significant else 2 / 32)
         assert comparison.difference.p < 0.05
-        assert comparison.is_shown == is_shown
+        assert comparison.is_significant == is_shown
 
 
 def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) -> None:

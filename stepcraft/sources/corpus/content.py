@@ -38,7 +38,7 @@ MAX_BLOCKS = 50_000
 """The maximum number of headings, fenced blocks and tables in a file; the rest is read as text."""
 
 SECONDS = 15.0
-"""The maximum processor time for parsing a file."""
+"""The maximum processor time for parsing a file, in seconds."""
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _STRETCH = 100_000
@@ -59,9 +59,9 @@ _PARSERS = {
     ".odt": ("book:odt", ""),
     ".rtf": ("book:rtf", ""),
 }
-"""The parser for each suffix, and the format by which a part is cited."""
+"""The parser for each suffix, and the format for citing a part of the file."""
 _OF_SEVERAL = {"book:epub", "mail:mbox"}
-"""Parsers of files whose first heading is not the title of the whole."""
+"""Parsers for files whose first heading is not the title of the whole file."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
 _BLOCKS = {"heading_open", "fence", "table_open"}
 _FRONT_MATTER = re.compile(
@@ -72,7 +72,7 @@ _FRONT_MATTER = re.compile(
 _TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _MOST_FIELDS = 20_000
-"""The number of characters of front matter in which a title is sought."""
+"""The number of characters of front matter that are searched for a title."""
 _MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
 _OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
 _DATA_URI = re.compile(
@@ -80,7 +80,7 @@ _DATA_URI = re.compile(
     r"(?:\s+[A-Za-z0-9+/=]{60,}+)*+(?:\s+[A-Za-z0-9+/]+={0,2}(?=[)>\"']))?>?",
     re.MULTILINE,
 )
-"""An image embedded in the text, including as the target of a reference."""
+"""An image embedded in the text, including one that is the target of a reference."""
 
 
 class Content(NamedTuple):
@@ -102,7 +102,7 @@ def content_of(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        Unreadable: It is too large, binary, damaged, or not readable for lack of permission.
+        Unreadable: It is too large, binary or damaged, or the permission to read it is missing.
     """
     suffix, title = path.suffix.lower(), file_title(path)
     if parser := _PARSERS.get(suffix):
@@ -121,7 +121,7 @@ def content_of(path: Path) -> Content:
 
 
 def _parser_for(data: bytes, suffix: str) -> tuple[str, str] | None:
-    """Return the parser for what a text file looks like, if its suffix does not say."""
+    """Return the parser that the content of a text file calls for, or None."""
     if begins := _MARKED_UP.match(data):
         return _PARSERS[".html" if begins["html"] else ".xml"]
     is_openapi = suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS])
@@ -129,7 +129,7 @@ def _parser_for(data: bytes, suffix: str) -> tuple[str, str] | None:
 
 
 def file_title(path: Path) -> str:
-    """Return the title of a file that has none of its own: its name, cleaned."""
+    """Return the title for a file that does not state one: its file name, cleaned."""
     return clean(path.name)
 
 
@@ -168,7 +168,7 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
 
 
 def markdown_headings(text: str) -> list[Heading]:
-    """Return the headings of Markdown."""
+    """Return the headings in a Markdown text."""
     return [block for block in _blocks(text) if block.level]
 
 
@@ -199,7 +199,7 @@ def _blocks(text: str) -> Iterator[Heading]:
 
 
 def _repeated(token: Token, text: str) -> str:
-    """Return the start of each part of a block: a table's header, or an opening fence."""
+    """Return the lines repeated in each part of a block: a table's header or an opening fence."""
     rows = 2 if token.type == "table_open" else 1
     return "\n".join(text.split("\n", rows)[:rows])
 
@@ -223,7 +223,7 @@ def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a file with at most the given number of bytes."""
+    """Return the content of a file, refusing one with more than the given number of bytes."""
     try:
         with open_regular(path) as file:
             data = file.read(limit + 1)
@@ -239,7 +239,7 @@ def _bytes(path: Path, limit: int) -> bytes:
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
-    """Return a text, and a note for readers about its encoding."""
+    """Return the decoded text, and a note for readers about its encoding."""
     if data.startswith(b"{\\rtf"):
         raise Unreadable("it is RTF; name it .rtf")
     try:

@@ -26,17 +26,17 @@ _LEFT_OUT = re.compile(
     ) | searchindex.*\.js(on)? | search_index\.json | print\.html | .*[.-]min\.(js|css)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Files without text, and those that repeat the pages of a built site: its search index and the
-page that prints all of them.
+"""Files without text, and files that repeat the pages of a built site: its search index and the
+page for printing the whole site.
 """
 
 
 Roots = dict[Path, str]
-"""The resolved paths of files and folders, with the names they were given by."""
+"""The resolved paths of files and folders, each with the path by which it was named."""
 
 
 class File(NamedTuple):
-    """A file with its size and time, by which changes are detected."""
+    """A file, with the size and time used to detect changes."""
 
     path: str
     size: int
@@ -62,7 +62,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
 
 
 def shown(path: str, roots: Roots) -> str:
-    """Return a file's path relative to the path by which the corpus was named, for sources."""
+    """Return a file's path as shown in sources, starting with the path given for the corpus."""
     for root, name in roots.items():
         if Path(path).is_relative_to(root):
             path = str(Path(name, Path(path).relative_to(root)))

@@ -1,4 +1,4 @@
-"""Headings in markup other than Markdown, and text hidden from readers, by line patterns."""
+"""Find headings in markup other than Markdown, and text hidden from readers, by line patterns."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ class Heading(NamedTuple):
     """1 is the outermost level; 0 stands for a fenced block or a table."""
     text: str
     repeated: str = ""
-    """The start of each part of a block: a table's header, or an opening fence."""
+    """The lines repeated in each part of a block: a table's header or an opening fence."""
 
 
 _RST = re.compile(
@@ -56,7 +56,7 @@ _NAMED = {
     ".adoc": re.compile(r"\A(?:(?://[^\n]*|)\n)*=[ \t]+([^\n]+)"),
 }
 _NAMED[".asciidoc"] = _NAMED[".adoc"]
-"""Patterns for the title that a file states itself."""
+"""Patterns for a title that is stated in the file itself."""
 _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
 """A page's footer and the next page's header, as in RFCs."""
 _TIMES = re.compile(
@@ -66,7 +66,7 @@ _TIMES = re.compile(
 )
 """The numbers and times in subtitles, and their tags, one of which may name a speaker."""
 _ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
-"""A line that a manual page has, and another file whose name ends in a digit does not."""
+"""A line that distinguishes a manual page from other files whose names end in a digit."""
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
 _ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
 _ROFF_ESCAPE = re.compile(
@@ -106,7 +106,7 @@ _IN_COMPONENT = re.compile(
     """,
     re.VERBOSE,
 )
-"""The visible parts of these: texts, and arguments without a name."""
+"""The visible parts of components and shortcodes: text attributes and unnamed arguments."""
 
 
 def without_components(text: str) -> str:
@@ -129,7 +129,7 @@ def title_of(text: str, suffix: str) -> str:
 
 
 def headings_of(text: str, suffix: str) -> list[Heading]:
-    """Return the headings in a text with the markup of its suffix, if it has any."""
+    """Return the headings in a text, using the markup that its suffix indicates, if any."""
     reader = _READERS.get(suffix)
     return [each for each in reader(text) if len(each.text) <= MAX_HEADING] if reader else []
 
@@ -142,7 +142,7 @@ def without_furniture(text: str) -> str:
 def without_commands(text: str, suffix: str) -> str:
     """Return subtitles without times, manual pages without commands, and rst without labels.
 
-    All lines are kept.
+    The number of lines stays the same.
     """
     if suffix == ".rst":
         return _RST_LABEL.sub("", text)
@@ -155,7 +155,7 @@ def without_commands(text: str, suffix: str) -> str:
 
 
 def _roff_words(line: re.Match[str]) -> str:
-    """Return the words on a macro's line: all of them, unless it only affects the layout."""
+    """Return the words on a macro's line, or "" if the macro only affects the layout."""
     name, rest = line["name"], line["rest"]
     if name.upper() in {"SH", "SS"}:
         return line[0]
@@ -195,7 +195,7 @@ def _by(
     level: Callable[[str], int],
     block: re.Pattern[str] | None = None,
 ) -> Callable[[str], Iterator[Heading]]:
-    """Return a reader of headings on lines of their own, outside of blocks."""
+    """Return a function that finds headings on lines of their own, outside of blocks."""
 
     def read(text: str) -> Iterator[Heading]:
         shown = block.sub(_blanks, text) if block else text

@@ -16,7 +16,7 @@ from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 VERSION = 10
-"""The version of how files are read and split; changing it reindexes every file."""
+"""The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000
 """The maximum length of a passage, not counting fences and repeated text."""
@@ -44,7 +44,7 @@ _RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
 _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
-"""The field names that may hold a record's title, and its text; the first match counts."""
+"""The names of fields that can hold a record's title and its text; the first match is used."""
 FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
 
 
@@ -62,7 +62,7 @@ class Passage(NamedTuple):
 
 
 def fields_of(title: str, text: str) -> Fields:
-    """Return the named fields, ignoring case, or the usual ones for ""."""
+    """Return the fields with the given names, ignoring case; "" means the default names."""
     titles, texts = FIELDS
     return (title.casefold(),) if title else titles, (text.casefold(),) if text else texts
 
@@ -70,7 +70,7 @@ def fields_of(title: str, text: str) -> Fields:
 def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
     """Yield the passages in a file; each record in a JSONL or CSV file yields one or more.
 
-    A JSON file is read as records if its fields are named.
+    A JSON file is read as records if `fields` differs from the default.
 
     Args:
         path: The file.
@@ -175,8 +175,8 @@ def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
 def _units_of(content: Content) -> Iterator[_Unit]:
     """Yield the parts of the text under each heading, and whole fenced blocks, with their titles.
 
-    A title consists of the file's title and the headings above. A heading with nothing under it is
-    its own text.
+    A title consists of the file's title and the headings above the text. A heading with nothing
+    under it is treated as text.
     """
     text = content.text
     blocks = [*content.blocks, Heading(len(text), len(text), 1, "")]
