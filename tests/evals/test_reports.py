@@ -181,7 +181,7 @@ def test_of_right_and_wrong_the_exact_test_decides(tmp_path: Path) -> None:
         assert (comparison.wins, comparison.losses) == (5, 0)
         assert comparison.p == (comparison.difference.p if is_significant else 2 / 32)
         assert comparison.difference.p < 0.05
-        assert comparison.is_significant == is_shown
+        assert comparison.is_significant == is_significant
 
 
 def test_directories_stand_side_by_side_and_share_their_samples(tmp_path: Path) -> None:
