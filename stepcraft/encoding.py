@@ -12,6 +12,14 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_LABELS = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+}
+"""What texts that declare an encoding are really written in (WHATWG's Encoding Standard)."""
 _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256"),
     *("cp932", "euc_jp", "gb18030", "big5", "euc_kr"),
@@ -54,14 +62,24 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
         return Encoding("utf-8")
     if _characters(data) >= strays:
         return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8")
-    for name in filter(None, [declared, _likeliest(data), "cp1252"]):
+    for name in filter(None, [*_meant(declared), _likeliest(data), "cp1252"]):
+        is_declared = name in _meant(declared)
         try:
             codecs.decode(b"x", name)
-            data.decode(name, "strict" if name == declared else "replace")
+            data.decode(name, "strict" if is_declared else "replace")
         except (LookupError, ValueError):
             continue
-        return Encoding(name, "" if name == declared else f"it is not UTF-8; it was read as {name}")
+        return Encoding(name, "" if is_declared else f"it is not UTF-8; it was read as {name}")
     return Encoding("latin-1", "it is not UTF-8; it was read as latin-1")
+
+
+def _meant(declared: str) -> list[str]:
+    """Return the encodings that a declaration can stand for, most likely first."""
+    try:
+        name = codecs.lookup(declared).name
+    except (LookupError, ValueError):
+        return []
+    return [*filter(None, [_LABELS.get(name)]), name]
 
 
 def decoded(data: bytes, declared: str = "") -> tuple[str, str]:

@@ -206,10 +206,13 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
     """Read rows below a header, reporting rows above it and repeated headers."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
     first = [line for line in islice(_lines(path), _FIRST_ROWS) if line.strip()]
-    delimiter = delimiter or max(_DELIMITERS, key=lambda sign: _cells(first, sign))
-    most = max(1, _cells(first, delimiter)[1])
+    named = _SEP.fullmatch("".join(first[:1]))  # as Excel writes it
+    signs = named[1] if named else delimiter or _DELIMITERS
+    delimiter = max(signs, key=lambda sign: _cells(first, sign))
+    most = max(1, _cells(first, delimiter)[2])
     reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
+    header: list[str] = []
+    names: list[str] = []
     while True:
         line = reader.line_num + 1
         try:
@@ -219,33 +222,53 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
         except csv.Error as error:
             yield Record(line, None, f"it is not CSV: {error}")
             continue
-        if not row:
+        if not row or (named and line == 1):
             continue  # a blank line, possibly before the header
-        if header is None and len(row) < most and len(row) == 1:
+        cells = [cell.strip() for cell in row]
+        if not header and len(row) < most and len(row) == 1:
             yield Record(line, None, "it stands above the header")
-        elif header is None:
-            header = [name.strip() for name in row]
-        elif reason := _not_utf8("".join(row)):
+        elif not header:
+            header, names = cells, _unique(cells)
+        elif reason := _refused(cells, header):
             yield Record(line, None, reason)
-        elif len(row) != len(header):
-            yield Record(line, None, f"it has {len(row)} cells, and the header has {len(header)}")
-        elif [name.strip() for name in row] == header:
-            yield Record(line, None, "it repeats the header")
         else:
-            yield Record(line, dict(zip(header, row, strict=True)))
+            yield Record(line, dict(zip(names, row, strict=True)))
+
+
+def _refused(row: Sequence[str], header: Sequence[str]) -> str:
+    """Return why a row cannot be used, or "" if it can."""
+    if reason := _not_utf8("".join(row)):
+        return reason
+    if len(row) != len(header):
+        return f"it has {len(row)} cells, and the header has {len(header)}"
+    return "it repeats the header" if row == header else ""
 
 
 _DELIMITERS = ",;\t|"
+_SEP = re.compile(r"\ufeff?sep=(.)\s*")
 
 
-def _cells(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    """Return how many lines share the most common number of cells above one, and that number."""
+def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
+    """Return the share of rows with the most common number of cells above one, and both counts.
+
+    Lines within quoted cells make a wrong delimiter common, but not in all rows.
+    """
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
     except csv.Error:
-        return 0, 0
+        return 0.0, 0, 0
     counts = Counter(cells for cells in rows if cells > 1)
-    return max(((number, cells) for cells, number in counts.items()), default=(0, 0))
+    number, cells = max(((many, few) for few, many in counts.items()), default=(0, 0))
+    return number / max(1, len(rows)), number, cells
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return the names of columns, numbering those that are empty or repeated."""
+    unique: list[str] = []
+    for place, name in enumerate(names, 1):
+        free = name or f"column {place}"
+        unique.append(f"{free} ({place})" if free in unique else free)
+    return unique
 
 
 def _not_utf8(text: str) -> str:

@@ -22,8 +22,11 @@ _AFTER_CLOSING = re.compile(
 """Brackets that belong to the surrounding prose."""
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|\{/\*.*?\*/\}|[\U000e0000-\U000e007f]+", re.DOTALL)
-"""HTML and MDX comments, and characters that no font displays."""
+_INVISIBLE = re.compile("[\U000e0000-\U000e007f]+")
+"""Characters that no font displays."""
+_HIDDEN = re.compile(rf"(?<!\\)<!--|\{{/\*.*?\*/\}}|{_INVISIBLE.pattern}", re.DOTALL)
+"""The beginning of an HTML comment, an MDX comment, and characters that no font displays."""
+_BEGINS_LINE = re.compile(r"(?:\A|\n) {0,3}\Z")
 
 _IN_HEADING = (
     (re.compile(r"\{[ \t]*[#.:][^{}\n]*\}\s*\Z"), ""),  # attributes
@@ -154,16 +157,36 @@ def shown_heading(heading: str) -> str:
     return " ".join(_IN_TICKS.sub(r"\2", heading).split())
 
 
-def as_shown(text: str) -> str:
-    """Return a Markdown text as readers see it, with comments replaced by as many spaces."""
+def as_shown(text: str, *, comments: bool = True) -> str:
+    """Return a Markdown text as readers see it, with what is hidden replaced by as many spaces.
+
+    As in CommonMark, a comment that begins a line can hide everything to its end or that of the
+    text; elsewhere it must end in its paragraph, or its sign is text.
+
+    Args:
+        text: The text.
+        comments: Whether it can contain comments; in text taken from other formats their signs are
+            text.
+    """
+    if not comments:
+        return _INVISIBLE.sub(lambda match: " " * len(match[0]), text)
     spans = [*code(text)]
     pieces: list[str] = []
     end = position = 0
     while hidden := _HIDDEN.search(text, position):
-        place = bisect_right(spans, (hidden.start(), len(text))) - 1
-        if place >= 0 and hidden.start() < spans[place][1]:  # it begins inside code
+        start, stop = hidden.span()
+        place = bisect_right(spans, (start, len(text))) - 1
+        if place >= 0 and start < spans[place][1]:  # it begins inside code
             position = spans[place][1]
             continue
-        pieces += [text[end : hidden.start()], re.sub(r"[^\n]", " ", hidden[0])]
-        end = position = hidden.end()
+        if hidden[0] == "<!--":
+            is_block = _BEGINS_LINE.search(text, max(0, start - 4), start)
+            limit = len(text) if is_block else text.find("\n\n", start) % (len(text) + 1)
+            closing = text.find("-->", start + 2, limit)  # "<!-->" is a comment, too
+            if closing < 0 and not is_block:
+                position = stop
+                continue
+            stop = closing + 3 if closing >= 0 else limit
+        pieces += [text[end:start], re.sub(r"[^\n]", " ", text[start:stop])]
+        end = position = stop
     return "".join([*pieces, text[end:]])

@@ -16,6 +16,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.files import read_all, read_procedures, write_jsonl
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
+from stepcraft.records import records
 
 GOOD = '{"output": "tea", "input": "leaves", "steps": ["Boil.", "Pour."]}'
 
@@ -209,3 +210,23 @@ def test_tables_of_a_spreadsheet(tmp_path: Path, caplog):
     other = tmp_path / "q.jsonl"
     other.write_text(GOOD, "utf-16")
     assert len(read_all(other)) == 1
+
+
+CELL = '"| try | wait |\n|---|---|\n| 1 | 5; 6 s |\n| 2;3 | 30 s |"'
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (f"title,text\nRetry,{CELL}\nB,b", {"title": "Retry", "text": CELL[1:-1]}),
+        (f"title;text\nRetry;{CELL}\nB;b", {"title": "Retry", "text": CELL[1:-1]}),
+        ("sep=;\ntitle;text\nA, b;c", {"title": "A, b", "text": "c"}),
+        ("name,,name\na,b,c", {"name": "a", "column 2": "b", "name (3)": "c"}),
+    ],
+)
+def test_the_cells_of_a_table_decide_neither_its_delimiter_nor_its_columns(
+    tmp_path: Path, text: str, values: dict[str, str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(text)
+    assert next(records(file)).values == values

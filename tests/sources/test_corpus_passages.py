@@ -1,15 +1,22 @@
 """What files of each kind give: their passages with titles and places."""
 
+import html
 import io
 import json
 import re
 from base64 import b64encode
+from datetime import datetime
+from email.mime.base import MIMEBase
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl import Workbook
 
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
 from stepcraft.sources.isolated import Unreadable
@@ -102,7 +109,7 @@ def test_labels_of_rst_are_no_text(tmp_path: Path):
 def test_a_manual_page_has_no_commands(tmp_path: Path):
     text = (
         '.\\" Copyright\n.TH TEA 1\n.de X\n.B y\n..\n.SH NAME\ntea \\- steep\n.SH OPTIONS\n.TP\n'
-        '.BR \\-\\-hot ", " \\-h\n\\fIVery\\fR hot\\(em\\[u2014]\\&.\n.IP "cold" 4\n.B Ice tea\n'
+        '.BR \\-\\-hot ", " \\-h\n\\fIVery\\fR hot\\(em\\[u2014]\\&.\n.IP "cold" 4\n.B Ice tea \\(+-3 \\[u00E9]\n'
     )
     found = read(tmp_path, "tea.1", text)
     assert [(item.title, item.place) for item in found] == [
@@ -111,7 +118,7 @@ def test_a_manual_page_has_no_commands(tmp_path: Path):
     ]
     assert [item.text for item in found] == [
         "tea - steep",
-        "--hot, -h\nVery hot\u2014.\ncold\nIce tea",
+        "--hot, -h\nVery hot\u2014\u2014.\ncold\nIce tea \u00b13 \u00e9",
     ]
 
 
@@ -124,6 +131,9 @@ def test_subtitles_have_no_times_but_speakers(tmp_path: Path):
     cue = "1\n00:01.000 --> 00:04.000 align:start\n<v.loud Ana>It is <i>hot</i>.</v>\n"
     (passage,) = read(tmp_path, "tea.vtt", f"WEBVTT\n\n{cue}")
     assert passage.text == "Ana: It is hot."
+    cue = "00:01.000 --> 00:04.000\nIt <00:02.500><c.loud>is</c> <c>hot</c>.\n"
+    (passage,) = read(tmp_path, "tea.vtt", f"WEBVTT\n\n{cue}")
+    assert passage.text == "It is hot."
     (passage,) = read(tmp_path, "age.srt", "1\n00:00:01,000 --> 00:00:04,000\n42\n")
     assert passage.text == "42"
 
@@ -211,11 +221,15 @@ def test_json_is_read_without_its_escapes(tmp_path: Path):
     issue = {"title": "Too hot", "body": "# Grün\n```\n<!-- x", "by": {"name": "Ana"}}
     text = json.dumps({"issues": [issue, {**issue, "title": "Cold"}], "open": True})
     found = read(tmp_path, "tea.json", text)
-    assert [item.title for item in found[1:]] == ["tea.json › Too hot", "tea.json › Cold"]
+    assert [item.title for item in found[1:]] == [
+        "tea.json › Too hot",
+        "tea.json › Cold",
+        "tea.json › open",
+    ]
     assert found[1].text.split("\n")[1:] == [
         "body: # Grün",
         "    ```",
-        "    <! -- x",
+        "    <!-- x",
         "by:",
         "  name: Ana",
     ]
@@ -577,6 +591,83 @@ def test_what_is_no_text_is_refused_by_name(
     tmp_path: Path, name: str, data: bytes, why: str
 ) -> None:
     assert why in all_of(tmp_path, name, data)[1]
+
+
+def test_the_cells_of_a_workbook_are_shown_as_it_shows_them(tmp_path: Path) -> None:
+    book = Workbook()
+    prices, empty = book.worksheets[0], book.create_sheet("Empty")
+    prices.title = "Prices"
+    for row in (
+        ["Item", "Code", "Country", "Price", "From", "Share"],
+        ["Tea | hot", "00123", "NA", 25, datetime(2024, 1, 2), 0.05],
+        ["two\nlines", "1e5", "null", 12345678.25, None, True],
+        [None] * 6,
+        ["Ice", None, "N/A", 10_000_000_000, datetime(2024, 1, 2, 3, 4), 0.1 + 0.2],
+    ):
+        prices.append(row)
+    prices["F2"].number_format = "0%"
+    empty["B3"] = None
+    file = io.BytesIO()
+    book.save(file)
+    (passage,) = read(tmp_path, "tea.xlsx", file.getvalue())
+    assert passage.title == "tea.xlsx › Prices"
+    assert passage.text.split("\n") == [
+        "| Item | Code | Country | Price | From | Share |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| Tea \\| hot | 00123 | NA | 25 | 2024-01-02 | 5% |",
+        "| two lines | 1e5 | null | 12345678.25 |  | TRUE |",
+        "| Ice |  | N/A | 10000000000 | 2024-01-02 03:04:00 | 0.3 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Comments open with <!-- in HTML.\n\n## Next\n\nThirty days.",
+        "Write \\<!-- to open.\n\n## Next\n\nThirty days.",
+        "Inline <!-- opens.\n\n## Next\n\nThirty days.\n\n```mermaid\nA --> B\n```",
+    ],
+)
+def test_the_sign_of_a_comment_within_a_text_hides_nothing(tmp_path: Path, text: str) -> None:
+    for name in ("a.md", "a.eml", "a.html"):
+        mail = "Subject: x\n\n" if name == "a.eml" else ""
+        data = html.escape(text) if name == "a.html" else f"{mail}{text}"
+        assert "Thirty days." in "\n".join(item.text for item in read(tmp_path, name, data))
+
+
+def test_values_that_are_zero_or_false_are_kept(tmp_path: Path) -> None:
+    record = {"plan": "Free", "price": 0, "sla": False, "ratio": 0.0, "note": None, "tags": []}
+    (passage,) = read(tmp_path, "a.jsonl", json.dumps(record))
+    assert passage.text == "plan: Free\nprice: 0\nsla: false\nratio: 0.0"
+
+
+def test_comments_in_xml_hide_nothing_of_their_neighbours(tmp_path: Path) -> None:
+    text = '<server><!-- shop --><name>Prod</name><port nr="80"/><script>run.sh</script></server>'
+    (passage,) = read(tmp_path, "a.xml", text)
+    assert passage.text.split("\n") == ["name: Prod", "port nr=80", "script: run.sh"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        ([("alternative", [("plain", " "), ("html", "<p>Steep it.</p>")])], ["Steep it."]),
+        ([("plain", "Steep it."), ("html", "<p>Hot.</p>")], ["Steep it.", "Hot."]),
+        ([("plain", "Steep it."), ("calendar", "SUMMARY:Tea")], ["Steep it.", "SUMMARY:Tea"]),
+        ([("alternative", [("plain", "Steep it."), ("html", "<b>No</b>")])], ["Steep it."]),
+    ],
+)
+def test_every_text_of_a_mail_is_read_once(
+    tmp_path: Path, parts: list[Any], shown: list[str]
+) -> None:
+    def part(kind: str, content: Any) -> MIMEBase:
+        if isinstance(content, str):
+            return MIMEText(content, kind)
+        return MIMEMultipart(kind, _subparts=[part(*each) for each in content])
+
+    mail = part("mixed", parts)
+    mail["Subject"] = "Tea"
+    (passage,) = read(tmp_path, "a.eml", mail.as_string())
+    assert passage.text.split("\n\n") == ["Subject: Tea", *shown]
 
 
 def test_pictures_within_a_text_are_no_passages(tmp_path: Path) -> None:

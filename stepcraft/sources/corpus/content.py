@@ -113,7 +113,7 @@ def content_of(path: Path) -> Content:
             return _parsed(data, title, *parser)
     text, note = _decoded(data)
     if suffix in _MARKDOWN:
-        return markdown_content(without_components(text), title)._replace(cut=note)
+        return markdown_content(as_shown(without_components(text)), title)._replace(cut=note)
     text = without_commands(text, suffix)
     headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
     shown = without_furniture(text) if suffix == ".txt" else text
@@ -134,8 +134,8 @@ def file_title(path: Path) -> str:
 
 
 def markdown_content(text: str, title: str) -> Content:
-    """Return Markdown as readers see it; `title` is used if its front matter has none."""
-    text = _DATA_URI.sub(_blanks, as_shown(text))
+    """Return Markdown with its headings; `title` is used if its front matter has none."""
+    text = _DATA_URI.sub(_blanks, text)
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
         title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
@@ -212,8 +212,10 @@ def _short(title: str) -> str:
 
 def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
-    # An unclosed comment hides no other part.
-    text, title = "\n\n".join(map(as_shown, parts)), _short(clean(name)) or title
+    # The cells of a notebook are Markdown; the other parsers have dropped comments themselves.
+    has_comments = parser == "notebook:notebook"
+    parts = [as_shown(part, comments=has_comments) for part in parts]
+    text, title = "\n\n".join(parts), _short(clean(name)) or title
     starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
     content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
     if parser in _OF_SEVERAL:

@@ -85,7 +85,8 @@ def files_of(
         left_out: Receives, by path, why a file or folder is left out.
     """
     for path in dict.fromkeys(_paths(roots, problems, {} if left_out is None else left_out)):
-        if path.lower().endswith(OFFICE) and not find_spec("markitdown"):
+        reader = "openpyxl" if path.lower().endswith(".xlsx") else "markitdown"
+        if path.lower().endswith(OFFICE) and not find_spec(reader):
             problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
             continue
         with suppress(OSError):  # a broken link

@@ -61,7 +61,8 @@ _FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d
 """A page's footer and the next page's header, as in RFCs."""
 _TIMES = re.compile(
     r"^(?:WEBVTT[^\n]*|\d+(?=\n[^\n]*:\d\d[.,]\d{3} +-->)|[^\n]*:\d\d[.,]\d{3} +--> [^\n]*)$"
-    r"|</?[bciuv]\b(?:[.\w]*[ ])?([^<>\n]*)>",
+    r"|</?(?:[bciu]|ruby|rt|lang)\b[^<>\n]*>|<(?:\d\d:)?\d\d:\d\d\.\d{3}>"
+    r"|</?v\b(?:[.\w]*+(?:[ ]|(?=>)))?([^<>\n]*)>",
     re.MULTILINE,
 )
 """The numbers and times in subtitles, and their tags, one of which may name a speaker."""
@@ -74,17 +75,20 @@ _ROFF_ESCAPE = re.compile(
     | (?P<name>\*?(?:\([^\n]{2}|\[[^]\n\\]*\])) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
-_ROFF_SIGNS = {
+_ROFF_NAMED = """
+    aq ' lq " rq " dq " oq \u2018 cq \u2019 em \u2014 en \u2013 bu \u2022 sc \u00a7 co \u00a9
+    rg \u00ae tm \u2122 de \u00b0 pc \u00b7 +- \u00b1 mu \u00d7 di \u00f7 <= \u2264 >= \u2265
+    != \u2260 == \u2261 -> \u2192 <- \u2190 12 \u00bd 14 \u00bc 34 \u00be Eu \u20ac Po \u00a3
+    ss \u00df ha ^ ti ~ rs \\ ga ` :a \u00e4 :o \u00f6 :u \u00fc :A \u00c4 :O \u00d6 :U \u00dc
+"""
+_ROFF_SIGNS: dict[str, str] = {
     "-": "-",
     "e": "\\",
     " ": " ",
     "~": " ",
-    "(aq": "'",
-    "(lq": '"',
-    "(rq": '"',
-    "(dq": '"',
-    "(em": "\u2014",
+    **{f"({name}": sign for name, sign in re.findall(r"(\S+) (\S+)", _ROFF_NAMED)},
 }
+_ROFF_UNICODE = re.compile(r"\[u([0-9A-F]{4,5}(?:_[0-9A-F]{4,5})*)\]")
 _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 """Macros that set their arguments in two alternating fonts."""
@@ -168,7 +172,10 @@ def _roff_words(line: re.Match[str]) -> str:
 
 
 def _roff_sign(escape: re.Match[str]) -> str:
-    return _ROFF_SIGNS.get(escape["sign"] or escape["name"] or "", "")
+    name = escape["sign"] or escape["name"] or ""
+    if unicode := _ROFF_UNICODE.fullmatch(name):
+        return "".join(chr(int(each, 16)) for each in unicode[1].split("_"))
+    return _ROFF_SIGNS.get(f"({name[1:-1]}" if name.startswith("[") else name, "")
 
 
 def _blanks(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
-VERSION = 10
+VERSION = 11
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000
@@ -153,7 +153,7 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
-        if value
+        if value not in (None, "", [], {})
     }
     by_name = {name.casefold(): text for name, text in texts.items()}
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)

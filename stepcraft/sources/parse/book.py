@@ -13,6 +13,7 @@ from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
 _BLANK_LINES = re.compile(r"\n\s*\n+")
+_PREFIX = re.compile(rb"<(/?)opf:")
 _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
@@ -21,7 +22,7 @@ def epub(data: bytes) -> tuple[str, list[str], str]:
     with ZipFile(io.BytesIO(data)) as book:
         container = BeautifulSoup(book.read("META-INF/container.xml"), "html.parser")
         path = str(container.select("rootfile")[0]["full-path"])
-        package = BeautifulSoup(book.read(path), "html.parser")
+        package = BeautifulSoup(_PREFIX.sub(rb"<\1", book.read(path)), "html.parser")
         files = {str(item["id"]): str(item["href"]) for item in package.select("manifest item")}
         titles = package.find_all("dc:title")
         names = [
@@ -29,16 +30,26 @@ def epub(data: bytes) -> tuple[str, list[str], str]:
             for idref in (str(item["idref"]) for item in package.select("spine itemref"))
         ]
         read = [html(book.read(name)) for name in names]
+    texts = [
+        text if text.lstrip().startswith("#") else f"# {title or f'Chapter {number}'}\n\n{text}"
+        for number, (title, [text], _) in enumerate(read, 1)
+    ]
     cut = next(
         (f"of chapter {number}, {cut}" for number, (_, _, cut) in enumerate(read, 1) if cut), ""
     )
-    return titles[0].get_text() if titles else "", [part for _, [part], _ in read], cut
+    return titles[0].get_text() if titles else "", texts, cut
 
 
 def odt(data: bytes) -> tuple[str, list[str], str]:
     """Return the headings, paragraphs, lists and table rows of an OpenDocument text."""
     with ZipFile(io.BytesIO(data)) as document:
         soup = BeautifulSoup(document.read("content.xml"), "html.parser")
+    for change in soup.find_all("text:tracked-changes"):
+        change.decompose()
+    for space in soup.find_all(["text:s", "text:tab", "text:line-break"]):
+        space.replace_with(" ")
+    for aside in reversed(soup.find_all(["text:note", "office:annotation", "draw:text-box"])):
+        aside.replace_with(f" [{_words(aside)}] ")  # within the paragraph that it belongs to
     first = ""
     for tag in soup.find_all(["text:h", "text:p", "text:list-item", "table:table-row"]):
         words = _words(tag)
@@ -67,4 +78,5 @@ def rtf(data: bytes) -> tuple[str, list[str], str]:
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
     written = data.decode("latin-1")
     text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]  # no types
-    return "", [clean(text).strip()], ""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return "", [clean(whole).strip()], ""

@@ -24,7 +24,7 @@ def json(data: bytes) -> tuple[str, list[str], str]:
     except Binary as error:
         raise Unreadable(str(error)) from error
     try:
-        value = json_.loads(text)
+        value = json_.loads(text, parse_float=str)  # as it is written
         lines = "\n".join(_lines(value))
     except (ValueError, RecursionError):  # such as JSON with comments
         return "", [clean(text)], note
@@ -51,8 +51,12 @@ def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[s
     """Yield the lines of a value, making each titled item in an outer list a section."""
     is_named = isinstance(value, dict)
     items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]
+    has_sections = False
     for name, each in items:
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
+        if has_sections:  # what follows does not belong to the last of them
+            yield f"\n## {name}\n"
+        has_sections |= is_named and outer and not indent and any(map(_title, _list(each)))
         if not each or not isinstance(each, dict | list):
             # Text indented by more than three spaces is neither a heading nor a fence.
             yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
@@ -75,7 +79,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _scalar(value: object) -> str:
-    return value.replace("<!--", "<! --") if isinstance(value, str) else json_.dumps(value)
+    return value if isinstance(value, str) else json_.dumps(value)
 
 
 def _operations(spec: _Data) -> tuple[str, list[str], str]:

@@ -49,15 +49,12 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
 def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
     """Return the subject, the text with its headers above it, and the names of attachments."""
     subject = " ".join(clean(str(message["subject"] or "")).split())
-    body = message.get_body(("plain", "html"))
     attached = [
         clean(part.get_filename() or part.get_content_type())
         for part in message.walk()
-        if part is not body
-        and (part.get_filename() or part.get_content_maintype() not in _NOT_ATTACHED)
-        and not part.is_multipart()
+        if _is_attached(part) and not part.is_multipart()
     ]
-    return subject, "\n\n".join(_texts(message)), attached
+    return subject, "\n\n".join(filter(None, _texts(message))), attached
 
 
 def _texts(message: EmailMessage) -> Iterator[str]:
@@ -68,15 +65,25 @@ def _texts(message: EmailMessage) -> Iterator[str]:
         if message[name]
     ]
     yield "\n".join(head)
-    if (body := message.get_body(("plain", "html"))) is not None:
-        yield _shown(cast("EmailMessage", body))
-    for part in message.iter_attachments() if message.is_multipart() else ():
-        if part.is_multipart():
-            is_message = part.get_content_maintype() == "message"
-            inner = part.get_payload(0) if is_message else part
-            yield from _texts(cast("EmailMessage", inner))
-        elif part.get_content_type() == "text/plain" and not part.get_filename():
-            yield _shown(part)
+    yield from _bodies(message)
+
+
+def _bodies(part: EmailMessage) -> Iterator[str]:
+    """Yield the texts of a part: of each part of it, or of the first alternative with any."""
+    if part.get_content_type() == "message/rfc822":
+        yield from _texts(cast("EmailMessage", part.get_payload(0)))
+    elif part.is_multipart():
+        inner = cast("list[EmailMessage]", part.get_payload())
+        texts = [[*filter(None, _bodies(each))] for each in inner]
+        is_choice = part.get_content_type() == "multipart/alternative"
+        for several in [*filter(None, texts)][: 1 if is_choice else None]:
+            yield from several
+    elif not _is_attached(part):
+        yield _shown(part)
+
+
+def _is_attached(part: EmailMessage) -> bool:
+    return bool(part.get_filename()) or part.get_content_maintype() not in _NOT_ATTACHED
 
 
 def _shown(part: EmailMessage) -> str:

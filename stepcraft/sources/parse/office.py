@@ -2,13 +2,13 @@
 
 import io
 import re
+from datetime import datetime, time
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from stepcraft.text.clean import clean
 
-_EMPTY_CELL = re.compile(r"(?<=\|)[ \t]*(?:NaN|Unnamed: \d+(?:_level_\d+)?)[ \t]*(?=\|)")
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
@@ -24,10 +24,41 @@ def pptx(data: bytes) -> tuple[str, list[str], str]:
 
 
 def xlsx(data: bytes) -> tuple[str, list[str], str]:
-    """Return the sheets, leaving cells without a value empty."""
-    title, [text], cut = _converted(data, "xlsx")
-    rows = (_EMPTY_CELL.sub(" ", row) if row.startswith("|") else row for row in text.split("\n"))
-    return title, ["\n".join(rows)], cut
+    """Return the sheets as tables, with the values that the cells show."""
+    book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    sheets: list[str] = []
+    for sheet in book.worksheets:
+        rows = [[_shown(cell) for cell in row] for row in sheet.iter_rows()]
+        if rows := [row for row in rows if any(row)]:
+            first, last = _columns(rows)
+            lines = [f"| {' | '.join(row[first:last])} |" for row in rows]
+            lines.insert(1, f"|{' --- |' * (last - first)}")
+            sheets.append("\n".join([f"## {sheet.title}\n", *lines]))
+    return "", [clean("\n\n".join(sheets))], ""
+
+
+def _columns(rows: list[list[str]]) -> tuple[int, int]:
+    """Return the first column with a value, and the one after the last."""
+    filled = [place for row in rows for place, value in enumerate(row) if value]
+    for row in rows:
+        row.extend([""] * (max(filled) + 1 - len(row)))
+    return min(filled), max(filled) + 1
+
+
+def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
+    """Return the value of a cell; a day without a time, and a share in percent if shown so."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, datetime) and value.time() == time():
+        value = value.date()
+    elif isinstance(value, bool):
+        value = str(value).upper()
+    elif isinstance(value, int | float) and "%" in cell.number_format:
+        value = f"{value * 100:.15g}%"
+    elif isinstance(value, float):
+        value = f"{value:.15g}"
+    return " ".join(str(value).split()).replace("|", "\\|")
 
 
 def _converted(data: bytes, kind: str) -> tuple[str, list[str], str]:

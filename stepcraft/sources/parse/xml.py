@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import CData, NavigableString
+from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
 from stepcraft.text.clean import clean
 
@@ -14,7 +14,7 @@ MAX_TAGS = 100_000
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
     *("sec", "section", "chapter", "appendix", "abstract", "front", "article", "div"),
-    *("channel", "item", "entry"),
+    *("feed", "channel", "item", "entry"),
 )
 _PROSE = (
     *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
@@ -57,16 +57,22 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
             parent = node.parent or soup
             if id(parent) not in mixed:
                 mixed[id(parent)] = any(
-                    isinstance(each, NavigableString) and each.strip() for each in parent.children
+                    _is_text(each) and str(each).strip() for each in parent.children
                 )
             if not mixed[id(parent)]:
                 yield _beginning(node, is_data=is_data)
-        elif type(node) in (NavigableString, CData):
+        elif _is_text(node):
             text = str(node)
             if "</" in text:  # a page, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
             is_title = node.parent and node.parent.name == "title"
             yield text if is_title else _SIGN.sub(r"\1\\#", text)
+
+
+def _is_text(node: PageElement) -> bool:
+    """Return whether a node is text, and not a comment or an instruction."""
+    is_other = isinstance(node, PreformattedString) and not isinstance(node, CData)
+    return isinstance(node, NavigableString) and not is_other
 
 
 def _beginning(tag: Tag, *, is_data: bool) -> str:
