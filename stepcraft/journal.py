@@ -1,8 +1,7 @@
-"""Lines that a run appends, which may be killed at any moment, in a folder of one process.
+"""Append-only files of JSON lines that survive a killed run, in a folder locked by one process.
 
-A line is there as a whole or not at all: of one that was cut off the rest is cut off, too. Lines
-are forced to the disk every second; where the machine itself fails, what was written since then is
-lost.
+Each line is stored as a whole or not at all: the rest of a line that was cut off is removed. Lines
+are forced to disk every second; if the machine itself fails, anything written since then is lost.
 """
 
 import errno
@@ -17,23 +16,23 @@ from typing import Any, Self
 from stepcraft.errors import BadInput, RunStopped
 
 LOCK = "lock"
-"""The file by which a folder is held."""
+"""The name of the file that is locked to hold a folder."""
 
 _SYNC_S = 1.0
 """Forcing each line to the disk would take longer than a fast model's answer."""
 
 
 class FolderLock:
-    """Holds a folder for this process until it is closed, or the process ends.
+    """Holds a folder for this process until the lock is closed or the process ends.
 
     Args:
-        path: The folder; it is made if it is not there.
-        refusal: What happens in it while another process holds it, such as "an evaluation is
-            running into".
+        path: The folder, created if missing.
+        refusal: The start of the error message if another process holds the folder, such as "an
+            evaluation is running into".
 
     Raises:
-        BadInput: Another process holds it.
-        OSError: It cannot be made or written.
+        BadInput: Another process holds the folder.
+        OSError: The folder cannot be created or written to.
     """
 
     def __init__(self, path: Path, refusal: str) -> None:
@@ -55,15 +54,15 @@ class FolderLock:
 
 
 class LineFile:
-    """A file of JSON lines that grows line by line.
+    """An append-only file of JSON lines.
 
-    A last line that was cut off is removed when it is opened.
+    If the last line was cut off, it is removed when the file is opened.
 
     Args:
-        path: The file; it is made if it is not there.
+        path: The file, created if missing.
 
     Raises:
-        BadInput: It cannot be opened.
+        BadInput: The file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,7 +90,7 @@ class LineFile:
         """Force the lines to the disk and close the file.
 
         Raises:
-            RunStopped: They cannot be written.
+            RunStopped: The lines cannot be written.
         """
         try:
             os.fsync(self._file.fileno())
@@ -101,10 +100,10 @@ class LineFile:
             self._file.close()
 
     def add(self, value: Mapping[str, Any]) -> None:
-        """Append a line; when this returns, the end of the process loses nothing of it.
+        """Append a line; once this returns, the line is kept even if the process ends.
 
         Raises:
-            RunStopped: It cannot be written, for example because the disk is full.
+            RunStopped: The line cannot be written, for example because the disk is full.
         """
         line = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         end = self._file.seek(0, os.SEEK_END)
@@ -127,7 +126,7 @@ class LineFile:
 
 
 def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the values of a file of JSON lines; a line that was cut off is none.
+    """Yield the values in a file of JSON lines, ignoring a last line that was cut off.
 
     Raises:
         BadInput: A line is damaged.

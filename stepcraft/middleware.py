@@ -54,14 +54,14 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 LEAST_SCORE = 0.25
-"""The minimum cosine similarity of a procedure that is shown.
+"""The minimum cosine similarity for a procedure to be shown.
 
-With wordllama's vectors, 19 of 20 goals within reach of the bundled procedures find one with at
-least this score, and 18 of 30 goals from other fields find none.
+With wordllama's vectors, 19 of 20 goals that the bundled procedures cover find one with at least
+this score, and 18 of 30 goals from other fields find none.
 """
 
 _QUERY = 500
-"""The number of characters of each tool result that are searched for."""
+"""The number of characters of each tool result that are used in the query."""
 _NAME = re.compile(r"[^\W\d]\w*")
 
 _NO_PROCEDURES = "the agent works without procedures"
@@ -73,10 +73,10 @@ AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
 class MemoryState(AgentState[Any]):
-    """The memory's contribution to a run."""
+    """The state that `ProceduralMemoryMiddleware` adds to a run."""
 
     procedures: NotRequired[Annotated[str, PrivateStateAttr]]
-    """The procedures that fit the task, as the model sees them, or "" if none does."""
+    """The procedures that fit the task, as the model sees them, or "" if there are none."""
     found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """The procedures that fit tool results, by call id, as the model sees them after each result.
     """
@@ -84,7 +84,8 @@ class MemoryState(AgentState[Any]):
     """The ids of the procedures shown, which `record_outcome` credits with the outcome of the run.
     """
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """The `save_procedure` arguments for a procedure learned from the run or repaired; {} for none.
+    """The `save_procedure` arguments for a procedure that was learned from the run or repaired, or
+    {} if there is none.
     """
 
 
@@ -92,33 +93,35 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Shows an agent procedures for its task, and offers what it learned for approval.
 
     A run begins with one search of the memory for the last human message. Procedures that fit are
-    shown below the system prompt in every model call of the run. After each step its tool results
-    are searched for too, so that a failure brings up a remedy for its cause; new procedures are
-    shown after the results. The messages in the state are not changed. If nothing fits, the agent
-    works as if without the middleware. The ids are in the result's `shown_procedures`.
+    shown below the system prompt in every model call of the run. After each step, the memory is
+    also searched with the step's tool results, so that a failure brings up a remedy for its cause;
+    new procedures are shown after the results. The messages in the state are not changed. If
+    nothing fits, the agent works as it would without the middleware. The ids of the procedures are
+    in the result's `shown_procedures`.
 
-    With `learn`, after a run that called tools that model writes the procedure that the run
+    After a run that called tools, the `learn` model writes down the procedure that the run
     demonstrates, merged with any procedure in memory for the same task. With `repair`, it also
-    rewrites a procedure that made a run fail. Before it is stored, a person is asked by
+    rewrites a procedure that made a run fail. Before anything is stored, a person is asked through
     `interrupt`, with LangChain's HITLRequest for the action `save_procedure`, so the agent needs a
     checkpointer.
 
     Args:
-        memory: The memory, or a URL for `open_memory`, opened when a run begins. `store:` is the
+        memory: The memory, or a URL for `open_memory`, opened when a run begins. `store:` means the
             agent's store, and its namespace may contain {user}.
         k: The maximum number of procedures shown for the task; 0 shows none.
         k_results: The maximum number shown for the results of a step; 0 disables that search.
         least_score: The minimum cosine similarity between a procedure's goal and the message or the
-            results, from 0 to 1. With 0, words count as well.
+            results, from 0 to 1. With 0, the search uses words as well as vectors.
         outcome: A function that takes the state of an answered run and returns whether the run
             reached its goal, or None if it cannot tell. The outcome is credited to those shown
-            procedures that were followed, meaning that the calls contain at least half of the names
-            in their steps' code. If it returns None, `learn` judges by the messages, and nothing is
-            credited.
+            procedures that were followed, meaning that the tool calls contain at least half of the
+            names in the code of their steps. If the outcome is None, nothing is credited, and the
+            `learn` model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
-        approve: Whether a person is asked. If not, a repaired procedure is stored alongside the one
-            that failed, and so is a replacement for one that a person approved.
+        approve: Whether a person must approve what is stored. If not, a repaired procedure is
+            stored alongside the one that failed, as is a replacement for one that a person
+            approved.
         max_calls: The maximum number of calls to that model in a run.
         embeddings: The embeddings for a memory given as a URL.
 
@@ -207,9 +210,10 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return await handler(_with_procedures(request))
 
     def after_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """Write the procedure that a run with tool calls demonstrates, as soon as it has answered.
+        """Write the procedure that a run with tool calls demonstrates, once the agent has answered.
 
-        The person is asked in another node, which a resumed run repeats without asking the model.
+        A person is asked to approve it in another node, which a resumed run repeats without asking
+        the model again.
         """
         del runtime
         with _logged(_NOT_LEARNED):
@@ -263,7 +267,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         ]
 
     def _finished(self, state: MemoryState) -> dict[str, Any] | None:
-        """Return the transcript and outcome of an answered turn that called tools, if it is one."""
+        """Return the transcript and outcome of an answered turn with tool calls, or else None."""
         turn = _turn(state)
         if not (any(each.type == "tool" for each in turn) and _answer(state)):
             return None
@@ -392,7 +396,7 @@ def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
 
 
 def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
-    """Return whether calls contain at least half of the names in the code of steps, if any."""
+    """Return whether the calls contain at least half of the names in the code of the steps."""
     names = {name for step in steps for code in codes(step) for name in _NAME.findall(code)}
     return 2 * len(names & {*called}) >= len(names)
 
@@ -458,7 +462,8 @@ def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
 def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     """Return the content of a message with a new text in place of the old one.
 
-    Blocks that are not text stay. If there are several text blocks, the first gets the new text.
+    Blocks that are not text are kept. If there are several text blocks, the new text goes into the
+    first, and the others are removed.
     """
     if isinstance(content, str):
         before, place, behind = content.rpartition(old)

@@ -9,11 +9,12 @@ T = TypeVar("T")
 
 
 class BrokenModel(MemoryFailure):
-    """An embedding model did not return one vector per text, whatever the texts are."""
+    """An embedding model does not return one vector per text, regardless of the texts."""
 
 
 MOST_REFUSED = 20
-"""The maximum number of refused items in a batch; beyond it, the whole batch is taken to fail."""
+"""The maximum number of refused items in a batch; with more, the batch as a whole counts as failed.
+"""
 
 
 def refusals(
@@ -25,12 +26,12 @@ def refusals(
 
     Args:
         items: The items to process.
-        act: Processes some items, all or none; it may be called again with fewer.
+        act: Processes the given items, all or none of them; it may be called again with fewer.
         probe: Fails if requests fail regardless of the items.
 
     Raises:
-        MemoryFailure: The failure does not concern single items: the probe fails too, more than
-            `MOST_REFUSED` items fail, or it is a BrokenModel.
+        MemoryFailure: The failure is not limited to single items: the probe fails too, more than
+            `MOST_REFUSED` items fail, or the failure is a BrokenModel.
     """
     refused: list[tuple[T, MemoryFailure]] = []
 

@@ -21,10 +21,12 @@ Matrix = NDArray[np.float32]
 
 _BLOCK = 8192
 _READ = 256
-"""The number of rows read at once: each further row leaves a hole in the process's memory."""
+"""The number of rows read at once; larger reads would fragment the process's memory."""
 
 _TIE = 1e-6
-"""Scores closer than this count as equal; a different order of summation causes a tenth of it."""
+"""Scores that differ by less than this count as equal; summing in a different order changes a score
+by a tenth of it.
+"""
 
 
 class Embedder(Protocol):
@@ -55,13 +57,13 @@ class Embedded(NamedTuple):
     vectors: dict[str, bytes]
     """The unit vector of each text that has one, as 32-bit floats."""
     refused: dict[str, str]
-    """The reasons why the other texts have none."""
+    """The reason why each of the other texts has no vector."""
 
 
 def embedded(embedder: Embedder, texts: Sequence[str], stored: int = 0) -> Embedded:
     """Return the unit vectors of texts.
 
-    A text has none if the model refuses it, or returns a vector that is zero, not finite, or of a
+    A text has no vector if the model refuses it, or returns one that is zero, not finite, or of a
     different length from the others.
 
     Args:
@@ -119,9 +121,9 @@ def _units(vectors: Matrix) -> Matrix:
 class Vectors:
     """The vectors of one file, shared by all its indexes in this process.
 
-    They are kept in blocks of equal size, by which a row is located, so that a growing file copies
-    nothing. A thread that holds `lock` while it begins a transaction and searches never sees rows
-    older than the vectors held here.
+    They are kept in blocks of equal size, in which a row is found by its position, so that nothing
+    has to be copied when the file grows. A thread that holds `lock` while it begins a transaction
+    and searches never sees rows older than the vectors held here.
     """
 
     def __init__(self) -> None:
@@ -154,7 +156,7 @@ class Vectors:
         return self._numbers, np.nan_to_num(cosines, copy=False, nan=-np.inf)
 
     def _update(self, connection: sqlite3.Connection) -> None:
-        """Read what was written since the last call, or everything if far behind."""
+        """Read the rows written since the last call, or all rows if too much has changed."""
         first, last = connection.execute(
             "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM changed"
         ).fetchone()
@@ -199,7 +201,7 @@ _sharing = threading.RLock()
 
 
 class _Fork:
-    """Prevents forks during a search, whose locks the child would never release."""
+    """Prevents forks during a search, whose child would inherit locks that nobody releases."""
 
     def __init__(self) -> None:
         self.generation = 0

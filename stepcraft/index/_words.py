@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from stepcraft.text.words import query_words
 
 MIN_RANKED = 15_000
-"""The minimum number of rows that are ranked by words, if that many match; in a larger index, a
+"""The smallest limit on the number of rows ranked by words; in a large index, the limit is a
 twentieth of its rows.
 
-Ranking costs about 2 µs per row. At 100,000 procedures, 97 of 100 of the first three results match
-those of ranking every row that shares a word with the query, which takes four times as long
+Ranking costs about 2 µs per row. At 100,000 procedures, 97% of the top three results match those
+from ranking every row that shares a word with the query, which takes four times as long
 (`benchmarks/local_memory.py`).
 """
 
@@ -36,7 +36,7 @@ class WordRanking:
     def scores(
         self, connection: sqlite3.Connection, query: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the number and the BM25 ÷ best BM25 of each row that shares a word with a query.
+        """Return the number of each row that shares a word with a query, and its BM25 ÷ best BM25.
 
         If the query's words occur in too many rows, only rows with one of the rarest words are
         ranked, using all words.
@@ -55,7 +55,7 @@ class WordRanking:
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the words of which a ranked row needs at least one, and the others that count."""
+        """Return the words of which a row must contain one, and the others that rank it."""
         (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
         if abs(rows - self._rows) > self._rows / 10:  # the counts only help to choose among words
             self._rows, self._counts = rows, {}

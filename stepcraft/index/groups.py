@@ -15,7 +15,7 @@ _POLL_S = 0.1
 
 
 class Complete(NamedTuple):
-    """The complete contents of a group, and the mark that says as of when."""
+    """The ids of all entries in a group, and the mark of the version of its contents."""
 
     mark: str
     ids: Collection[str]
@@ -30,7 +30,7 @@ class GroupedIndex(LocalIndex):
     """A LocalIndex whose entries belong to groups; `in_group` builds their ids.
 
     A group has a mark once it is complete. The mark is empty if the process was killed while
-    filling it; filling it again does not embed stored texts again.
+    filling the group; filling it again does not embed texts that are already stored.
     """
 
     batch = 4000
@@ -41,8 +41,8 @@ class GroupedIndex(LocalIndex):
         """Let only one process at a time fill the file.
 
         Args:
-            wait: Whether to wait for another process that is filling it. Otherwise the value is
-                False in that case, and nothing should be filled.
+            wait: Whether to wait for another process that is filling the file. If not, the context
+                manager yields False in that case, and the caller should not fill anything.
         """
         if self.path == MEMORY:
             yield True
@@ -78,7 +78,7 @@ class GroupedIndex(LocalIndex):
             return [entry for _, entry in entries_where(connection, where, *values)]
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
-        """Store entries like `put`, and delete everything else in the groups in `complete`.
+        """Store entries like `put`, and delete all other entries from the groups in `complete`.
 
         Returns the entries that were refused, with the reasons, which are also appended to the mark
         of a complete group.

@@ -37,13 +37,13 @@ from stepcraft.index._words import WordRanking
 from stepcraft.text.clean import clean
 
 Merge = Callable[[Entry, Entry], Entry]
-"""Combines the stored entry and a new one with the same id into what is stored."""
+"""Merges a new entry into the stored one with the same id, and returns the entry to store."""
 
 Then: TypeAlias = Callable[[sqlite3.Connection, Sequence[Failed]], None]
-"""Continues in the transaction that stores entries, given those that were refused."""
+"""Called at the end of the transaction that stores entries, with those that were refused."""
 
 MOST_RESULTS = 10_000
-"""The maximum number of search results, which is that of Weaviate."""
+"""The maximum number of search results, the same as in Weaviate."""
 
 _PAGE = 1000
 _inherited: list[sqlite3.Connection] = []
@@ -58,10 +58,10 @@ class LocalIndex:
     """Texts with payloads and vectors in one SQLite file, for many threads and processes.
 
     Once `put` or `delete` has returned, its changes survive a process crash. The vectors are held
-    in memory, once for all indexes of a file in this process.
+    in memory and shared by all indexes of the same file in this process.
 
     Args:
-        path: The file, created if missing, or ":memory:" for none.
+        path: The file, created if missing, or ":memory:" to use none.
         embedder: The embedding model, or None to search by words only. Its name is recorded in the
             file, and a file made with another one is refused.
         create: Whether to create a missing file.
@@ -112,8 +112,9 @@ class LocalIndex:
 
         Args:
             entries: The entries to store.
-            merge: Combines the stored entry and a new one with the same id into what is stored.
-            then: Called in the transaction, after everything else.
+            merge: Merges a new entry into the stored one with the same id, and returns the entry to
+                store.
+            then: Called at the end of the transaction, with the entries that were refused.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
@@ -140,8 +141,8 @@ class LocalIndex:
 
         Args:
             id: The id of the entry.
-            change: Returns the new entry, with the same id, for the stored one, or for None if
-                there is none. It is called again if somebody else has written the entry in the
+            change: Takes the stored entry, or None if there is none, and returns the new entry with
+                the same id. It is called again if somebody else has written the entry in the
                 meantime, so that no change is lost.
 
         Raises:
@@ -162,17 +163,17 @@ class LocalIndex:
     def search(
         self, query: str, k: int, *, alpha: float, tags: Mapping[str, str] | None = None
     ) -> list[Hit]:
-        """Return the k entries that fit best by alpha · cosine + (1 - alpha) · bm25 / best bm25.
+        """Return the k entries with the highest alpha · cosine + (1 - alpha) · bm25 / best bm25.
 
-        Ties are in the order in which the entries were added. Without an embedder, or with alpha 0,
-        only entries that share a word with the query are found. Cosines are exact; in a large
-        index, the words of an entry count only if it contains a rare word of the query.
+        Ties are returned in the order in which the entries were added. Without an embedder, or with
+        alpha 0, only entries that share a word with the query are found. Cosines are exact; in a
+        large index, the words of an entry count only if it contains a rare word of the query.
 
         Args:
             query: The query.
             k: The maximum number of results.
             alpha: The weight of the cosines.
-            tags: Named values that the payload of an entry must have under `tags`.
+            tags: Names and values that the payload of an entry must have under `tags`.
 
         Raises:
             BadInput: k is below 1, or alpha is not between 0 and 1.
@@ -246,8 +247,8 @@ class LocalIndex:
     def _renew(self) -> None:
         """Reopen the file if the connection is unusable.
 
-        That is one inherited through a fork, or one to a file without a log that another user has
-        since written.
+        A connection is unusable if it was inherited through a fork, or if its file has no log and
+        another user has since written to it.
         """
         with self._vectors.lock, plain_failures(self.path):
             is_forked = self._generation != fork.generation and self.path != MEMORY

@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Calls(ABC):
-    """How a node makes calls that take time.
+    """The interface through which a node makes calls that take time.
 
     Args:
         config: The node's config, for traces and callbacks.
@@ -54,7 +54,7 @@ class Calls(ABC):
         """Call a function that blocks.
 
         Raises:
-            TimeoutError: It took longer.
+            TimeoutError: The function took longer than `seconds`.
         """
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Calls(ABC):
         """Make a call and return its result.
 
         Raises:
-            TimeoutError: It took longer.
+            TimeoutError: The call took longer than `seconds`.
         """
 
     @abstractmethod
@@ -102,8 +102,8 @@ class BlockingCalls(Calls):
 class AsyncCalls(Calls):
     """Calls on the running event loop.
 
-    With a time limit, blocking calls run in daemon threads, because a loop that is closed waits for
-    its own threads.
+    With a time limit, blocking calls run in daemon threads, because an event loop waits for its own
+    threads when it is closed.
     """
 
     @override
@@ -146,7 +146,7 @@ class AsyncCalls(Calls):
 
 
 def _blocks(runnable: Runnable[Any, Any]) -> bool:
-    """Return whether a runnable is a retriever or a model without an async call of its own."""
+    """Return whether a runnable is a retriever or a model without async code of its own."""
     kind: Any = type(unbound(runnable))
     if issubclass(kind, BaseChatModel):
         calls = ("_agenerate", "_astream")

@@ -1,8 +1,8 @@
 """The limits of a run, `max_calls` and `deadline_s`, with one counter and clock for all branches.
 
-They are never saved. A run that is resumed, or forked from an earlier point, starts with the calls
-that its state has counted and with a new deadline, so that time spent waiting for a person does not
-count.
+They are never saved. A run that is resumed, or forked from an earlier point, starts with the number
+of calls counted in its state and with a new deadline, so that time spent waiting for a person does
+not count.
 """
 
 import time
@@ -41,7 +41,7 @@ class RunLimits:
         return cls(settings.max_calls, ends_at, calls, has_reply=calls > 0)
 
     def take_call(self, reserved: int = 0) -> str:
-        """Count a call about to be made; return why it must not be made, or "" if it may.
+        """Count a call before it is made; return the reason if it is not allowed, or else "".
 
         Args:
             reserved: The number of calls that later nodes need for the answer.

@@ -3,8 +3,8 @@
 A model node consists of three pure functions, tested without a model: `ask` builds the messages
 from the state, `read` turns the reply into a state update, and `fallback` replaces a failed step.
 The adapter here does the rest: it enforces the run's limits, returns an unreadable reply to the
-model once, counts usage, and makes a failure cost only the step rather than the run. Retries are
-left to the provider's client, and caching to LangChain (`set_llm_cache`).
+model once, counts usage, and lets a failure end only the step rather than the run. Retries are left
+to the provider's client, and caching to LangChain (`set_llm_cache`).
 """
 
 import re
@@ -64,7 +64,8 @@ class ModelNode:
     name: str
     ask: Callable[[State, Any], list[BaseMessage]]
     """Builds the messages from the node's state and the run's settings. The state also holds the
-    model's `input_limit` in tokens (or None), and the passages to omit in `left_out`.
+    model's `input_limit` in tokens (or None) and, as `left_out`, the numbers of the passages to
+    omit.
     """
     read: Callable[[str, State, Any], Update]
     """Builds the update from the reply's text and the same state. Raises UnreadableReply with a
@@ -80,7 +81,9 @@ class ModelNode:
     keep_back: Callable[[Any], int] = lambda _settings: 0
     """Returns the number of calls that later nodes need for the answer."""
     started: str = ""
-    """A progress message about what the step is going to do; {passages} is what has been found."""
+    """A progress message about what the step is going to do; {passages} is replaced by the number
+    of passages found.
+    """
     finished: Callable[[State, Update], str] = lambda _state, _update: ""
     """Returns a progress message about what the step did."""
     is_last: bool = False
@@ -267,7 +270,7 @@ class _Prompt:
             )
 
     def halve(self) -> bool:
-        """Leave out at least half of the passages; return False if that shortens nothing."""
+        """Leave out at least half of the passages left; return False if that saves nothing."""
         size = prompt_tokens(self.messages)
         while (shown := len(self._order) - self._left_out) > 0:
             self._leave_out(self._left_out + (shown + 1) // 2)

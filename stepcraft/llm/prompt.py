@@ -2,8 +2,8 @@
 
 A prompt consists of a system message with the instructions and the reply format, which stay the
 same from run to run, and a human message with the material in named sections. If several calls in a
-run show the same passages, the material comes first so that the prompts begin alike: a provider's
-prompt cache reuses the common beginning of two prompts.
+run show the same passages, the material comes first so that the prompts share a prefix, which a
+provider's prompt cache can reuse.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def without_system_role(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def asked(question: str, resources: str = "") -> list[Section | None]:
-    """Return the section for the question, or for the goal if there are resources."""
+    """Return the section for a question, or the sections for a goal and its resources."""
     return [
         Section("question", "", question),
         Section("resources", "", resources) if resources else None,
@@ -74,7 +74,7 @@ def asked(question: str, resources: str = "") -> list[Section | None]:
 def passages(
     evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
 ) -> list[Section | None]:
-    """Return a section for each passage, with an id such as p1 for its place in the evidence.
+    """Return a section for each passage; its id, such as p1, is its place in the evidence.
 
     Args:
         evidence: The run's evidence.
@@ -90,5 +90,5 @@ def _titled(passage: Evidence) -> str:
 
 
 def prompt_tokens(messages: Sequence[BaseMessage]) -> int:
-    """Estimate the tokens in a prompt, with four bytes per token and four tokens per message."""
+    """Estimate the tokens in a prompt, at four bytes per token plus four tokens per message."""
     return sum(tokens(str(message.content)) + 4 for message in messages)

@@ -22,7 +22,7 @@ _WHOLE = re.compile(
     r"|(?:finish_reason_)?(?:stop|unspecified)|end_turn|stop_sequences?|stop_token|eos(?:_token)?"
     r"|tool_(?:calls?|use)|function_calls?|completed?|success|finished|done|null|none"
 )
-"""The reasons given for the end of a complete reply."""
+"""The finish reasons that indicate a complete reply."""
 _CITATIONS = ("citations", "annotations", "reference")
 
 
@@ -58,13 +58,13 @@ def is_cut_off(message: AIMessage) -> bool:
 
 
 def odd_end(message: AIMessage) -> str:
-    """Return the provider's reason for the end of a possibly incomplete reply, or else ""."""
+    """Return the finish reason if the reply may be incomplete, or else ""."""
     reasons = (each for each in _reasons(message) if not _WHOLE.fullmatch(each))
     return next((each for each in reasons if not _CUT_OFF.fullmatch(each)), "")
 
 
 def answer_text(reply: str) -> str:
-    """Return an answer without any wrapping around it; a program keeps its fence.
+    """Return an answer without any wrapping around it, except for the fence around a program.
 
     Raises:
         UnreadableReply: There is nothing inside the wrapping.
@@ -85,7 +85,7 @@ def _reasons(message: AIMessage) -> Iterator[str]:
 
 
 def _refusal(message: AIMessage) -> str:
-    """Return the text of a refusal, or the provider's name for it, or "" if there is none."""
+    """Return the text of a refusal, or the provider's reason for it, or "" if there is none."""
     if words := message.additional_kwargs.get("refusal"):
         return str(words)
     for block in _blocks(message):
@@ -136,7 +136,7 @@ def _has_signature(block: dict[str, Any]) -> bool:
 
 
 def _content(message: AIMessage) -> str:
-    """Return the text blocks of a message, each on its own lines.
+    """Return the text blocks of a message, each starting on a new line.
 
     A provider that cites sources splits a text into consecutive blocks, some of them with
     citations; these are joined directly, and so are streamed pieces and Gemini's blocks. OpenAI's

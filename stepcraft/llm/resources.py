@@ -45,7 +45,7 @@ _SYNONYMS = {
     "config": "settings",
     "memory_store": "memory",
 }
-"""Option names in other libraries, with our names for the same thing."""
+"""Option names from other libraries, mapped to their equivalents here."""
 
 
 class BuilderOptions(TypedDict, total=False):
@@ -56,12 +56,12 @@ class BuilderOptions(TypedDict, total=False):
     node_models: Mapping[str, ChatModel | str]
     """Different models for some nodes, by node name."""
     memory: Memories
-    """The procedural memory: an object, a URL for `open_memory`, or several under names that runs
-    may choose.
+    """The procedural memory: an object, a URL for `open_memory`, or a mapping from names, of which
+    a run may choose one, to such memories.
     """
     sources: Sources
     """The sources of evidence: a LangChain retriever or search tool, a spec for `open_source`, a
-    list of these, or several by name.
+    list of these, or a mapping from names to them.
     """
     embeddings: Embeddings | str | None
     """The embeddings for a memory given as a URL."""
@@ -70,7 +70,7 @@ class BuilderOptions(TypedDict, total=False):
 
 
 class GraphOptions(BuilderOptions, total=False):
-    """The arguments of every `build_…` function: the builder's and those of `compile`."""
+    """The arguments of every `build_…` function: those of the builder and those of `compile`."""
 
     checkpointer: BaseCheckpointSaver[Any] | bool | None
     cache: BaseCache[Any] | None
@@ -106,7 +106,7 @@ class Resources(Generic[S]):
 
         Raises:
             BadInput: An argument has the wrong type.
-            TypeError: An argument does not exist.
+            TypeError: There is no such argument.
         """
         _check_options(f"{graph}_builder", options, BuilderOptions.__annotations__)
         defaults = options.get("settings") or settings_type()
@@ -139,13 +139,14 @@ class Resources(Generic[S]):
         """Return the settings of the run in progress.
 
         Each field comes from the context, or else from the settings that the run began with, or
-        else from the builder. The context of a parent graph is ignored unless it is of our class.
+        else from the builder. The context of a parent graph is ignored unless it is an instance of
+        `settings_type`.
 
         Args:
             state: The state of the run, or None when it begins.
 
         Raises:
-            BadInput: The run is not part of a parent's and has the context of another graph.
+            BadInput: The run has the context of another graph but is not part of a parent run.
         """
         runtime: Any = get_runtime()
         context = runtime.context if runtime else None
@@ -184,7 +185,7 @@ class Resources(Generic[S]):
 
 
 def is_model(value: object) -> bool:
-    """Return whether a value is the name of a chat model, or replies to messages like one."""
+    """Return whether a value is a chat model: a name, or an object that replies to messages."""
     others = (BaseRetriever, BaseTool, BaseLLM)
     return isinstance(value, Runnable | str) and not isinstance(value, others)
 
@@ -216,7 +217,7 @@ def compiled(
     graph: str,
     options: GraphOptions,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
-    """Build a graph with the builder's options, and compile it under its name with the rest."""
+    """Build a graph with its builder's options, and compile it under its name with the rest."""
     _check_options(f"build_{graph}", options, GraphOptions.__annotations__)
     compile_options: dict[str, Any] = {"name": graph, **options}
     for_builder = {

@@ -89,7 +89,7 @@ def add_warnings(left: list[str], right: list[str]) -> list[str]:
 
 
 class RunState(TypedDict):
-    """The state keys of every graph for warnings, usage, settings and limits."""
+    """The state keys for warnings, usage, settings and limits, which every graph has."""
 
     warnings: Annotated[list[str], add_warnings]
     """Failed steps, reached limits, and anything else that a reader of the answer should know."""

@@ -19,8 +19,8 @@ _OF_TEXT = ("approved", "provenance", "stale")
 def merged(stored: Procedure, added: Procedure) -> Procedure:
     """Return the procedure that is stored when one is added under an existing id.
 
-    It is the added one with the outcomes of both and the earlier versions. If the text is the same,
-    it also keeps what builds and people noted about that text.
+    This is the added procedure with the combined outcomes of both and the earlier versions. If the
+    text is the same, it also keeps the metadata that builds and people recorded about that text.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
@@ -45,12 +45,12 @@ class BatchedMemory(ProcedureMemory):
     def add(
         self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
     ) -> AddReport:
-        """Add procedures in batches; those reported by `progress` survive a crash.
+        """Add procedures in batches; those reported to `progress` survive a crash.
 
         Raises:
             ReadOnlyMemory: The memory cannot be changed.
-            AddStopped: A batch failed after others were stored. Adding again completes it, and also
-                restores anything that a killed server accepted but lost.
+            AddStopped: A batch failed after others were stored. Adding the procedures again stores
+                the rest, and also restores any that a killed server accepted but lost.
             MemoryFailure: The first batch failed.
         """
         report, done, rest = AddReport(), 0, iter(procedures)
@@ -68,7 +68,7 @@ class BatchedMemory(ProcedureMemory):
 
 
 class ServedMemory(BatchedMemory):
-    """A memory in a server, where one thread at a time replaces stored procedures."""
+    """A memory on a server, in which only one thread at a time replaces stored procedures."""
 
     @abstractmethod
     def _stored(self, ids: Iterable[str]) -> Mapping[str, Procedure]:
@@ -85,7 +85,7 @@ class ServedMemory(BatchedMemory):
         return ()
 
     def _exclusively(self) -> AbstractContextManager[object]:
-        """Keep others from changing stored procedures. Adding new ones does not need it."""
+        """Keep others from changing stored procedures. Adding new ones does not require this."""
         return shared_lock(("changing", self.name))
 
     def update(

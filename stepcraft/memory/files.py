@@ -23,7 +23,7 @@ FIELDS = (
 """The fields of a record; all others go into the metadata."""
 
 _MAY_BE_JSON = ("metadata", "tags", "outcomes", "versions")
-"""The fields that may be strings of JSON, as in a CSV file."""
+"""The fields whose value may be JSON in a string, as in a CSV file."""
 
 _OTHER_NAMES = {
     "output": ("title", "name", "goal", "headline"),
@@ -31,7 +31,7 @@ _OTHER_NAMES = {
     "steps": ("recipeinstructions", "instructions", "directions", "step", "method"),
 }
 _TEXTS = ("text", "step", "itemListElement", "instruction", "description", "name")
-"""The fields that hold the text of a step given as an object, including schema.org's."""
+"""The fields that can hold the text of a step that is an object, including those of schema.org."""
 
 
 def _r_vector(text: str) -> object:
@@ -45,7 +45,7 @@ _LISTS = (
     (re.compile(r"c\("), _r_vector),
 )
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
-"""Items separated by bars; a bar with spaces around it is a shell pipe."""
+"""Items separated by bars without spaces around them; a bar with spaces is a shell pipe."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,14 +55,16 @@ def read_procedures(
 ) -> Iterator[Procedure]:
     """Yield the procedures in a file.
 
-    Steps are a list, or a string with a JSON list or numbered lines. An id that is not a UUID, and
-    fields such as tags that do not have our form, go into the metadata, as unknown fields do.
+    Steps can be a list, or a string that contains a JSON list or numbered lines. An id that is not
+    a UUID goes into the metadata, as do unknown fields and fields such as tags whose values do not
+    have the expected form.
 
     Args:
         path: A .jsonl, .json (an array, or one object per line) or .csv (with a header) file in
             UTF-8.
         failed: Receives the records that are not procedures, with their line numbers.
-        fields: The names of fields in the file that differ from ours, as in `{"output": "title"}`.
+        fields: A mapping from our field names to those in the file, where they differ, as in
+            `{"output": "title"}`.
 
     Raises:
         BadInput: The file cannot be read, or none of its records is a procedure.
@@ -99,7 +101,7 @@ def read_all(path: str | Path) -> list[Procedure]:
 
 
 def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
-    """Write procedures as JSON Lines, and return how many; an error leaves an old file as it is.
+    """Write procedures as JSON Lines and return their number; an error leaves the file unchanged.
 
     Raises:
         BadInput: The path is not valid for a file.
@@ -129,7 +131,7 @@ def json_line(procedure: Procedure) -> str:
 
 
 def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
-    """Yield a record, or the records nested in it, in a list or under names of their own."""
+    """Yield a record, or else the records nested in it as a list or as values of its fields."""
     values = record.values or {}
     if names["output"] not in values and not _named(values, "output"):
         lists = [each for each in values.values() if isinstance(each, list)]
@@ -146,7 +148,7 @@ def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
 
 
 def _named(values: Mapping[str, Any], field: str) -> str:
-    """Return the name that a record uses for a field instead of ours, or "" if it has none.
+    """Return the alternative name that a record uses for a field, or "" if it uses none.
 
     Such names come from schema.org and from collections of recipes.
     """
@@ -187,10 +189,11 @@ def _steps(text: str) -> list[str]:
 
 
 def texts_of(value: object) -> list[str]:
-    """Return the strings in a list, in any of the forms that people use.
+    """Return the strings in a list, which can be written in any of several forms.
 
-    Such a list is a list of strings, or of objects containing one, or an object with numbered
-    strings, or a string with such a list in JSON, Python or R. Any other string is a single item.
+    The list can be a list of strings or of objects that contain one, an object with numbered
+    strings, or a string that contains such a list in JSON, Python or R. Any other string is a
+    single item.
     """
     if isinstance(value, str):
         text = value.strip()

@@ -1,4 +1,4 @@
-"""Earlier versions of a procedure, stored with it: when, why and by whom it was changed."""
+"""Earlier versions of a procedure, stored with it, and when, why and by whom each was replaced."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
         number: The number of the version, where 1 is the latest.
 
     Raises:
-        BadInput: It has no such version.
+        BadInput: The procedure has no such version.
     """
     if not 1 <= number <= (count := len(procedure.versions)):
         raise BadInput(

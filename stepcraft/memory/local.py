@@ -27,8 +27,8 @@ class LocalMemory(BatchedMemory):
     """Procedures in a single SQLite file, for several threads and processes at once.
 
     Args:
-        path: The file, or ":memory:" for none. The procedures in a JSONL or CSV file are read into
-            memory and cannot be changed.
+        path: The file, or ":memory:" to use none. The procedures in a JSONL or CSV file are read
+            into memory and cannot be changed.
         embeddings: As for `open_memory`.
         create: Whether to create a missing file.
         name: The name of the memory, by default the path.
@@ -40,8 +40,7 @@ class LocalMemory(BatchedMemory):
 
     batch = 1000
     large = 500_000
-    """The number of procedures from which opening the memory logs a warning that suggests Weaviate.
-    """
+    """Opening a memory with at least this many procedures logs a warning that suggests Weaviate."""
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class LocalMemory(BatchedMemory):
         return (_procedure(entry) for entry in self._index)
 
     def close(self) -> None:
-        """Close the file; it may be called twice."""
+        """Close the file; closing it again does nothing."""
         self._index.close()
 
     def _check_writable(self) -> None:
@@ -151,7 +150,7 @@ def _merged(stored: Entry, added: Entry) -> Entry:
 def recorded_embedder(
     place: str, embeddings: "str | Embeddings | None", recorded: str | None
 ) -> Embedder | None:
-    """Return the requested model, or else the one that a memory was made with."""
+    """Return the requested embedding model, or else the one that a memory was made with."""
     wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
     if wanted is not None or recorded is None:
         return resolve_embeddings(wanted)
@@ -172,10 +171,11 @@ def recorded_embedder(
 
 
 def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: str) -> None:
-    """Reject a model other than the recorded one; no model at all means a search by words.
+    """Reject an embedding model other than the recorded one; None means a search by words.
 
     Raises:
-        MemoryFailure: The model is another one; `again` is the command that fills another place.
+        MemoryFailure: The model differs; the message suggests `again`, a command that fills another
+    place.
     """
     if embedder and recorded != embedder.name:
         raise MemoryFailure(

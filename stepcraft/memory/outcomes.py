@@ -1,15 +1,16 @@
-"""The outcomes of following procedures, and their weight in a search.
+"""The outcomes of following procedures, and their effect on a search.
 
-A procedure's score moves by `weight` times the difference of two shares, those of successful and of
-failed runs with it, each taken as the lower end of its 95 % interval (Wilson 1927). So a single
-outcome moves it little (by 0.2 of the weight), ten that agree by 0.7, and many approach the full
-weight. A procedure marked as stale additionally moves down by the full weight. One that keeps
-failing ranks after all others, and one that has expired is not found.
+A procedure's score is adjusted by `weight` times the difference between its success rate and its
+failure rate, each taken as the lower bound of its 95% Wilson interval (Wilson 1927). A single
+outcome thus moves the score only a little (by 0.2 of the weight), ten that agree move it by 0.7 of
+the weight, and many approach the full weight. A procedure marked as stale additionally moves down
+by the full weight. One that keeps failing ranks after all others, and one that has expired is not
+found.
 
 The default weight, 0.1, is the typical gap between neighbouring results: for goals like those of
-the bundled procedures, the best result is 0.08 ahead of the fourth in the median, and the third
-0.09 ahead of the thirteenth. So outcomes reorder results that fit about equally well, and do not
-raise results that do not fit.
+the bundled procedures, the median lead of the best result over the fourth is 0.08, and that of the
+third over the thirteenth is 0.09. So outcomes reorder results that fit about equally well, but do
+not raise results that do not fit.
 """
 
 import hashlib
@@ -25,15 +26,15 @@ OUTCOME_WEIGHT = 0.1
 """The maximum by which outcomes change a procedure's score; 0 switches them off."""
 
 _BEYOND = 10
-"""The number of extra procedures fetched, so that one that moves down can be replaced."""
+"""The number of extra procedures to fetch, so that any that move down can be replaced."""
 
 _KEEPS_FAILING = 0.5
-"""The minimum share of failures, as the lower end of its interval, of a procedure that keeps
-failing: four of four, or seven of eight.
+"""A procedure keeps failing if the lower bound for its failure rate exceeds this, as it does with
+four failures out of four, or seven out of eight.
 """
 
 _Z2 = 1.959964**2
-"""The square of the normal quantile for a 95 % interval."""
+"""The square of the standard normal quantile for a 95% interval."""
 
 
 def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Procedure:
@@ -57,7 +58,7 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
 
 
 def adjustment(procedure: Procedure, weight: float) -> float:
-    """Return the change to a score, between minus twice the weight and the weight."""
+    """Return the adjustment to a score, which is between minus twice the weight and the weight."""
     successes, failures, *_ = procedure.outcomes
     tried = successes + failures
     stale = 1 if procedure.metadata.get("stale") else 0
@@ -65,7 +66,7 @@ def adjustment(procedure: Procedure, weight: float) -> float:
 
 
 def keeps_failing(procedure: Procedure) -> bool:
-    """Return whether following a procedure fails more often than not, beyond chance."""
+    """Return whether following a procedure fails significantly more often than not."""
     successes, failures, *_ = procedure.outcomes
     return _least_share(failures, successes + failures) > _KEEPS_FAILING
 
@@ -87,7 +88,7 @@ def fetched(k: int, weight: float) -> int:
 
 
 def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:
-    """Return the k best hits after counting outcomes; without a weight, just the first k."""
+    """Return the k best hits after adjusting their scores for outcomes by a weight."""
     moved = [
         Found(hit.procedure, hit.score + adjustment(hit.procedure, weight))
         for hit in hits
@@ -101,7 +102,7 @@ def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:
 
 
 def marks(procedure: Procedure) -> list[str]:
-    """Return short notes for or against a procedure; most have none."""
+    """Return short notes for or against a procedure; most procedures have none."""
     outcomes = procedure.outcomes
     tried = outcomes.successes + outcomes.failures
     return [
@@ -113,7 +114,7 @@ def marks(procedure: Procedure) -> list[str]:
 
 
 def _least_share(part: int, whole: int) -> float:
-    """Return the lower end of Wilson's 95 % interval of a share, or 0 for a share of 0."""
+    """Return the lower bound of the 95% Wilson interval for a proportion, or 0 for 0."""
     if not part:
         return 0.0
     share = part / whole

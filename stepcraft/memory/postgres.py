@@ -55,7 +55,7 @@ _RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
 _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 WORDS = "setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts)"
-"""The words in the two columns that `words_of` fills."""
+"""The SQL expression for the words in the two columns that `words_of` fills."""
 
 _WITHOUT_WORDS = f"""
 SELECT key, stored.updated_at, coalesce(value->>'text', '') AS text
@@ -74,7 +74,8 @@ ON CONFLICT (prefix, key) DO UPDATE
     SET words = excluded.words, updated_at = excluded.updated_at, version = excluded.version
 """  # noqa: S608 - our own constants
 _MOST_CHARACTERS = 100_000
-"""The maximum number of characters of words stored per text: a tsvector must not exceed a megabyte.
+"""The maximum number of characters of words stored for each text, since a tsvector must not exceed
+a megabyte.
 """
 _REMOVE_WORDS = """
 DELETE FROM stepcraft_words AS known WHERE prefix = %(prefix)s
@@ -87,7 +88,7 @@ _IS_CURRENT = (
     f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}"
     f" AND version = {VERSION}) AS is_current"
 )
-"""Whether the words match the store, which others may have written to without updating them."""
+"""Whether the stored words match the store, since others may write to it without updating them."""
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank ignores how
 # rare a word is. The length of a text is its number of distinct words.
@@ -109,8 +110,9 @@ WITH hits AS MATERIALIZED (
 )
 {{found}}
 """  # noqa: S608 - our own constants
-"""The best texts by words: `texts` selects the keys and words of all texts, `total` counts them,
-and `found` selects from `best`, which has keys and scores.
+"""The query for the texts that fit best by words, with three parts to fill in: `texts` selects the
+keys and words of all texts, `total` counts them, and `found` selects from `best`, which has keys
+and scores.
 """
 _BEST_WORDS = BEST_WORDS.format(
     texts="""SELECT key, words FROM stepcraft_words WHERE prefix = %(prefix)s
@@ -121,7 +123,7 @@ _BEST_WORDS = BEST_WORDS.format(
         FROM best JOIN store USING (key) WHERE prefix = %(prefix)s""",
 )
 QUERY_WORDS = "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words"
-"""The words of a query, in the form that a tsvector has."""
+"""The words of a query, as they appear in a tsvector."""
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
 """A session-level lock on a name; closing the connection releases it."""
@@ -140,8 +142,8 @@ class PostgresMemory(StoreMemory):
         url: `store+postgresql://user@host:5432/database/name/space`; the password is read from
             PGPASSWORD or ~/.pgpass.
         embeddings: As for `open_memory`. None means no vectors if the store was created without
-            them, or else the default. A store with vectors can be read, and searched by words, with
-            "none".
+            them, or else the default. With "none", a store with vectors can still be read and
+            searched by words.
         create: Whether to call `setup` if tables are missing.
 
     Raises:
@@ -193,7 +195,8 @@ class PostgresMemory(StoreMemory):
     def setup(self) -> None:
         """Create the tables of the store and our own if they are missing.
 
-        If the user may not create ours, words are ranked as in any other store.
+        If the database user lacks permission to create our tables, words are ranked as in any other
+        store.
         """
         with self._plain_failures():
             self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
@@ -217,8 +220,8 @@ class PostgresMemory(StoreMemory):
     def __iter__(self) -> Iterator[Procedure]:
         """Iterate over all procedures in the order of their ids, one page at a time.
 
-        A single query stays open meanwhile: without statistics on the table, for example after an
-        import, a query for one page would be planned as a full scan.
+        A single query stays open during the iteration: without statistics on the table, for example
+        after an import, a separate query for each page would be planned as a full scan.
         """
         query = "SELECT value FROM store WHERE prefix = %s ORDER BY key"
         with (
@@ -256,7 +259,7 @@ class PostgresMemory(StoreMemory):
         return failed
 
     def _add_words(self, keys: Sequence[str] | None) -> None:
-        """Update the words of the given procedures, or of all in the namespace."""
+        """Update the words of the given procedures, or of all procedures in the namespace."""
         values: dict[str, Any] = {"prefix": self._prefix, "keys": keys, "last": ""}
         with self._plain_failures(), self._pool.connection() as connection:
             while rows := connection.execute(_WITHOUT_WORDS, values, prepare=False).fetchall():
@@ -316,7 +319,7 @@ class PostgresMemory(StoreMemory):
 
     @contextmanager
     def _exclusively(self) -> Generator[None]:
-        """Keep others from changing stored procedures, even other processes using this class."""
+        """Keep others from changing stored procedures, including processes that use this class."""
         # A separate connection: all pooled ones might wait for a connection that is never returned.
         with super()._exclusively():
             with self._plain_failures():
@@ -395,7 +398,7 @@ def any_word(words: Sequence[str]) -> dict[str, Any]:
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package
     """Make pgvector continue reading an HNSW index until it has enough matching rows.
 
-    Older versions ignore this.
+    Older versions of pgvector ignore these settings.
     """
     connection.execute("SET hnsw.iterative_scan = strict_order")
     connection.execute(f"SET hnsw.ef_search = {CANDIDATES}")

@@ -16,7 +16,7 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 100_000
-"""The maximum length of a procedure, counting all fields."""
+"""The maximum number of characters in a procedure's input, output and steps together."""
 
 _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, "metadata": dict}
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
@@ -33,21 +33,21 @@ class Outcomes(NamedTuple):
     last_used: str = ""
     """When the last outcome was recorded, in ISO 8601 and UTC, or "" if there is none."""
     runs: tuple[str, ...] = ()
-    """Identifiers of the latest runs that they come from, most recent first."""
+    """Identifiers of the latest runs that the outcomes come from, most recent first."""
 
     def __str__(self) -> str:
         return f"+{self.successes} -{self.failures}"
 
     @classmethod
     def of(cls, value: object) -> "Outcomes":
-        """Return outcomes as they were stored; values in any other form count as no outcomes."""
+        """Return stored outcomes; a value in any other form counts as no outcomes."""
         try:
             return _OUTCOMES.validate_python(value)
         except ValidationError:
             return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
-        """Combine two procedures' or copies' outcomes, with `count` joining the numbers."""
+        """Combine these outcomes with those of another procedure, applying `count` to numbers."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),
@@ -71,7 +71,7 @@ class Version(Content):
     """An earlier version of a procedure, with details of the change that replaced it."""
 
     at: str
-    """When it was replaced, in ISO 8601 and UTC."""
+    """When this version was replaced, in ISO 8601 and UTC."""
     why: str
     by: str
 
@@ -123,10 +123,10 @@ class Procedure:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Additional JSON values."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    """Named values by which searches filter, such as a product and its version."""
+    """Named values that searches can filter by, such as a product and its version."""
     key: str = ""
-    """The caller's own id, such as that of a page: adding a procedure replaces the one with the
-    same key.
+    """The caller's own id, such as that of a page; adding a procedure replaces any with the same
+    key.
     """
     expires: str = ""
     """The last day on which it is found, such as 2027-01-31, or "" for no end."""
@@ -172,7 +172,7 @@ class Procedure:
 
     @classmethod
     def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":
-        """Return a procedure from a memory, whose texts were cleaned when it was stored.
+        """Return a procedure read from a memory, without cleaning it as when it was stored.
 
         Anything that another program wrote is checked as in `from_dict`.
 
@@ -192,7 +192,7 @@ class Procedure:
         return procedure
 
     def text(self) -> str:
-        """Return the procedure as one text, as embedded and as shown to a model (AAG §3.2)."""
+        """Return the procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         return f"how to {self.output} using {self.input}\n{numbered}"
 
@@ -241,11 +241,11 @@ def _id_of(content: Sequence[str]) -> str:
 
 
 def checked_tags(tags: object) -> dict[str, str]:
-    """Return validated tags, whether of a procedure or for a search filter.
+    """Validate and return the tags of a procedure or of a search filter.
 
     Raises:
-        BadInput: They are not a mapping of strings, or a name has a character that filters cannot
-            hold.
+        BadInput: The tags are not a mapping of strings, or a name contains a character that filters
+            cannot handle.
     """
     pairs = dict(tags) if isinstance(tags, Mapping) else {"": ""}
     for name, value in pairs.items():

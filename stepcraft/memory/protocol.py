@@ -80,8 +80,8 @@ class ProcedureMemory(ABC):
 
         Raises:
             ReadOnlyMemory: The memory cannot be changed.
-            MemoryFailure: It cannot be written. What was written stays, and adding again completes
-                it; AddStopped contains the report so far.
+            MemoryFailure: The memory cannot be written. Anything already written is kept, and
+                adding the procedures again stores the rest; AddStopped contains the report so far.
         """
 
     @abstractmethod
@@ -105,8 +105,9 @@ class ProcedureMemory(ABC):
 
         Args:
             id: The id of the procedure.
-            change: Returns the new procedure for the stored one, with the same id, for example by
-                `dataclasses.replace`. It must be quick, and must not use the memory.
+            change: Takes the stored procedure and returns the new one, with the same id, for
+                example by using `dataclasses.replace`. It must be quick, and must not use the
+                memory.
             made_from: The version that the change is based on, for example one that a person has
                 spent some time editing.
 
@@ -122,8 +123,8 @@ class ProcedureMemory(ABC):
     async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401
         """Search like `search`, with the same options, without blocking the event loop.
 
-        By default it runs in a thread of its own: the event loop has few threads, which hanging
-        searches would occupy, and an async store embeds the query in one of them.
+        By default, the search runs in a thread of its own. The event loop has only a few threads:
+        hanging searches would occupy them, and an async store needs one to embed the query.
         """
         return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))
 
@@ -218,7 +219,7 @@ def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
     """Return the procedure with this id or key, or the only one whose id starts with it.
 
     Raises:
-        BadInput: There is none, or more than one.
+        BadInput: No procedure matches, or more than one does.
     """
     prefix = beginning.strip().lower()
     for id_ in (prefix, id_of_key(beginning)):

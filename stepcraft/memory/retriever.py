@@ -10,7 +10,7 @@ from stepcraft.retriever import Source
 
 
 class ProcedureRetriever(Source):
-    """A retriever of procedures from a memory, best first.
+    """A retriever that returns procedures from a memory, best first.
 
     The content of a document is the whole procedure as one text. Its metadata fields are `id`,
     `title` (the output of the procedure), `source` and `score`. `k` may also be passed per call, as

@@ -1,4 +1,4 @@
-"""Skills folders: `NAME/SKILL.md` with YAML front matter, as agents read them.
+"""Skill folders: `NAME/SKILL.md` with YAML front matter, in the form that agents read.
 
 An export puts the whole procedure into the front matter, under `metadata`. Later edits to the body
 take precedence, and the id stays the same.
@@ -156,9 +156,9 @@ def _procedure(path: Path) -> Procedure:
 
 
 def _steps(body: str) -> list[str]:
-    """Read the first numbered list, or else headings with their text, or bullets, or everything.
+    """Return the first numbered list, or else the sections, the bullets, or the whole body.
 
-    If a section is called a workflow or steps, only that section is read.
+    If a section has a title such as "Workflow" or "Steps", only that section is read.
     """
     sections = _sections(body)
     first = next((at for at, each in enumerate(sections) if _WORKFLOW.match(each[1])), 0)
@@ -178,7 +178,7 @@ def _steps(body: str) -> list[str]:
 
 
 def _sections(body: str) -> list[tuple[int, str, str]]:
-    """Return the level, title and text of each section; text before the first has level 0."""
+    """Return each section's level, title and text; text before any heading has level 0."""
     sections = [(0, "", "")]
     for row, is_code in lines(body):
         heading = None if is_code else _HEADING.match(row)

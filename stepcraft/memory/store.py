@@ -1,4 +1,4 @@
-"""A memory in a LangGraph store (`BaseStore`), such as that of a server's graphs."""
+"""A memory in a LangGraph store (`BaseStore`), such as the one that a server gives its graphs."""
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,8 @@ NAMESPACE = "procedures"
 """The default namespace."""
 
 CANDIDATES = 200
-"""The minimum number of nearest results, and of the best by words, that are ranked together."""
+"""The minimum number of results from the vector search, and from the word search, to rank together.
+"""
 
 _PAGE = 1000
 
@@ -36,10 +37,11 @@ class StoreMemory(ServedMemory):
 
     Args:
         store: The store.
-        namespace: Its parts joined by "/", such as "team/recipes"; if empty, "procedures".
+        namespace: The parts of the namespace joined by "/", such as "team/recipes"; "procedures" if
+            empty.
 
     Raises:
-        BadInput: Stores do not accept such a namespace.
+        BadInput: The namespace is not one that stores accept.
     """
 
     batch = 100
@@ -121,7 +123,7 @@ class StoreMemory(ServedMemory):
         }
 
     def _own(self, item: Item) -> Procedure | None:
-        """Return the procedure in an item, or None if the item belongs to a namespace below."""
+        """Return the procedure in an item, or None if the item belongs to a nested namespace."""
         return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
 
     def _batch(self, operations: Sequence[Op]) -> list[Any]:
@@ -131,8 +133,9 @@ class StoreMemory(ServedMemory):
     def _all_items(self) -> list[SearchItem]:
         """Return all items from a single response, raising the limit until it holds them all.
 
-        Pages would have to be read with an offset, each as slow as all pages before it; and if the
-        store's order has ties, two pages may show one item twice and another not at all.
+        Reading pages would require an offset, which makes each page as slow as all the pages before
+        it. If the store's order has ties, two pages could also show one item twice and another not
+        at all.
         """
         limit = _PAGE
         with self._plain_failures():
@@ -141,7 +144,7 @@ class StoreMemory(ServedMemory):
         return items
 
     def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found] | None:
-        """Return the nearest procedures with their cosines, or None without a vector index."""
+        """Return the nearest procedures and their cosines, or None if there is no vector index."""
         limit = count
         # All stores compare top-level values alike, but not nested ones.
         wanted = {f"tag:{name}": value for name, value in tags.items()} or None
@@ -164,7 +167,8 @@ class StoreMemory(ServedMemory):
     def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
         """Return the procedures that fit best by words.
 
-        Others may have written to the store, so anything that has changed is indexed again.
+        Others may have written to the store, so the words are indexed again if anything has
+        changed.
         """
         with self._reading:
             items = self._all_items()
@@ -194,10 +198,10 @@ class StoreMemory(ServedMemory):
 def fused(
     near: Mapping[str, float], words: Mapping[str, float], weight: float
 ) -> list[tuple[str, float]]:
-    """Return ids with scores combined from cosines and words, best first.
+    """Return ids with scores that combine cosines and word scores, best first.
 
-    An id that is not among the nearest is assumed to be as near as the last of them. Ties are
-    broken by id, so that a search is reproducible.
+    An id that is not among the nearest is given the lowest of their cosines. Ties are broken by id,
+    so that searches are reproducible.
     """
     floor = min(near.values(), default=0.0)
     scores = {
@@ -208,7 +212,7 @@ def fused(
 
 
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
-    """Return the procedure in a store item, or None if it has none."""
+    """Return the procedure in a store item, or None if the item is not a procedure."""
     try:
         return Procedure.of_kept(value)
     except BadInput:
@@ -219,7 +223,7 @@ def checked_namespace(namespace: str) -> tuple[str, ...]:
     """Return the parts of a namespace, by default "procedures".
 
     Raises:
-        BadInput: Stores do not accept such a namespace.
+        BadInput: The namespace is not one that stores accept.
     """
     parts = tuple(filter(None, namespace.strip().strip("/").split("/"))) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):

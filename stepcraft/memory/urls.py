@@ -46,7 +46,7 @@ def is_text(path: Path) -> bool:
 def fingerprint(url: str) -> object:
     """Return a value that changes whenever a file must be opened again.
 
-    That is the case when it is another file or, for a text file, when its content changes.
+    This is the case if the path leads to another file or, for a text file, if its content changes.
     """
     if not url or scheme_of(url) not in ("", "file"):
         return None

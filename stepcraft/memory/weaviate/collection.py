@@ -39,11 +39,13 @@ AT_ONCE = 2
 """The number of messages sent at once, as in the client's own batching."""
 
 _LEAST_BY_WORDS = 100
-"""If Weaviate 1.39 looks for fewer, it misses better objects and gives other scores."""
+"""The minimum number of results to request in a search by words; with fewer, Weaviate 1.39 misses
+better objects and returns different scores.
+"""
 
 Item = DataObject[dict[str, Any], None]
 Condition: TypeAlias = Any
-"""A client filter, whose type is private."""
+"""A filter for the Weaviate client, whose own type for it is private."""
 
 
 Hits: TypeAlias = Sequence[tuple[Any, float]]
@@ -55,11 +57,11 @@ class OpenCollection:
 
     Args:
         url: The URL, as for `parse_url`.
-        layout: The contents of its objects.
+        layout: The layout of the objects in it.
         embeddings: As for `open_memory`.
         create: Whether to create a missing collection.
-        fill: How to fill a missing collection, for messages.
-        again: How to fill another one with other embeddings, for messages.
+        fill: How to fill a missing collection, as advice for error messages.
+        again: How to fill another collection with other embeddings, as advice for error messages.
 
     Raises:
         BadInput: The URL is malformed, or there is no such collection.
@@ -112,14 +114,16 @@ class OpenCollection:
     ) -> Hits:
         """Return the k objects that fit best, with their scores.
 
-        Scores are cosines in a search by vectors alone, and otherwise relative to the best.
+        In a search by vectors alone, scores are cosines; otherwise, they are relative to the best
+        score.
 
         Args:
             query: The query.
             k: The maximum number of results.
             alpha: The weight of vectors, which is 0 without an embedder.
-            filters: A client filter, if only some objects are searched.
-            refine: Selects among the results, by further calls within the same time limit.
+            filters: A client filter that limits which objects are searched.
+            refine: Selects among the results, and may make further calls within the same time
+        limit.
         """
         check_search(k, alpha)
         vector = query_vector(self.embedder, clean(query)) if alpha and self.embedder else None
@@ -198,11 +202,11 @@ class OpenCollection:
         return sum(self.delete_matching(Filter.by_id().contains_any(part)) for part in parts)
 
     def delete_matching(self, filters: Condition) -> int:
-        """Delete the objects that match a client filter, and return how many there were."""
+        """Delete the objects that match a client filter, and return how many were deleted."""
         return self.connection.call(partial(_delete, filters=filters, what=self.layout.holds))
 
     def close(self) -> None:
-        """Close the connection; it may be called twice."""
+        """Close the connection; closing it again does nothing."""
         self._release.detach()
         self.connection.close()
 
@@ -213,7 +217,7 @@ def vector_of(item: Any) -> Matrix:  # noqa: ANN401 - of the client
 
 
 def words_of(text: str) -> dict[str, str]:
-    """Return the properties by which an object is searched by words."""
+    """Return the properties that make an object searchable by words."""
     return dict(zip(WORDS, stored_words(text), strict=True))
 
 

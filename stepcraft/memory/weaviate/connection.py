@@ -1,6 +1,6 @@
 """A connection to Weaviate whose calls fail within seconds and with a one-sentence error.
 
-The client alone retries for a minute if a server is gone, so each call has a time limit here.
+By itself, the client retries for a minute if a server is down, so each call has a time limit here.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,9 @@ _WORK_S = 120.0
 
 _CONNECT_S = 2.0
 _OLDEST = (1, 27)
-"""Older clients check no versions if their startup checks are skipped."""
+"""The oldest supported server version, which older clients do not check if their startup checks are
+skipped.
+"""
 
 _LOST = (httpx.TransportError, OSError, WeaviateClosedClientError, WeaviateConnectionError)
 _LOST_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
@@ -48,7 +50,7 @@ Action = Callable[[Objects], T]
 
 
 class Connection:
-    """A server's client, shared by all threads and replaced after the server was away.
+    """A client for a server, shared by all threads and replaced once the connection is lost.
 
     Args:
         address: The collection and its server.
@@ -63,18 +65,19 @@ class Connection:
     def search(self, action: Action[T]) -> T:
         """Return the result of a search on the collection, within `SEARCH_S`.
 
-        It is repeated once if the connection was lost and the server is up.
+        The search is repeated once if the connection was lost and the server is up.
 
         Raises:
-            MemoryFailure: The server cannot be reached, refuses, or does not answer in time, or the
-                connection was closed.
+            MemoryFailure: The server cannot be reached, refuses the request or does not answer in
+                time, or this connection was closed.
         """
         return self._within(SEARCH_S, action)
 
     def call(self, action: Action[T]) -> T:
         """Return the result of any other action on the collection.
 
-        This works like `search`, with more time: it first checks that the server is up.
+        This works like `search`, but first checks that the server is up, and has a longer time
+        limit.
         """
         self._check_ready()
         return self._within(_WORK_S, action)
@@ -88,7 +91,7 @@ class Connection:
             return self._client
 
     def close(self) -> None:
-        """Close the client; calls in progress fail. It may be called twice."""
+        """Close the client; calls in progress fail. Closing it again does nothing."""
         self._closed = True
         self._drop(self._client)
 
@@ -176,7 +179,7 @@ class Connection:
             )
 
     def _check_grpc(self) -> None:
-        """Reject a wrong gRPC port, which the client would keep trying for a minute."""
+        """Reject a wrong gRPC port, to which the client would try to connect for a minute."""
         address = self._address
         place = f"{address.grpc_host}:{address.grpc_port}"
         channel = (
@@ -222,7 +225,7 @@ def _is_lost(error: BaseException | None) -> bool:
 
 
 def _code(error: BaseException) -> grpc.StatusCode | None:
-    """Return the status of a failed gRPC call."""
+    """Return the status of a failed gRPC call, or None for any other error."""
     if isinstance(error, grpc.RpcError) and isinstance(error, grpc.Call):
         return error.code()
     return None

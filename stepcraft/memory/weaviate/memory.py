@@ -38,8 +38,9 @@ _log = logging.getLogger(__name__)
 ALPHA = 0.5
 """The default weight of vectors in a hybrid search.
 
-Weaviate stretches the scores of the nearest 100 vectors over 0 to 1, as it does with those of
-words. The cosines in a local memory are closer together and need a larger weight to count as much.
+Weaviate rescales the scores of the nearest 100 vectors to the range from 0 to 1, as it does with
+the scores of words. The cosines in a local memory are closer together and need a larger weight to
+count as much.
 """
 
 _CONTENT = (
@@ -65,14 +66,14 @@ _LONGER = np.float32(1.001)
 class WeaviateMemory(ServedMemory):
     """Procedures in a Weaviate collection, for many threads, event loops and machines at once.
 
-    If the server is gone, a search fails within 5 seconds, and the first one after its return
+    If the server is down, a search fails within 5 seconds; once it is up again, the next search
     succeeds.
 
     Args:
-        url: `weaviate://host:port/Collection`, with `?grpc=` (port, 50051) and `tls=true`; or
-            `weaviate+cloud://cluster/Collection`. With `tenant=` the procedures are those of one
-            tenant, which is created if missing. `replicas=` and `quantization=` (rq, bq, pq or sq)
-            apply when a collection is created.
+        url: `weaviate://host:port/Collection`, optionally with `?grpc=` (the gRPC port, by default
+            50051) and `tls=true`, or `weaviate+cloud://cluster/Collection`. With `tenant=`, the
+            memory holds the procedures of one tenant, which is created if missing. `replicas=` and
+            `quantization=` (rq, bq, pq or sq) apply when a collection is created.
         embeddings: As for `open_memory`.
         create: Whether to create a missing collection.
 
@@ -134,11 +135,11 @@ class WeaviateMemory(ServedMemory):
         return filter(None, map(_procedure, self._objects))
 
     def close(self) -> None:
-        """Close the connection; it may be called twice."""
+        """Close the connection; closing it again does nothing."""
         self._objects.close()
 
     def _renew_words(self) -> None:
-        """Recompute words that another version stored, unless all are from this one."""
+        """Recompute the words of all procedures that another version stored."""
         is_current = Filter.by_property("words_version").equal(str(VERSION))
         if not (count := self._objects.count() - self._objects.count(is_current)):
             return
@@ -154,7 +155,7 @@ class WeaviateMemory(ServedMemory):
         return {procedure.id: procedure for procedure in filter(None, map(_procedure, items))}
 
     def _damaged(self, stored: Mapping[str, Procedure]) -> Collection[str]:
-        """Return procedures that a killed server stored without adding them to its vector index."""
+        """Return the ids of procedures that a killed server left out of its vector index."""
         if not (stored and self._embedder):
             return ()
         vector = self._embedder.embed_query("procedure").tolist()
@@ -209,7 +210,7 @@ class WeaviateMemory(ServedMemory):
 
 
 def _set_words(objects: Objects, items: Sequence[Any]) -> None:
-    """Change only the words of objects."""
+    """Update only the word properties of objects."""
     changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
     for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
         if isinstance(outcome, Exception):
@@ -228,7 +229,7 @@ def _not_near(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
 
 
 def _object(procedure: Procedure, vector: Matrix) -> Item:
-    """Return an object, without a vector if that is empty or zero and so has no angle."""
+    """Return an object; a vector that is empty or zero is left out, since it has no direction."""
     fields = procedure.to_dict()
     return DataObject(
         properties={name: fields.get(name) for name in _LAYOUT.content}
@@ -243,7 +244,7 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
 
 
 def _words(procedure: Procedure | None) -> dict[str, str]:
-    """Return the properties that are searched by words, empty if there is no procedure."""
+    """Return the properties searched by words, with empty values without a procedure."""
     texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
     return {**words_of("\n".join(texts)), "words_version": str(VERSION)}
 

@@ -1,4 +1,4 @@
-"""Create our collections in Weaviate, or read what they were made with."""
+"""Create our collections in Weaviate, or read which embeddings they were made with."""
 
 import json
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ WORDS = ("words", "parts")
 
 
 class Layout(NamedTuple):
-    """The contents of the objects in a collection."""
+    """The properties of the objects in a collection."""
 
     holds: str
     content: Sequence[str]
     shown: Sequence[str]
     """The properties that searches return."""
     exact: Sequence[str]
-    """The properties that filters compare as a whole."""
+    """The properties that filters match by their whole value."""
     lists: Sequence[str] = ()
     numbers: Sequence[str] = ()
 
@@ -51,7 +51,7 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
     """Return the embeddings that the collection was made with, or None if it is missing.
 
     Raises:
-        MemoryFailure: It was created by somebody else, or for another purpose.
+        MemoryFailure: The collection was created by another program, or for another purpose.
     """
     if not objects.exists():
         return None
@@ -76,7 +76,7 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
 def create_collection(
     connection: Connection, embeddings: str, address: Address, layout: Layout, objects: Objects
 ) -> None:
-    """Create the collection for vectors of the given embeddings, with "none" for no vectors."""
+    """Create the collection for vectors from the given embeddings; "none" means no vectors."""
     client = connection.client()
     quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none", None)
     if address.quantization and not quantizer:

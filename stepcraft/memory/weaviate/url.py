@@ -14,7 +14,8 @@ KEY_VARIABLE = "WEAVIATE_API_KEY"
 """The environment variable with the API key for servers that require one."""
 
 KEY_HOSTS = "STEPCRAFT_KEY_HOSTS"
-"""The environment variable with the comma-separated hosts that are sent the key without TLS.
+"""The environment variable with a comma-separated list of hosts to which the key is sent even
+without TLS.
 
 These are hosts on a private network, such as neighbouring containers.
 """
@@ -55,7 +56,8 @@ class Address:
         """Return the API key for the server, or "" if there is none.
 
         Raises:
-            BadInput: It would be sent in plain text over a network that is not declared private.
+            BadInput: The key would be sent in plain text over a network that is not declared
+        private.
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
         private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
