@@ -14,6 +14,8 @@ from stepcraft.text.claims import claims
 from stepcraft.text.clean import normalised
 from stepcraft.text.names import has_word
 
+_spans = lru_cache(maxsize=64)(claims)
+
 
 def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
     """Return the last verdict on each statement, and whether it has changed since.
@@ -76,42 +78,33 @@ def is_changed(check: Check, before: str, after: str) -> bool:
 
 def _number(check: Check, part: str) -> int:
     """Return the number of a statement in the part as it was checked, or 0 for the whole part."""
-    text = _plain(check["text"])
-    others = [number for number, each in enumerate(_statements(part), 1) if each == text]
-    return check["statement"] or (others[0] if others else 0)
+    if check["statement"] or (text := _plain(check["text"])) not in _statements(part):
+        return check["statement"]
+    return _statements(part).index(text) + 1
 
 
 def _now(check: Check, before: str, after: str) -> range:
     """Return the numbers of the statements that a changed part has in place of a checked one."""
-    old, new = _statements(before), _statements(after)
-    number = _number(check, before)
+    number, old, new = _number(check, before), _statements(before), _statements(after)
     if not number:
         return range(1, len(new) + 1)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    same = sum(block.size for block in matcher.get_matching_blocks())
-    if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= same:
+    if len(old) == len(new):
         return range(number, number + 1)
-    for _, first, last, start, stop in matcher.get_opcodes():
-        if first < number <= last:
-            offset = start - first
-            is_paired = last - first == stop - start
-            return (
-                range(number + offset, number + offset + 1)
-                if is_paired
-                else range(start + 1, stop + 1)
-            )
-    raise ValueError(f"the part has no statement {number}: {before[:80]!r}")
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    kind, first, _, start, stop = next(each for each in blocks if each[1] < number <= each[2])
+    place = number + start - first
+    return range(place, place + 1) if kind == "equal" else range(start + 1, stop + 1)
 
 
 def _text(part: str, numbers: range) -> str:
     """Return the text of a part from the first to the last of some statements."""
-    spans = [claims(part)[number - 1] for number in numbers]
+    spans = _spans(part)[numbers.start - 1 : numbers.stop - 1]
     return part[spans[0][0] : spans[-1][1]] if spans else ""
 
 
 @lru_cache(maxsize=64)
 def _statements(part: str) -> list[str]:
-    return [_plain(part[start:stop]) for start, stop in claims(part)]
+    return [_plain(part[start:stop]) for start, stop in _spans(part)]
 
 
 def _plain(text: str) -> str:

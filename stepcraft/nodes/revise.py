@@ -25,7 +25,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
-from stepcraft.nodes.verdicts import Verdicts, read_verdicts, unjudged
+from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
 from stepcraft.text.citations import marks, with_prompt_marks, without_marks
@@ -213,9 +213,9 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     read, refused, outside = read_changes(reply, parts)
     changes = [_with_right_marks(change, parts, cites=cites) for change in read]
     group = _group(state)
-    checks, problems = (
-        Verdicts([], []) if of_steps else read_verdicts(outside, state, group, _shown(state))
-    )
+    checks, problems = list[Check](), list[str]()
+    if not of_steps:
+        checks, problems = read_verdicts(outside, state, group, _shown(state))
     if not (changes or refused or checks or problems or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     if first_update := state.get("first_update"):

@@ -25,7 +25,7 @@ _BEGIN = (
 )
 _VERDICT = re.compile(
     rf"{_BEGIN}(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
-    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER})*+)"
+    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
     rf"(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -36,7 +36,7 @@ _PART = re.compile(
 )
 """The part of the statements that follow, as in "Part 2, statement 1" or above a list."""
 _ANOTHER = re.compile(
-    r"(?:[,;:/(\u2013\u2014]|[ \t]-|\b(?:and|but)\b)[^\w\n]*(?:(?:is|are)[ \t]+)?"
+    r"(?:[,;:/(\u2013\u2014]|[ \t]-|\b(?:and|but)\b)[^\w\n]{0,8}(?:(?:is|are)[ \t]+)?"
     rf"{_WORD}(?=[^\w\n]*(?:p\d|by\b|passage|\d|$))",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -45,7 +45,7 @@ _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
 _PASSAGES = re.compile(
-    rf"(?:{_P}\d{{1,4}}\b|[\[\u3010]\d{{1,3}}\b(?=[^\w\n]*(?:\d+[^\w\n]*)*[\]\u3011]))"
+    rf"(?:{_P}\d{{1,4}}\b|[\[\u3010]\d{{1,3}}\b(?=[\d \t,;&\u2013-]*[\]\u3011]))"
     rf"(?:(?:{_RANGE}|[ \t]*[,;&/+\u3001\uff0c][ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)"
     rf"(?:{_P}\d{{1,4}}\b|\d{{1,4}}\b(?!\.\d|[ \t]+(?!and\b)\w)))*",
     re.IGNORECASE,
@@ -55,18 +55,13 @@ _FROM_TO = re.compile(rf"(\d+)(?:{_RANGE}(?:{_P})?(\d+))?", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
-class Verdicts(NamedTuple):
-    """The verdicts of a reply on the statements in some parts."""
+def read_verdicts(
+    text: str, state: Any, group: Sequence[int], shown: Collection[int]
+) -> tuple[list[Check], list[str]]:
+    """Return the verdicts on the statements in the given parts, and what is wrong with the lines.
 
-    checks: list[Check]
-    problems: list[str]
-    """What could not be read: lines on statements or passages that are not in the prompt, or
-    several verdicts on a part.
-    """
-
-
-def read_verdicts(text: str, state: Any, group: Sequence[int], shown: Collection[int]) -> Verdicts:
-    """Return the verdicts on the statements in the given parts.
+    Wrong are numbers of statements and passages that the prompt does not have, and several verdicts
+    on a part.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own. Of several lines on a statement, the one with the
@@ -99,7 +94,7 @@ def read_verdicts(text: str, state: Any, group: Sequence[int], shown: Collection
             problems.append(f"part {part} has several verdicts: number its statements as shown")
             lines = [each for each in lines if each not in alone]
     lines = [each._replace(passages=[*filter(shown.__contains__, each.passages)]) for each in lines]
-    return Verdicts([check for part in group for check in _checks(lines, state, part)], problems)
+    return [check for part in group for check in _checks(lines, state, part)], problems
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Sequence[int]) -> int:
@@ -140,7 +135,8 @@ class _Line(NamedTuple):
 
 def _of_part(part: int, line: _Line) -> _Line:
     """Return a line on parts 2 to 3 as one on statements 2 to 3 of the given part."""
-    return line._replace(first=(part, line.first[0]), last=(part, line.last[0]))
+    written, first, last = f"{part}.{line.written}", (part, line.first[0]), (part, line.last[0])
+    return line._replace(written=written, first=first, last=last)
 
 
 def _lines(text: str) -> list[_Line]:
