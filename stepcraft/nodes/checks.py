@@ -88,9 +88,11 @@ def _now(check: Check, before: str, after: str) -> range:
     number, old, new = _number(check, before), _statements(before), _statements(after)
     if not number:
         return range(1, len(new) + 1)
-    if len(old) == len(new):
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    kept = sum(block.size for block in matcher.get_matching_blocks())
+    if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= kept:
         return range(number, number + 1)
-    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blocks = matcher.get_opcodes()
     kind, first, _, start, stop = next(each for each in blocks if each[1] < number <= each[2])
     place = number + start - first
     return range(place, place + 1) if kind == "equal" else range(start + 1, stop + 1)
