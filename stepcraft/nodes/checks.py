@@ -89,8 +89,8 @@ def _now(check: Check, before: str, after: str) -> range:
     if not number:
         return range(1, len(new) + 1)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    kept = sum(block.size for block in matcher.get_matching_blocks())
-    if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= kept:
+    unchanged = sum(block.size for block in matcher.get_matching_blocks())
+    if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= unchanged:
         return range(number, number + 1)
     blocks = matcher.get_opcodes()
     kind, first, _, start, stop = next(each for each in blocks if each[1] < number <= each[2])

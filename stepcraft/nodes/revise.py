@@ -84,7 +84,7 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions and the reply if a model's input is limited."""
-_IN_PARENTHESES = re.compile(r"(?:[ \t]++|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
+_IN_PARENTHESES = re.compile(r"(?:([ \t]++)|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
 """Passages cited in the form (p1, p2)."""
 _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
 
@@ -270,7 +270,7 @@ def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> C
     new = change["new"]
     if not any(start <= place < stop for start, stop in code(text)):
         if cites:
-            new = with_prompt_marks(_IN_PARENTHESES.sub(r" [\1]", new))
+            new = with_prompt_marks(_IN_PARENTHESES.sub(r"\1[\2]", new))
         elif not (marks(change["old"], plain=False) or _IN_PARENTHESES.search(change["old"])):
             new = without_marks(_IN_PARENTHESES.sub("", new), plain=False)
     return {**change, "new": new}
@@ -292,7 +292,7 @@ def _with_first(
         for old, new in again
         if old["verdict"] == "contradicted" != new["verdict"]
     ]
-    kept = [
+    earlier = [
         change
         for change in first_update["changes"][len(state["changes"]) :]
         if not any(clash(each, change, parts) for each in changes)
@@ -300,7 +300,7 @@ def _with_first(
     ]
     judged_again = [old for old, _ in again]
     merged = [*(each for each in first if each not in judged_again), *checks]
-    return [*changes, *kept], sorted(merged, key=lambda each: (each["part"], each["statement"]))
+    return [*changes, *earlier], sorted(merged, key=lambda each: (each["part"], each["statement"]))
 
 
 def _alters(change: Change, check: Check, parts: Sequence[str]) -> bool:

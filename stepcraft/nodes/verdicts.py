@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -80,21 +80,31 @@ def read_verdicts(
         last = max((each.last[0] for each in lines), default=0)
         if 1 < last <= sizes[group[0]]:
             lines = [_of_part(group[0], each) for each in lines]
-    existing = {(part, number) for part in group for number in range(sizes[part] + 1)}
+    problems = _unknown(lines, state, sizes, shown)
+    for part in group if state["by_claim"] else ():
+        bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
+        if len({each.verdict for each in bare}) > 1:
+            problems.append(f"part {part} has several verdicts: number its statements as shown")
+            lines = [each for each in lines if each not in bare]
+    lines = [each._replace(passages=[*filter(shown.__contains__, each.passages)]) for each in lines]
+    return [check for part in group for check in _checks(lines, state, part)], problems
+
+
+def _unknown(
+    lines: Sequence["_Line"], state: Any, sizes: Mapping[int, int], shown: Collection[int]
+) -> list[str]:
+    """Return which statements and passages the lines name although the prompt does not have them.
+
+    Parts checked in other calls do not count.
+    """
+    existing = {(part, number) for part, size in sizes.items() for number in range(size + 1)}
     others = {*range(1, len(state["parts"]) + 1)} - sizes.keys()
     unknown = [
         each.written for each in lines if each.first not in existing and each.first[0] not in others
     ]
     passages = {number for each in lines for number in each.passages}
     unknown += [f"p{each}" for each in sorted(passages.difference(shown))]
-    problems = [f"there is no {' and no '.join(unknown[:8])}"] if unknown else []
-    for part in group if state["by_claim"] else ():
-        alone = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
-        if len({each.verdict for each in alone}) > 1:
-            problems.append(f"part {part} has several verdicts: number its statements as shown")
-            lines = [each for each in lines if each not in alone]
-    lines = [each._replace(passages=[*filter(shown.__contains__, each.passages)]) for each in lines]
-    return [check for part in group for check in _checks(lines, state, part)], problems
+    return [f"there is no {' and no '.join(unknown[:8])}"] if unknown else []
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Sequence[int]) -> int:
