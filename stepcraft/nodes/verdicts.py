@@ -65,7 +65,8 @@ def read_verdicts(
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own. Of several lines on a statement, the one with the
-    narrowest range counts, or else the last.
+    narrowest range counts, or else the last. Support by passages that were not shown counts for
+    nothing.
 
     Args:
         text: The reply without its blocks.
@@ -86,7 +87,12 @@ def read_verdicts(
         if len({each.verdict for each in bare}) > 1:
             problems.append(f"part {part} has several verdicts: number its statements as shown")
             lines = [each for each in lines if each not in bare]
-    lines = [each._replace(passages=[*filter(shown.__contains__, each.passages)]) for each in lines]
+    lines = [
+        each._replace(passages=cited)
+        for each in lines
+        if (cited := [*filter(shown.__contains__, each.passages)])
+        or not (each.passages and each.verdict == "supported")
+    ]
     return [check for part in group for check in _checks(lines, state, part)], problems
 
 

@@ -340,12 +340,16 @@ def test_a_verdict_by_a_passage_that_was_not_found_is_handed_back() -> None:
 
 def test_a_verdict_by_a_passage_that_was_left_out_is_handed_back() -> None:
     shelf = Shelf(passages={"Haldruvin": "Haldruvin built it. " * 200})
-    model = ScriptedModel(["1.1 supported p1", "1.1 not found"])
-    context = RatContext(max_input_tokens=600)
-    graph = build_rat(model=model, sources=shelf)
-    result = graph.invoke({**QUESTION, "draft": "Haldruvin built it."}, context=context)
-    assert "there is no p1." in model.calls[1].messages[-1].text
-    assert verdicts(result) == [("Haldruvin built it.", "not found")]
+    for second, expected in (
+        ("1.1 not found", [("Haldruvin built it.", "not found")]),
+        ("1.1 supported p1", []),
+    ):
+        model = ScriptedModel(["1.1 supported p1", second])
+        graph = build_rat(model=model, sources=shelf, settings=RatContext(max_input_tokens=600))
+        result = graph.invoke({**QUESTION, "draft": "Haldruvin built it."})
+        assert "there is no p1." in model.calls[1].messages[-1].text
+        assert verdicts(result) == expected
+        assert ("no verdict on 1 statement" in str(result["warnings"])) is (not expected)
 
 
 def test_a_corrected_statement_may_stand_in_another_part() -> None:
@@ -361,7 +365,7 @@ def test_a_part_that_is_deleted_leaves_the_numbers_of_the_others() -> None:
     first = "1.1 contradicted p2\n2.1 contradicted p1\n3.1 supported p2\n"
     gone = "<<<<<<< PART 1\nIt is of steel.\n=======\n>>>>>>> END"
     result, _ = checked(
-        f"{first}{gone}\n{block(2, '1837', '1873')}", "2.1 supported p1", draft=draft, rounds=2
+        f"{first}{gone}\n{block(2, '1837', '1873')}", "2.1 supported", draft=draft, rounds=2
     )
     assert [(each["round"], each["part"]) for each in result["checks"]][-1] == (2, 2)
     assert result["answer"].strip().startswith("Haldruvin built it in 1873.")
