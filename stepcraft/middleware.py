@@ -43,8 +43,8 @@ from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
+from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.message import last_human, message_text, text_of
-from stepcraft.nodes.state import final_checks
 from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 from stepcraft.text.names import codes

@@ -435,7 +435,7 @@ def test_a_change_that_names_another_part_is_kept() -> None:
 def test_the_message_has_the_verdicts_that_hold(is_async: bool) -> None:
     answer = f"{WRONG} It is of oak and iron. The mayor in 1873 was Ilse Quandt. It is long."
     changes = f"{CHANGE}\n{block(1, 'oak', 'granite')}"
-    verdicts = "1.1 contradicted p1\n1.2 not found\n1.3 supported p3\n1.4 not found\n"
+    verdicts = "1.1 contradicted p1\n1.2 not found\n1.3 supported p2\n1.4 not found\n"
     model, settings = ScriptedModel([verdicts + changes]), RatContext(scope="complete")
     middleware = [CheckAnswerMiddleware(Shelf(), model=model, settings=settings)]
     agent = create_agent(ToolModel([answer]), middleware=middleware)

@@ -17,7 +17,8 @@ from stepcraft.cli.output import note, one_line, print_json, say, show_diff
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
-from stepcraft.nodes.state import Check, final_checks
+from stepcraft.nodes.checks import final_checks
+from stepcraft.nodes.state import Check
 from stepcraft.progress import beginning, counted
 from stepcraft.report import StepTime, page
 from stepcraft.text.clean import clean

@@ -27,8 +27,9 @@ from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
 from stepcraft.nodes.begin import Begin
+from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.route import route
-from stepcraft.nodes.state import Answer, Messages, final_checks
+from stepcraft.nodes.state import Answer, Messages
 from stepcraft.progress import beginning
 from stepcraft.schema import described
 from stepcraft.secrets import excerpt

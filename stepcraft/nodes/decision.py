@@ -17,6 +17,7 @@ from pydantic import Discriminator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
+from stepcraft.secrets import excerpt
 
 T = TypeVar("T")
 
@@ -65,16 +66,21 @@ def ask_person(
         request = ActionRequest(name=action, args=args, description=text)
         response = interrupt(HITLRequest(action_requests=[request], review_configs=[config]))
         try:
-            return read(read_decision(response))
+            return read(read_decision(response, action))
         except BadInput as error:
             problem = str(error)
 
 
-def read_decision(response: Any) -> Decision:
+def read_decision(response: Any, action: str) -> Decision:
     """Return the decision in a response. A `respond` decision counts as a rejection.
 
+    Args:
+        response: The response, which may have any form.
+        action: The name of the action that the person was asked about.
+
     Raises:
-        BadInput: It has another form, or its edit concerns another action.
+        BadInput: It has another form, has a message or an edit that its decision would ignore, or
+            edits another action.
     """
     try:
         (decision,) = _RESPONSE.validate_python(response)["decisions"]
@@ -84,8 +90,13 @@ def read_decision(response: Any) -> Decision:
         raise BadInput(
             f"the response cannot be used: {where}: {first['msg']}; {_EXAMPLES}"
         ) from error
-    if decision["type"] != "edit" and response["decisions"][0].get("edited_action"):
+    kind, given = decision["type"], response["decisions"][0]
+    if kind != "edit" and given.get("edited_action"):
         raise BadInput(f"only a decision of type edit has an edited_action; {_EXAMPLES}")
+    if kind in {"approve", "edit"} and given.get("message"):
+        raise BadInput(f"a decision of type {kind} has no message, reject with it; {_EXAMPLES}")
+    if decision["type"] == "edit" and (name := decision["edited_action"]["name"]) != action:
+        raise BadInput(f"the edited_action must be {action!r}, not {excerpt(name)}; {_EXAMPLES}")
     if decision["type"] == "respond":
         return RejectDecision(type="reject", message=decision["message"])
     return decision

@@ -11,6 +11,7 @@ Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawa
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -21,9 +22,10 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
+from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
-from stepcraft.nodes.verdicts import Verdicts, read_verdicts
+from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
 from stepcraft.text.citations import marks, with_prompt_marks, without_marks
@@ -82,8 +84,9 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions and the reply if a model's input is limited."""
-_IN_PARENTHESES = re.compile(r"[ \t]*+\(p\d{1,4}(?:,[ \t]?p\d{1,4})*+\)")
+_IN_PARENTHESES = re.compile(r"(?:([ \t]++)|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
 """Passages cited in the form (p1, p2)."""
+_PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
@@ -126,11 +129,11 @@ def _material(state: Any) -> list[Section | None]:
     skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]
-        text = part["text"].strip("\n")
+        text = with_numbers(part["text"], number) if state["by_claim"] else part["text"]
         evidence = [each for each in _evidence(state, part) if each not in skipped]
         skipped.update(evidence)
         sections += [
-            Section("part", str(number), with_numbers(text, number) if state["by_claim"] else text),
+            Section("part", str(number), text.strip("\n")),
             *passages(state["evidence"], evidence),
         ]
     return sections
@@ -153,6 +156,12 @@ def _evidence(state: Any, part: Part) -> list[int]:
     numbers = [*marks(part["text"]), *passages_of(state, part["queries"])]
     shared, last = _shared(state), len(state["evidence"])
     return [each for each in dict.fromkeys(numbers) if shared < each <= last]
+
+
+def _shown(state: Any) -> set[int]:
+    """Return the numbers of all passages in the prompt."""
+    found = (_evidence(state, state["parts"][number - 1]) for number in _group(state))
+    return {*range(1, _shared(state) + 1), *chain(*found)}.difference(state.get("left_out", ()))
 
 
 def _size(state: Any, numbers: Iterable[int]) -> int:
@@ -204,41 +213,41 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     read, refused, outside = read_changes(reply, parts)
     changes = [_with_right_marks(change, parts, cites=cites) for change in read]
     group = _group(state)
-    checks, unjudged, unknown = (
-        Verdicts([], 0, []) if of_steps else read_verdicts(outside, state, group)
-    )
-    if not (changes or refused or checks or _says_unchanged(outside)):
+    checks, problems = list[Check](), list[str]()
+    if not of_steps:
+        checks, problems = read_verdicts(outside, state, group, _shown(state))
+    if not (changes or refused or checks or problems or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
-    warnings: list[str] = []
-    if unjudged:
-        what = counted(unjudged, "statement" if state["by_claim"] else "part")
-        warnings = [f"revise: the check gave no verdict on {what}"]
     if first_update := state.get("first_update"):
-        changes, checks, warnings = _with_first(first_update, state, changes, checks)
+        changes, checks = _with_first(first_update, state, changes, checks)
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
     applied, refused = tried.applied, [*refused, *tried.refused]
     if state["scope"] == "correct":
         applied, unasked = _corrections(applied, checks)
         refused += unasked
+    warnings = _passages_named(applied, len(state["evidence"]))
+    if missing := 0 if of_steps else unjudged(checks, state, group):
+        what = counted(missing, "statement" if state["by_claim"] else "part")
+        warnings.append(f"revise: the check gave no verdict on {what}")
     update: dict[str, Any] = {
         "changes": [*state["changes"], *applied],
         "checks": [*state["checks"], *checks],
         "pending": [number for number in state["pending"] if number not in group],
         "warnings": warnings,
     }
-    after = dict.fromkeys(range(len(parts) + 1), "")
-    for part_text, origin in zip(tried.parts, tried.origins, strict=True):
-        after[origin or 0] += without_marks(part_text)
     problems = [
-        f"PART {change['part']}, {quoted(change['old'] or change['new'])}: {reason}"
-        for change, reason in refused
-    ] + [
-        f"{quoted(check['text'])} is contradicted, and no block changes it"
-        for check in checks
-        if check["verdict"] == "contradicted" and check["text"] in after[check["part"]]
+        *(
+            f"PART {change['part']}, {quoted(change['old'] or change['new'])}: {reason}"
+            for change, reason in refused
+        ),
+        *(
+            f"{quoted(check['text'])} is contradicted, and no block changes it"
+            for check in checks
+            if check["verdict"] == "contradicted"
+            and not is_changed(check, parts[check["part"] - 1], tried.parts[check["part"] - 1])
+        ),
+        *problems,
     ]
-    if unknown:
-        problems.append(f"there is no {' and no '.join(unknown)}")
     if problems:
         raise UnreadableReply("; ".join(problems[:8]) + ".", update=update)
     return update
@@ -261,7 +270,7 @@ def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> C
     new = change["new"]
     if not any(start <= place < stop for start, stop in code(text)):
         if cites:
-            new = with_prompt_marks(new)
+            new = with_prompt_marks(_IN_PARENTHESES.sub(r"\1[\2]", new))
         elif not (marks(change["old"], plain=False) or _IN_PARENTHESES.search(change["old"])):
             new = without_marks(_IN_PARENTHESES.sub("", new), plain=False)
     return {**change, "new": new}
@@ -269,20 +278,48 @@ def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> C
 
 def _with_first(
     first_update: Mapping[str, Any], state: Any, changes: list[Change], checks: list[Check]
-) -> tuple[list[Change], list[Check], list[str]]:
-    """Combine the changes, verdicts and warnings of two replies, giving priority to the second.
+) -> tuple[list[Change], list[Check]]:
+    """Combine the changes and verdicts of two replies, giving priority to the second.
 
+    A change to a statement that only the first reply calls contradicted is dropped.
     `first_update` is the complete update from the first reply, including what the state had before.
     """
-    earlier = first_update["changes"][len(state["changes"]) :]
     parts = [part["text"] for part in state["parts"]]
-    changes = [
-        *changes,
-        *(each for each in earlier if not any(clash(change, each, parts) for change in changes)),
+    first: list[Check] = first_update["checks"][len(state["checks"]) :]
+    again = [(old, new) for old in first for new in checks if same_statement(old, new)]
+    taken_back = [
+        new if new["statement"] else old
+        for old, new in again
+        if old["verdict"] == "contradicted" != new["verdict"]
     ]
-    both = [*first_update["checks"][len(state["checks"]) :], *checks]
-    merged = {(each["part"], each["text"], each["words"]): each for each in both}
-    return changes, [*merged.values()], first_update["warnings"]
+    earlier = [
+        change
+        for change in first_update["changes"][len(state["changes"]) :]
+        if not any(clash(each, change, parts) for each in changes)
+        and not any(_alters(change, check, parts) for check in taken_back)
+    ]
+    judged_again = [old for old, _ in again]
+    merged = [*(each for each in first if each not in judged_again), *checks]
+    return [*changes, *earlier], sorted(merged, key=lambda each: (each["part"], each["statement"]))
+
+
+def _alters(change: Change, check: Check, parts: Sequence[str]) -> bool:
+    after = apply_changes(parts, [change]).parts
+    return is_changed(check, parts[check["part"] - 1], after[check["part"] - 1])
+
+
+def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
+    """Return a warning if new words name passages, by numbers of at most `last`."""
+    numbers = {
+        number
+        for change in changes
+        for number in _PASSAGE_NUMBER.findall(without_marks(change["new"], plain=False))
+        if number not in _PASSAGE_NUMBER.findall(change["old"]) and int(number[1:]) <= last
+    }
+    named = ", ".join(sorted(numbers))
+    return (
+        [f"a change names passages by numbers that only the check sees: {named}"] if named else []
+    )
 
 
 def _corrections(
@@ -323,7 +360,8 @@ def _finished(state: Any, update: dict[str, Any]) -> str:
     changes = len(update.get("changes", [])) - len(state["changes"])
     checks = update.get("checks", [])[len(state["checks"]) :]
     wrong = sum(each["verdict"] == "contradicted" for each in checks)
-    judged = f"{wrong} of {counted(len(checks), 'statement')} contradicted; " if checks else ""
+    total = len({(each["part"], each["statement"]) for each in checks})
+    judged = f"{wrong} of {counted(total, 'statement')} contradicted; " if checks else ""
     return f"{judged}{counted(changes, 'change')} proposed."
 
 

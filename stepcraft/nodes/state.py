@@ -13,8 +13,6 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings
 from stepcraft.schema import described
 from stepcraft.text.changes import Change
-from stepcraft.text.citations import without_marks
-from stepcraft.text.clean import normalised
 
 Messages = Annotated[
     list[AnyMessage],
@@ -67,6 +65,8 @@ class Check(TypedDict):
     """The round of checks, from 1."""
     part: int
     """The number of the part that the statement is in, from 1."""
+    statement: int
+    """The number of the statement in its part, from 1, or 0 if the part was judged as a whole."""
     text: str
     """The statement as it was checked: a sentence, or the whole part."""
     words: str
@@ -167,26 +167,3 @@ def passages_of(state: Mapping[str, Any], queries: Sequence[str]) -> list[int]:
     """Return the numbers of the passages found by the given queries, without duplicates."""
     by_query = {each["query"]: each["passages"] for each in state["findings"]}
     return list(dict.fromkeys(number for query in queries for number in by_query.get(query, ())))
-
-
-def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
-    """Return the last verdict on each statement, and whether it has changed since.
-
-    Args:
-        result: The output of RAT or RPG; other graphs give no verdicts.
-    """
-
-    def words(text: str) -> str:
-        return normalised(without_marks(text))
-
-    checks: list[Check] = result.get("checks", [])
-    changes = [
-        (each["round"], words(each["before"]), words(each["after"]))
-        for each in (result.get("revisions", []) if checks else [])
-    ]
-    texts = [(each["round"], words(each["words"] or each["text"])) for each in checks]
-    return [
-        (check, any(at >= number and text in old and text not in new for at, old, new in changes))
-        for check, (number, text) in zip(checks, texts, strict=True)
-        if not any(later > number and text in other for later, other in texts)
-    ]

@@ -1,8 +1,8 @@
-"""Read the verdicts in a check's reply, line by line."""
+"""Read the verdicts in a check's reply: one on each statement."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -19,83 +19,115 @@ _WORD = (
     r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
     r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b"
 )
-_VERDICT = re.compile(
+_BEGIN = (
     r"(?:^[^\w\n]{0,8}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{1,2})"
-    r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d))?"  # an item number in a list of verdicts
-    r"(?:(?:PART|STATEMENT|CLAIM)S?[^\w\n]*)?"
-    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER})*+)"
+    r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d|PART))?"  # an item number in a list of verdicts
+)
+_VERDICT = re.compile(
+    rf"{_BEGIN}(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
+    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
     rf"(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
+_PART = re.compile(
+    rf"{_BEGIN}PART[^\w\n]*(\d{{1,4}})"
+    r"(?:[^\w\n]*(?:$|(?=STATEMENT|CLAIM))|[ \t]*[:|\uff1a][^\w\n]*(?=\d))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The part of the statements that follow, as in "Part 2, statement 1" or above a list."""
 _ANOTHER = re.compile(
-    rf"(?:[,;/]|\b(?:and|but))[ \t]*{_WORD}(?=[^\w\n]*(?:p\d|by\b|$))", re.IGNORECASE | re.MULTILINE
+    r"(?:[,;:/(\u2013\u2014]|[ \t]-|\b(?:and|but)\b)[^\w\n]{0,8}(?:(?:is|are)[ \t]+)?"
+    rf"{_WORD}(?=[^\w\n]*(?:p\d|by\b|passage|\d|$))",
+    re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
-_PASSAGE = re.compile(r"\bp(\d{1,4})\b", re.IGNORECASE)
+_P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
+_PASSAGES = re.compile(
+    rf"(?:{_P}\d{{1,4}}\b|[\[\u3010]\d{{1,3}}\b(?=[\d \t,;&\u2013-]*[\]\u3011]))"
+    rf"(?:(?:{_RANGE}|[ \t]*[,;&/+\u3001\uff0c][ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)"
+    rf"(?:{_P}\d{{1,4}}\b|\d{{1,4}}\b(?!\.\d|[ \t]+(?!and\b)\w)))*",
+    re.IGNORECASE,
+)
+"""Passages, as in "p2-p4", "p2, 5", "passages 2 and 5", or "[2]"."""
+_FROM_TO = re.compile(rf"(\d+)(?:{_RANGE}(?:{_P})?(\d+))?", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
 
 
-class Verdicts(NamedTuple):
-    """The verdicts of a reply on the statements in some parts."""
+def read_verdicts(
+    text: str, state: Any, group: Sequence[int], shown: Collection[int]
+) -> tuple[list[Check], list[str]]:
+    """Return the verdicts on the statements in the given parts, and what is wrong with the lines.
 
-    checks: list[Check]
-    unjudged: int
-    """The number of statements or parts without a verdict."""
-    unknown: list[str]
-    """Nonexistent statement numbers and passages that its verdicts refer to."""
-
-
-def read_verdicts(text: str, state: Any, group: Sequence[int]) -> Verdicts:
-    """Return the verdicts on the statements in the given parts.
+    Wrong are numbers of statements and passages that the prompt does not have, and several verdicts
+    on a part.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
-    statements that have no line of their own.
+    statements that have no line of their own. Of several lines on a statement, the one with the
+    narrowest range counts, or else the last. Support by passages that were not shown counts for
+    nothing.
 
     Args:
         text: The reply without its blocks.
         state: The state of the check.
         group: The numbers of the parts that were checked.
+        shown: The numbers of the passages in the prompt.
     """
-    texts = {part: state["parts"][part - 1]["text"].strip("\n") for part in group}
-    spans = {
-        part: claims(whole) if state["by_claim"] else [(0, len(whole))]
-        for part, whole in texts.items()
-    }
+    sizes = {part: len(_statements(state, part)) for part in group}
     lines = _lines(text)
     if state["by_claim"] and len(group) == 1 and not any(each.first[1] for each in lines):
         # The statements in the only part, by their own numbers alone.
         last = max((each.last[0] for each in lines), default=0)
-        if 1 < last <= len(spans[group[0]]):
+        if 1 < last <= sizes[group[0]]:
             lines = [_of_part(group[0], each) for each in lines]
-    checks: list[Check] = []
-    unjudged = 0
-    for part, whole in texts.items():
-        by_number = [
-            [each for each in lines if each.first[1] and each.first <= (part, number) <= each.last]
-            for number in range(1, len(spans[part]) + 1)
-        ]
-        of_part = [
-            each for each in lines if not each.first[1] and each.first <= (part, 0) <= each.last
-        ]
-        if len(spans[part]) != 1 and not any(by_number):
-            checks += [check for each in of_part for check in _checks(each, state, part, whole)]
-            unjudged += 0 if of_part else len(spans[part])
-            continue
-        for (start, stop), fitting in zip(spans[part], by_number, strict=True):
-            statement = whole[start:stop]
-            for line in fitting or of_part:
-                checks += _checks(line, state, part, statement)
-            unjudged += not (fitting or of_part)
-    existing = {(part, number) for part in texts for number in range(len(spans[part]) + 1)}
-    others = {*range(1, len(state["parts"]) + 1)} - texts.keys()
+    problems = _unknown(lines, state, sizes, shown)
+    for part in group if state["by_claim"] else ():
+        bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
+        if len({each.verdict for each in bare}) > 1:
+            problems.append(f"part {part} has several verdicts: number its statements as shown")
+            lines = [each for each in lines if each not in bare]
+    lines = [
+        each._replace(passages=cited)
+        for each in lines
+        if (cited := [*filter(shown.__contains__, each.passages)])
+        or not (each.passages and each.verdict == "supported")
+    ]
+    return [check for part in group for check in _checks(lines, state, part)], problems
+
+
+def _unknown(
+    lines: Sequence["_Line"], state: Any, sizes: Mapping[int, int], shown: Collection[int]
+) -> list[str]:
+    """Return which statements and passages the lines name although the prompt does not have them.
+
+    Parts checked in other calls do not count.
+    """
+    existing = {(part, number) for part, size in sizes.items() for number in range(size + 1)}
+    others = {*range(1, len(state["parts"]) + 1)} - sizes.keys()
     unknown = [
         each.written for each in lines if each.first not in existing and each.first[0] not in others
     ]
-    numbers = {number for each in lines for number in each.passages}
-    unknown += [f"p{each}" for each in sorted(numbers) if not 0 < each <= len(state["evidence"])]
-    return Verdicts(checks, unjudged, unknown)
+    passages = {number for each in lines for number in each.passages}
+    unknown += [f"p{each}" for each in sorted(passages.difference(shown))]
+    return [f"there is no {' and no '.join(unknown[:8])}"] if unknown else []
+
+
+def unjudged(checks: Sequence[Check], state: Any, group: Sequence[int]) -> int:
+    """Return how many statements in the given parts, or parts, have no verdict."""
+    judged = {(each["part"], each["statement"]) for each in checks}
+    return sum(
+        judged.isdisjoint({(part, 0), (part, number)})
+        for part in group
+        for number, _ in enumerate(_statements(state, part), 1)
+    )
+
+
+def _statements(state: Any, part: int) -> list[str]:
+    """Return the statements in a part that are judged, or the whole part."""
+    text: str = state["parts"][part - 1]["text"]
+    spans = claims(text) if state["by_claim"] else [(0, len(text))]
+    return [text[start:stop] for start, stop in spans]
 
 
 class _Line(NamedTuple):
@@ -111,32 +143,56 @@ class _Line(NamedTuple):
     words: list[str]
     """The words that the line quotes."""
 
+    @property
+    def width(self) -> tuple[float, float]:
+        """How many parts and statements the range spans."""
+        return self.last[0] - self.first[0], self.last[1] - self.first[1]
+
 
 def _of_part(part: int, line: _Line) -> _Line:
     """Return a line on parts 2 to 3 as one on statements 2 to 3 of the given part."""
-    return line._replace(first=(part, line.first[0]), last=(part, line.last[0]))
+    written, first, last = f"{part}.{line.written}", (part, line.first[0]), (part, line.last[0])
+    return line._replace(written=written, first=first, last=last)
 
 
 def _lines(text: str) -> list[_Line]:
     """Return the lines with verdicts, such as those on "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     lines: list[_Line] = []
-    matches = [*_VERDICT.finditer(text)]
-    for line, following in zip_longest(matches, matches[1:]):
-        stop = text.find("\n", line.end()) % (len(text) + 1)
-        rest = text[line.end() : min(stop, following.start()) if following else stop]
-        verdict: Verdict = max(
-            map(_verdict, [line, *_ANOTHER.finditer(rest)]), key=_BY_WEIGHT.index
-        )
-        passages = [int(each) for each in _PASSAGE.findall(_QUOTED.sub("", rest))]
-        for begin, end in _ENDS.findall(line["numbers"]):
-            part, _, statement = begin.partition(".")
-            last_part, _, last_statement = (end or begin).partition(".")
-            first = float(part), float(statement or 0)
-            last = float(last_part), float(last_statement or math.inf)
-            if statement and end and not last_statement:  # "1.1-3"
-                last = first[0], float(end)
-            lines.append(_Line(begin, first, last, verdict, passages, _QUOTED.findall(rest)))
+    outside, *sections = _PART.split(text)
+    for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:
+        matches = [*_VERDICT.finditer(below)]
+        for line, following in zip_longest(matches, matches[1:]):
+            stop = below.find("\n", line.end()) % (len(below) + 1)
+            rest = below[line.end() : min(stop, following.start()) if following else stop]
+            unquoted = _QUOTED.sub("", rest)
+            verdict: Verdict = max(
+                map(_verdict, [line, *_ANOTHER.finditer(unquoted)]), key=_BY_WEIGHT.index
+            )
+            for begin, end in _ENDS.findall(line["numbers"]):
+                first, last = _range(begin, end)
+                read = _Line(
+                    begin, first, last, verdict, _passages(unquoted), _QUOTED.findall(rest)
+                )
+                is_statement = part and not first[1] and not line["of_part"]
+                lines.append(_of_part(int(part), read) if is_statement else read)
     return lines
+
+
+def _range(begin: str, end: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the first and the last statement of a range such as "1.1-2.3", "1.1-3" or "2"."""
+    part, _, statement = begin.partition(".")
+    last_part, _, last_statement = (end or begin).partition(".")
+    if statement and end and not last_statement:  # "1.1-3"
+        last_part, last_statement = part, end
+    first = float(part), float(statement or 0)
+    return first, (float(last_part), float(last_statement or math.inf))
+
+
+def _passages(text: str) -> list[int]:
+    """Return the numbers of the passages that a line names."""
+    ranges = [each for run in _PASSAGES.findall(text) for each in _FROM_TO.findall(run)]
+    numbers = [number for a, b in ranges for number in range(int(a), int(b or a) + 1)]
+    return list(dict.fromkeys(numbers))
 
 
 def _verdict(match: re.Match[str]) -> Verdict:
@@ -147,26 +203,47 @@ def _verdict(match: re.Match[str]) -> Verdict:
     return "supported" if word == "supported" and not match["part"] else "not found"
 
 
-def _checks(line: _Line, state: Any, part: int, statement: str) -> list[Check]:
-    """Return a check for each detail that is not found, or else one for the whole statement."""
-    details = [words for words in line.words if words in statement]
-    if line.verdict != "not found":
-        details = details[:1]
-    return [_check(line, words, state, part, statement) for words in details or [""]]
+def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
+    """Return the checks of each statement in a part, or of the part as a whole."""
+    statements = _statements(state, part)
+    judged = [
+        (number, statement, _narrowest(lines, part, number))
+        for number, statement in enumerate(statements, 1)
+    ]
+    if len(judged) != 1 and not any(line and line.first[1] for _, _, line in judged):
+        of_part = [line for line in lines if not line.first[1]]
+        judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_part, part, 0))]
+    return [
+        _check(line, words, state, (part, number if state["by_claim"] else 0), statement)
+        for number, statement, line in judged
+        if line
+        for words in _details(line, statement)
+    ]
 
 
-def _check(line: _Line, words: str, state: Any, part: int, statement: str) -> Check:
+def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
+    """Return the line that counts for a statement, or for number 0 a part."""
+    fitting = [line for line in reversed(lines) if line.first <= (part, number) <= line.last]
+    return min(fitting, key=lambda line: line.width, default=None)
+
+
+def _details(line: _Line, statement: str) -> list[str]:
+    """Return the quoted words that a line is about, or "" for the whole statement."""
+    details = [words for words in line.words if words in statement] or [""]
+    return details if line.verdict == "not found" else details[:1]
+
+
+def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statement: str) -> Check:
     if words and not state["by_claim"]:
         sentences = [statement[start:stop] for start, stop in claims(statement)]
         statement = next((each for each in sentences if words in each), statement)
-    ids = [each["id"] for each in state["evidence"]]
+    part, number = place
     return Check(
         round=state["rounds"] + 1,
         part=part,
+        statement=number,
         text=without_marks(statement).strip(),
         words=words,
         verdict=line.verdict,
-        evidence=list(
-            dict.fromkeys(ids[each - 1] for each in line.passages if 0 < each <= len(ids))
-        ),
+        evidence=list(dict.fromkeys(state["evidence"][each - 1]["id"] for each in line.passages)),
     )

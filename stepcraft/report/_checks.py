@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from stepcraft.nodes.state import Check, Revision, final_checks
+from stepcraft.nodes.checks import current_text, final_checks
+from stepcraft.nodes.state import Check
 from stepcraft.text.clean import clean
-from stepcraft.text.diff import word_diff
 from stepcraft.text.markdown import code
 
 
@@ -43,28 +43,9 @@ def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
         passages = [numbers[id_] for id_ in check["evidence"] if id_ in numbers]
         others = len(check["evidence"]) - len(passages)
         is_corrected = has_changed and check["verdict"] == "contradicted"
-        now = _corrected(check, result.get("revisions", [])) if is_corrected else ""
+        now = current_text(check, result).strip() if is_corrected else ""
         checks.append(Verdict(check, has_changed, passages, others, now))
     return checks
-
-
-def _corrected(check: Check, revisions: Sequence[Revision]) -> str:
-    """Return the text that a revision has in place of a statement, or "" if that is unclear."""
-    for revision in revisions:
-        start = (
-            revision["before"].find(check["text"]) if revision["round"] == check["round"] else -1
-        )
-        if start >= 0:
-            place, now = 0, ""
-            for kind, text in word_diff(revision["before"], revision["after"]):
-                if kind != "added":
-                    cut = slice(max(start - place, 0), max(start + len(check["text"]) - place, 0))
-                    now += text[cut] if kind == "same" else ""
-                    place += len(text)
-                elif start < place < start + len(check["text"]):
-                    now += text
-            return now.strip()
-    return ""
 
 
 def checked_pieces(

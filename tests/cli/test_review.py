@@ -47,7 +47,7 @@ def decided(*lines: str, edited: str = "") -> Any:
             raise OSError("there is no editor")
         return edited
 
-    decision = read_decision(ask_for_review(REQUEST, read=read, edit=edit))
+    decision = read_decision(ask_for_review(REQUEST, read=read, edit=edit), "review")
     assert next(typed, None) is None, "nothing is asked after the response"
     return decision
 

@@ -235,7 +235,10 @@ def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
         decision("edit", edited_action={"args": {"steps": MIXED}}),
         decision("edit", edited_action={**EDITED, "args": {"steps": []}}),
         decision("edit", edited_action={**EDITED, "args": {"steps": "Bake."}}),
+        decision("edit", edited_action={**EDITED, "name": "save_procedure"}),
+        decision("edit", edited_action=EDITED, message="and bake longer"),
         decision("approve", edited_action=EDITED),
+        decision("approve", message="but bake longer"),
         decision("maybe"),
     ],
 )
@@ -251,16 +254,27 @@ def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:
 @pytest.mark.parametrize(
     ("response", "where"),
     [
-        ("LGTM", "it: "),
-        (decision("edit"), "decisions.0.edit.edited_action: "),
-        (decision("edit", edited_action={"args": {}}), "decisions.0.edit.edited_action.name: "),
+        ("LGTM", "the response cannot be used: it: "),
+        (decision("edit"), "the response cannot be used: decisions.0.edit.edited_action: "),
+        (
+            decision("edit", edited_action={"args": {}}),
+            "the response cannot be used: decisions.0.edit.edited_action.name: ",
+        ),
+        (
+            decision("edit", edited_action={**EDITED, "name": "bake"}),
+            "the edited_action must be 'review', not 'bake'; ",
+        ),
+        (
+            decision("approve", message="but bake longer"),
+            "a decision of type approve has no message, reject with it; ",
+        ),
     ],
 )
 def test_who_is_asked_again_is_told_what_is_wrong(response: Any, where: str) -> None:
     with small_memory() as memory:
         result, _ = reviewed(*cook(), responses=[response], memory=memory, review=True)
     (request,) = result["__interrupt__"][0].value["action_requests"]
-    assert request["description"].startswith(f"the response cannot be used: {where}")
+    assert request["description"].startswith(where)
 
 
 def test_a_run_that_could_not_be_resumed_is_refused_before_any_call() -> None:

@@ -99,8 +99,16 @@ class Checked(TypedDict, total=False):
 def test_an_agent_reads_what_was_not_found() -> None:
     texts = [f"Claim {number}." for number in range(12)]
     checks: list[Any] = [
-        {"round": 1, "part": 1, "text": text, "words": "", "verdict": "not found", "evidence": []}
-        for text in texts
+        {
+            "round": 1,
+            "part": 1,
+            "statement": number,
+            "text": text,
+            "words": "",
+            "verdict": "not found",
+            "evidence": [],
+        }
+        for number, text in enumerate(texts, 1)
     ]
     checks.append({**checks[0], "text": "Haldruvin.", "verdict": "supported", "evidence": ["a"]})
     output = Checked(answer="Haldruvin.", evidence=[], checks=checks, warnings=["It was slow."])
@@ -118,7 +126,7 @@ def test_an_agent_reads_what_was_not_found() -> None:
 
 
 CHECKED = [
-    '1.1 supported p1\n1.2 not found\n2.1 contradicted p3\n2.1 not found "in June"\n'
+    '1.1 supported p1\n1.2 not found\n2.1 not found "in June"\n'
     + block(2, "Ida", "Ilse")
     + "\n"
     + block(1, "of oak", "of granite"),

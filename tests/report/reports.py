@@ -61,7 +61,15 @@ EVIDENCE = [
 
 def verdict(kind: Verdict, text: str, *evidence: str, part: int = 1, round_: int = 1) -> Check:
     """Return the verdict on a statement."""
-    return Check(round=round_, part=part, text=text, words="", verdict=kind, evidence=[*evidence])
+    return Check(
+        round=round_,
+        part=part,
+        statement=0,
+        text=text,
+        words="",
+        verdict=kind,
+        evidence=[*evidence],
+    )
 
 
 def rat(**changed: Any) -> dict[str, Any]:

@@ -118,6 +118,21 @@ def test_what_was_corrected_is_marked_in_the_answer() -> None:
     )
 
 
+def test_equal_statements_in_two_parts_are_marked_as_each_was_corrected() -> None:
+    old = ["## A\n\nIt has 10 arches.\n\n", "## B\n\nIt has 10 arches."]
+    new = [old[0].replace("10", "20"), old[1].replace("10", "30")]
+    revisions = [
+        {"round": 1, "part": part, "before": before, "after": after, "evidence": []}
+        for part, (before, after) in enumerate(zip(old, new, strict=True), 1)
+    ]
+    checks = [verdict("contradicted", "It has 10 arches.", "p1", part=part) for part in (1, 2)]
+    seen = read("".join(new), checks=checks, revisions=revisions)
+    assert [text for kind, text in marked(seen) if text != "Green"] == [
+        "It has 20 arches.",
+        "It has 30 arches.",
+    ]
+
+
 def test_the_verdicts_on_an_answer_of_rpg_are_listed() -> None:
     checks = [
         verdict("supported", "It was rebuilt in 2004.", "p3", "gone"),

@@ -145,6 +145,17 @@ def test_what_was_fine_in_a_first_reply_is_kept() -> None:
     assert result["warnings"] == []
 
 
+@pytest.mark.parametrize("mark", ["[p1]", "(p1)", "[passage 1]"])
+def test_passages_cited_by_new_words_of_rpg_become_marks(mark: str) -> None:
+    change = block(1, LIMIT[:-1], f"{RIGHT[:-1]} {mark}")
+    replies = {"plan": "KIND: long\n- limit", "generate": LIMIT, "revise": WRONG + change}
+    model = ScriptedModel(
+        lambda node, _prompt: {"to_query": LOOK_UP, "look_again": GAPS, **replies}[node]
+    )
+    result = build_rpg(model=model, sources=SHELF).invoke({"question": "What is the limit?"})
+    assert (result["answer"], result["warnings"]) == (f"{RIGHT[:-1]} [1].", [])
+
+
 def test_what_a_person_asks_for_another_time_is_answered_with_its_own_limits() -> None:
     def script(node: str, prompt: str) -> str:
         if node == "revise" and "is 10 a" in prompt:

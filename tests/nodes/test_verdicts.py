@@ -8,7 +8,7 @@ import pytest
 
 from stepcraft import RatContext, build_rat
 from tests.scripted import ScriptedModel, block
-from tests.shelf import QUESTION, Shelf, shown
+from tests.shelf import QUESTION, Shelf, ids, shown
 
 DRAFT = """\
 # Oster
@@ -53,6 +53,13 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         "Verdicts:\n```\n1.1 contradicted p2\n1.2-1.2 not found\n2.1 not found\n```",
         "`1.1` \u2192 contradicted p2\nStatements 1.2 and 2.1: not found",
         "1.1 is contradicted by p2\n1.2/2.1 = not found",
+        "Part 1, statement 1: contradicted p2\nPart 1, statement 2: not found\nPart 2, claim 1: not found",
+        "**Part 1**\n1. contradicted p2\n2. not found\n\n## Part 2:\n1. not found",
+        "Part 1: 1 contradicted p2, 2 not found\nPart 2: 1 not found",
+        "| Part 1 | 1 | contradicted | p2 |\n| Part 1 | 2 | not found | |\n| Part 2 | 1 | not found | |",
+        "1.1-2.1 not found\n1.1 contradicted p2",
+        "1.1 supported p1\nWait, p2 says 1873.\n1.1 contradicted p2\n1.2-2.1 not found",
+        "1.1 contradicted p2\n1.2-2.1 not found\n\nSummary:\n1.1 contradicted p2\n1.2-2.1 not found",
     ],
 )
 def test_verdicts_are_read_in_many_forms(lines: str) -> None:
@@ -75,6 +82,49 @@ def test_words_that_were_not_found_are_named() -> None:
         '1.1 supported p1\n1.2 not found "of steel", "of iron" p2\n2.1 supported p2'
     )
     assert [each["words"] for each in result["checks"]] == ["", "of steel", "of iron", ""]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '1.2 partly supported p2, "of iron" not found',
+        '1.2 supported p2, not found "of iron"',
+        '1.2 supported p2 but "of iron" not found',
+        '1.2 supported p2 ("of iron" is not found)',
+    ],
+)
+def test_a_detail_that_was_not_found_is_never_called_supported(line: str) -> None:
+    result, _ = checked(f"1.1 supported p1\n{line}\n2.1 supported p2")
+    assert (result["checks"][1]["words"], verdicts(result)[1][1]) == ("of iron", "not found")
+
+
+@pytest.mark.parametrize(
+    ("passages", "numbers"),
+    [
+        ("p1-p3", [1, 2, 3]),
+        ("p2, 3", [2, 3]),
+        ("by passages 1 and 3", [1, 3]),
+        ("pp. 2\u20133", [2, 3]),
+        ("[2][3]", [2, 3]),
+        ("[1, 3]", [1, 3]),
+        ("p2/p3", [2, 3]),
+        ("p2 (3 times), 2 arches [of 1873]", [2]),
+    ],
+)
+def test_all_passages_that_a_line_names_are_read(passages: str, numbers: list[int]) -> None:
+    draft = "Haldruvin built the Oster bridge. Its mayor was Ilse."
+    result, model = checked(f"1.1-1.2 supported {passages}", draft=draft)
+    named = [ids(result)[number - 1] for number in numbers]
+    assert [each["evidence"] for each in result["checks"]] == [named, named]
+    assert (len(model.calls), result["warnings"]) == (1, [])
+
+
+def test_numbers_that_could_mean_parts_or_statements_are_handed_back() -> None:
+    lines = "First paragraph:\n1. supported p1\n2. not found\nThe table:\n1. contradicted p2"
+    result, model = checked(lines, "1.1-1.2 supported p1\n2.1 not found")
+    assert "part 1 has several verdicts" in model.calls[1].messages[-1].text
+    assert [verdict for _, verdict in verdicts(result)] == ["supported", "supported", "not found"]
+    assert result["warnings"] == []
 
 
 def test_a_statement_without_a_verdict_is_reported() -> None:
@@ -114,6 +164,67 @@ def test_each_contradicted_statement_has_to_change() -> None:
     # A verdict on a whole part does not say which of its statements is wrong.
     _, model = checked("1 contradicted p1\n2 not found\n" + block(1, "1837", "1873"))
     assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("draft", "change"),
+    [
+        ("The port is 80 [1]. It is of steel [2, 3].", ""),
+        ("The port is 80. It is of steel.", block(1, "of steel.", "of  steel.")),
+        ("The port is 80. It is of steel [1].", block(1, "steel [1].", "steel [2].")),
+        ("It is of steel. The port is 80. It is of steel.", block(1, "steel. The", "oak. The")),
+    ],
+)
+def test_a_change_of_marks_or_spaces_or_another_statement_corrects_nothing(
+    draft: str, change: str
+) -> None:
+    last = draft.count("It") + draft.count("The")
+    reply = f"1 contradicted p1\n1.{last} contradicted p1\n{change}"
+    if draft.startswith("The"):
+        reply = f"1.1 supported p1\n1.2 contradicted p1\n{change}"
+    result, model = checked(reply, reply, draft=draft)
+    assert "It is of steel" in model.calls[1].messages[-1].text
+    assert "is contradicted, and no block changes it" in str(result["warnings"])
+
+
+def test_what_a_second_reply_takes_back_is_not_changed() -> None:
+    draft = "Haldruvin built it in 1837. It is of steel. It has two arches."
+    first = f"1.1-1.2 contradicted p1\n1.3 supported p2\n{block(1, '1837', '1873')}"
+    second = "1.1 supported p1\n1.2 contradicted p2\n"
+    result, model = checked(first, second + block(1, "steel", "granite"), draft=draft)
+    assert len(model.calls) == 2
+    assert result["answer"] == draft.replace("steel", "granite")
+    assert [verdict for _, verdict in verdicts(result)] == [
+        "supported",
+        "contradicted",
+        "supported",
+    ]
+    assert result["warnings"] == []
+
+
+def test_a_second_verdict_takes_the_place_of_the_first() -> None:
+    draft = "Yes. Haldruvin built it in 1837. Yes."
+    first = '1.1 supported p1\n1.2 contradicted p1\n1.3 not found "Yes"'
+    second = f"1.2 contradicted p1\n1.3 supported p2\n{block(1, '1837', '1873')}"
+    result, _ = checked(first, second, draft=draft)
+    assert [(each["statement"], each["verdict"]) for each in result["checks"]] == [
+        (1, "supported"),
+        (2, "contradicted"),
+        (3, "supported"),
+    ]
+    result, _ = checked("1.1 supported p1\n1.2 contradicted p1", second, draft=draft)
+    assert result["warnings"] == []
+
+
+@pytest.mark.parametrize("new", ["1873 (see p1)", "1873, according to p1"])
+def test_numbers_of_passages_in_new_words_are_warned_of(new: str) -> None:
+    lines = "1.1 contradicted p1\n1.2-2.1 not found\n"
+    result, _ = checked(lines + block(1, "1837", new))
+    assert "only the check sees: p1" in str(result["warnings"])
+    result, _ = checked(lines + block(1, "1837", "1873 (p1)"))
+    assert result["answer"] == DRAFT.replace("1837", "1873")
+    result, _ = checked(lines + block(1, "1837", "1873 in p95"))
+    assert result["warnings"] == []
 
 
 def test_a_draft_may_be_completed_where_the_caller_asks_for_it() -> None:
@@ -227,6 +338,20 @@ def test_a_verdict_by_a_passage_that_was_not_found_is_handed_back() -> None:
     assert {tuple(each["evidence"]) for each in result["checks"]} == {("Haldruvin",)}
 
 
+def test_a_verdict_by_a_passage_that_was_left_out_is_handed_back() -> None:
+    shelf = Shelf(passages={"Haldruvin": "Haldruvin built it. " * 200})
+    for second, expected in (
+        ("1.1 not found", [("Haldruvin built it.", "not found")]),
+        ("1.1 supported p1", []),
+    ):
+        model = ScriptedModel(["1.1 supported p1", second])
+        graph = build_rat(model=model, sources=shelf, settings=RatContext(max_input_tokens=600))
+        result = graph.invoke({**QUESTION, "draft": "Haldruvin built it."})
+        assert "there is no p1." in model.calls[1].messages[-1].text
+        assert verdicts(result) == expected
+        assert ("no verdict on 1 statement" in str(result["warnings"])) is (not expected)
+
+
 def test_a_corrected_statement_may_stand_in_another_part() -> None:
     draft = "Oster\n\nIt has four arches.\n\nHaldruvin\n\nIt has four arches."
     lines = "1.1 supported p2\n2.1 contradicted p1\n3.1 not found\n4.1 supported p2\n"
@@ -240,7 +365,7 @@ def test_a_part_that_is_deleted_leaves_the_numbers_of_the_others() -> None:
     first = "1.1 contradicted p2\n2.1 contradicted p1\n3.1 supported p2\n"
     gone = "<<<<<<< PART 1\nIt is of steel.\n=======\n>>>>>>> END"
     result, _ = checked(
-        f"{first}{gone}\n{block(2, '1837', '1873')}", "2.1 supported p1", draft=draft, rounds=2
+        f"{first}{gone}\n{block(2, '1837', '1873')}", "2.1 supported", draft=draft, rounds=2
     )
     assert [(each["round"], each["part"]) for each in result["checks"]][-1] == (2, 2)
     assert result["answer"].strip().startswith("Haldruvin built it in 1873.")

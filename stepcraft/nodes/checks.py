@@ -1,0 +1,114 @@
+"""What changes have made of the statements that a check judged.
+
+A statement is identified by its part and its number there, as a part can have a sentence twice.
+"""
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Any, Literal
+
+from stepcraft.nodes.state import Check, Revision
+from stepcraft.text.citations import without_marks
+from stepcraft.text.claims import claims
+from stepcraft.text.clean import normalised
+from stepcraft.text.names import has_word
+
+_spans = lru_cache(maxsize=64)(claims)
+
+
+def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
+    """Return the last verdict on each statement, and whether it has changed since.
+
+    Args:
+        result: The output of RAT or RPG; other graphs give no verdicts.
+    """
+    checks: list[Check] = result.get("checks", [])
+    fates = [(check, _fate(check, result)) for check in checks]
+    return [(check, fate == "changed") for check, fate in fates if fate != "judged again"]
+
+
+def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed", "judged again"]:
+    """Follow a statement through the rounds until it changes or has another verdict."""
+    words = check["words"] if check["verdict"] != "contradicted" else ""
+    while revision := _revision(check, result):
+        before, after = revision["before"], revision["after"]
+        now = _now(check, before, after)
+        if is_changed(check, before, after) and not (words and has_word(_text(after, now), words)):
+            return "changed"
+        number = check["statement"] and now.start
+        check = {**check, "round": check["round"] + 1, "statement": number}
+        later = [each for each in result["checks"] if each["round"] == check["round"]]
+        if any(same_statement(check, each) for each in later):
+            return "judged again"
+    return "same"
+
+
+def current_text(check: Check, result: Mapping[str, Any]) -> str:
+    """Return what the changes of its round have made of a statement, or "" if it was removed."""
+    revision = _revision(check, result)
+    if not revision:
+        return check["text"]
+    return _text(revision["after"], _now(check, revision["before"], revision["after"]))
+
+
+def _revision(check: Check, result: Mapping[str, Any]) -> Revision | None:
+    """Return the changes to a check's part in the check's round."""
+    place = check["part"], check["round"]
+    revisions: list[Revision] = result.get("revisions", [])
+    return next((each for each in revisions if (each["part"], each["round"]) == place), None)
+
+
+def same_statement(check: Check, other: Check) -> bool:
+    """Return whether two checks of a round judge the same statement, or one judges its part."""
+    numbers = {check["statement"], other["statement"]}
+    return check["part"] == other["part"] and (len(numbers) == 1 or 0 in numbers)
+
+
+def is_changed(check: Check, before: str, after: str) -> bool:
+    """Return whether changes to a part altered a statement, rather than added to the part.
+
+    Whitespace and citation marks do not count.
+    """
+    if number := _number(check, before):
+        now = [_statements(after)[each - 1] for each in _now(check, before, after)]
+        return now != [_statements(before)[number - 1]]
+    return not has_word(_plain(after), _plain(before))
+
+
+def _number(check: Check, part: str) -> int:
+    """Return the number of a statement in the part as it was checked, or 0 for the whole part."""
+    if check["statement"] or (text := _plain(check["text"])) not in _statements(part):
+        return check["statement"]
+    return _statements(part).index(text) + 1
+
+
+def _now(check: Check, before: str, after: str) -> range:
+    """Return the numbers of the statements that a changed part has in place of a checked one."""
+    number, old, new = _number(check, before), _statements(before), _statements(after)
+    if not number:
+        return range(1, len(new) + 1)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    unchanged = sum(block.size for block in matcher.get_matching_blocks())
+    if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= unchanged:
+        return range(number, number + 1)
+    blocks = matcher.get_opcodes()
+    kind, first, _, start, stop = next(each for each in blocks if each[1] < number <= each[2])
+    place = number + start - first
+    return range(place, place + 1) if kind == "equal" else range(start + 1, stop + 1)
+
+
+def _text(part: str, numbers: range) -> str:
+    """Return the text of a part from the first to the last of some statements."""
+    spans = _spans(part)[numbers.start - 1 : numbers.stop - 1]
+    return part[spans[0][0] : spans[-1][1]] if spans else ""
+
+
+@lru_cache(maxsize=64)
+def _statements(part: str) -> list[str]:
+    return [_plain(part[start:stop]) for start, stop in _spans(part)]
+
+
+def _plain(text: str) -> str:
+    """Return a text in the form in which statements are compared."""
+    return normalised(without_marks(text))
