@@ -176,10 +176,10 @@ def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
     words = {*other.tokens}
     if not words or not words.issubset(tokens):
         return False
-    said = [token for token in tokens if token in words or token not in other.title]
+    tokens = [token for token in tokens if token in words or token not in other.title]
     if len(other.values) > 1:
-        return said == [*other.tokens]
-    return sorted(said) == sorted(other.tokens)
+        return tokens == [*other.tokens]
+    return sorted(tokens) == sorted(other.tokens)
 
 
 def _correctable(statement: Sentence) -> Iterator[Value]:
@@ -188,8 +188,7 @@ def _correctable(statement: Sentence) -> Iterator[Value]:
     A value in the subject says what the statement is about, as in "Version 2 is free".
     """
     text = statement.text
-    found = (pattern.search(text) for pattern in _PREDICATES)
-    verb = next(filter(None, found), None)
+    verb = next(filter(None, (verbs.search(text) for verbs in _PREDICATES)), None)
     if _NO_CLAIM.search(text) or not verb:
         return
     values = [value for value in statement.values if value.start >= verb.end()]

@@ -76,9 +76,9 @@ def heading(text: str) -> str:
     Words that the sentences have, such as "admin" in "the admin server", tell them apart.
     """
     title = text.partition("\n")[0]
-    said = {*terms(" ".join(statements(text)))}
+    others = {*terms(" ".join(statements(text)))}
     is_title = len(title) < 200 and not _ENDED.search(title)
-    return " ".join(word for word in terms(title) if word not in said) if is_title else ""
+    return " ".join(word for word in terms(title) if word not in others) if is_title else ""
 
 
 def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
