@@ -1,41 +1,72 @@
-"""Find what the evidence contradicts in a sentence: a number, a time, a date or a name."""
+"""Find what the evidence says word for word, or with a single value changed."""
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from stepcraft.text.clean import stems, terms
-from stepcraft.text.names import has_word
+from stepcraft.text.clean import terms
 
-_WORDS = (
+_NUMBERS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve"),
 )
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last")
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_VALUE = re.compile(
-    rf"(?P<date>\b\d{{1,2}}(?:st|nd|rd|th)?[ ](?:{_MONTH})(?:,?[ ]\d{{4}})?\b"
-    rf"|\b(?:{_MONTH})[ ]\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?[ ]\d{{4}}\b)?|\b\d{{4}}-\d\d-\d\d\b)"
-    r"|(?P<time>\b\d{1,2}(?::\d\d)?[ ]?(?:[ap]m\b|[ap]\.m\.)|\b\d{1,2}:\d\d\b)"
-    r"|(?P<percentage>\d+(?:[.,]\d+)*[ ]?(?:%|percent\b))"
-    r"|(?P<amount>[$€£][ ]?\d+(?:[.,]\d+)*)"
-    r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?!\.\d))"
-    rf"|(?P<number>\b\d+(?:[.,]\d+)*(?!\w)|\b(?:{'|'.join(_WORDS)})\b)"
-    rf"|(?P<ordinal>\b(?:{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th))\b)"
-    rf"|(?P<month>\b(?:{_MONTH})\b)|(?P<day>\b(?:{'|'.join(_DAYS)})(?=s?\b))"
-    r"|(?P<name>(?<=[^.!?:\s\d][ ])\b[A-Z][\w-]*(?:[ ][A-Z][\w-]*)*)",
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
 )
-_KINDS = stems(" ".join(_VALUE.groupindex))
-_UNIQUE = {"percentage", "amount", "date", "year", "month", "day"}
-"""The kinds for which a sentence with a single value needs no adjacent word in common."""
-_NEGATION = re.compile(r"\b(?:not?|never|none|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
-_LEAST_SHARE = 0.75
-"""The minimum share of a statement's words that the evidence has besides the value."""
-_SUPPORT = 0.9
-"""The minimum share of a statement's words that a sentence needs to support it."""
-_LENGTH = 1_000
+_MONTH = "|".join(_MONTHS)
+_TH = r"(?:st|nd|rd|th)?"
+_TOKEN = re.compile(
+    rf"(?P<date>\b\d{{1,2}}{_TH}[ ](?:{_MONTH})\b(?:,?[ ]\d{{4}}\b)?"
+    rf"|\b(?:{_MONTH})[ ]\d{{1,2}}{_TH}\b(?:,?[ ]\d{{4}}\b)?|\b\d{{4}}-\d\d-\d\d\b)"
+    # The full stop behind "a.m" may also end the sentence.
+    r"|(?P<time>\b(?:[01]?\d(?::[0-5]\d)?[ ]?(?i:[ap]m\b|[ap]\.m\b(?:\.(?=\s+\w))?)"
+    r"|(?:[01]?\d|2[0-3]):[0-5]\d\b(?![:.]\d)))"
+    r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?![.,]\d))"
+    r"|(?P<number>(?:(?<![\w)])[-\u2212])?(?:(?<![\w.])\.)?\d+(?:[.,]\d+)*"
+    rf"|\b(?i:{'|'.join(_NUMBERS)})\b)"
+    rf"|(?P<month>\b(?:{_MONTH})\b)"
+    # What is closed on Monday may be closed on Tuesday too.
+    r"|(?P<day>(?<!\bon )\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b)"
+    r"|(?P<name>(?<=\bby )[A-Z][a-z][\w-]*+(?:[ ][A-Z][a-z][\w-]*+)*+(?![ ][A-Z\d]))"
+    r"|(?P<percent>%|\b(?i:per ?cent)\b)|(?P<word>[^\W\d_]+)"
+    # Other signs say something, as in "< 5" and "!x", unless they are punctuation.
+    r"|(?P<sign>!(?=[\w=])|[^\w\s.,;:!\u2026\"'()\[\]{}*`\u00b7\u2022\u00ab\u00bb\u2010-\u201f-"
+    r"\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b])"
+)
+_VALUES = ("date", "time", "year", "number", "month", "day", "name")
+"""The kinds of tokens that can be corrected."""
+_EMPTY = ("a", "an", "the", "of", "also", "it")
+"""Words that are not compared; "it" is if it begins a sentence, and "A" if it does not."""
+
+_AUXILIARY = r"is|are|was|were|be|been|has|have|had|must|shall|should|will|would|do|does|did"
+_VERB = (
+    r"costs?|takes|took|lasts|lasted|opens|opened|closes|closed|starts|started|begins|began|ends"
+    r"|ended|stops|stopped|runs|ran|keeps|kept|holds|waits|listens|expires|deploys|sends|needs"
+    r"|requires|weighs|measures"
+)
+_PREDICATES = [re.compile(rf"\w\W+(?:{verbs})\b") for verbs in (_AUXILIARY, _VERB)]
+_BEFORE = re.compile(
+    rf"\b(?:{_AUXILIARY}|{_VERB}|after|at|before|by|every|exactly|for|from|in|on|port|until|within"
+    r"|(?<!up )to)\s+[*_`]{0,2}(?:[$\u00a3\u20ac\u00a5] ?)?\Z"
+)
+"""What may precede a value: no noun as in "chapter 3", and no bound as in "at least 3"."""
+_BEHIND = re.compile(r"[*_`]{0,2} ?%|[*_`]{0,2}[.,;:!?)]*(?:\s|\Z)")
+_NO_CLAIM = re.compile(
+    r"[?\uff1f]|\b(?:if|unless|when|whenever|whether|while|assuming|provided|suppose|in case)\b"
+    r"|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b",
+    re.IGNORECASE,
+)
+"""Questions, conditions, and statements whose subject the sentence alone does not tell."""
+_BESIDE = re.compile(
+    r"\b(?:who|whose|which|that|where|example|e\.g|such|some|many|most|few|several|other|another"
+    r"|often|sometimes|usually|also|or|can|could|might|(?-i:may)"
+    r"|not?|never|none|nor|neither|nobody|cannot|without|except)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+"""Words before a value that let a statement with another value be true as well."""
+_LONGEST = 1_000
 """The maximum length of a statement or sentence that is compared."""
 
 
@@ -43,122 +74,154 @@ class Value(NamedTuple):
     """A number, a time, a date or a name in a sentence."""
 
     kind: str
-    start: int
-    stop: int
     text: str
-    meaning: str
-    before: frozenset[str]
-    """The word before it."""
-    behind: frozenset[str]
-    """The two words after it."""
+    start: int
+    at: int
+    """The index of its first token."""
+    tokens: tuple[str, ...]
 
 
 class Sentence(NamedTuple):
-    """A sentence with its values."""
+    """A sentence as it is compared."""
 
     text: str
-    title: str
-    """The title of its passage."""
+    title: frozenset[str]
+    """The words of its heading."""
     place: str
     """The id of its passage."""
+    tokens: tuple[str, ...]
+    """Its words, values and signs, each written in one way only."""
     values: tuple[Value, ...]
-    pairs: tuple[tuple[str, str], ...]
-    """The words of the sentence, each with the preceding one; a value is represented by its kind.
-    """
-    is_negative: bool
 
 
 def sentence(text: str, title: str = "", place: str = "") -> Sentence:
-    """Parse a sentence for use with `corrected`."""
-    text = text[:_LENGTH]
+    """Parse a sentence for use with `supports` and `corrected`."""
+    tokens: list[str] = []
     values: list[Value] = []
-    for match in _VALUE.finditer(text):
-        meaning = re.sub(r"[\s.,](?=\D|\Z)|[\s,]", "", match[0].casefold())
-        if match.lastgroup == "number" and meaning in _WORDS:
-            meaning = str(_WORDS.index(meaning))
-        before = re.findall(r"\w+", text[max(match.start() - 40, 0) : match.start()].casefold())[
-            -1:
-        ]
-        behind = re.findall(r"\w+", text[match.end() : match.end() + 60])[:2]
-        near = frozenset(before), stems(" ".join(behind))
-        values.append(Value(str(match.lastgroup), *match.span(), match[0], meaning, *near))
-    kinds = terms(_VALUE.sub(lambda value: f" {value.lastgroup} ", text))
-    negative = _NEGATION.search(text) is not None
-    return Sentence(text, title, place, tuple(values), tuple(pairwise(kinds)), negative)
+    unit = -1
+    for match in _TOKEN.finditer(text) if len(text) <= _LONGEST else ():
+        kind, at = str(match.lastgroup), len(tokens)
+        word = match[0] if tokens else match[0].lower()
+        if word in _EMPTY and (tokens or word != "it"):
+            continue
+        # "MB" and "Mb" are different units.
+        tokens += [match[0]] if at == unit and len(word) <= 3 else _tokens(kind, match[0])
+        if kind in _VALUES:
+            values.append(Value(kind, match[0], match.start(), at, tuple(tokens[at:])))
+            unit = len(tokens)
+    return Sentence(text, frozenset(terms(title)), place, tuple(tokens), tuple(values))
 
 
 def supports(other: Sentence, statement: Sentence) -> bool:
-    """Return whether a sentence in the evidence says the same as a statement, judging by words.
+    """Return whether a sentence of the evidence says the same as a statement, word for word.
 
-    It must have nearly all of its words, and every number, time, date and name.
+    The statement may add words of the heading. The order counts if there are several values.
     """
-    words, whole = stems(statement.text), f"{other.title}\n{other.text}"
-    meanings = {value.meaning for value in other.values}
-    return (
-        len(words & stems(whole)) >= max(1, _SUPPORT * len(words))
-        and other.is_negative == statement.is_negative
-        and all(
-            value.meaning in meanings or has_word(whole, value.text) for value in statement.values
-        )
-    )
+    return _is_same(other, statement.tokens)
 
 
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
     """Return a statement with one value corrected from the evidence, and the passage's id.
 
-    The sentence says the same apart from the value, as far as words can tell. If two sentences
-    differ, or more than one value does, None is returned.
+    A sentence says the same with another value. If several values are possible, None is returned.
     """
-    is_row = statement.text.lstrip().startswith("|")
-    if is_row or not statement.values or len(statement.text) == _LENGTH:
-        return None
-    corrections = [
-        (len(stems(text) & stems(other.text)), text, other.place)
-        for other in evidence
-        if other.values and (text := _as_in(statement, other))
-    ]
-    most = max((fit for fit, _, _ in corrections), default=0)
-    best = {text: place for fit, text, place in reversed(corrections) if fit == most}
-    return best.popitem() if len(best) == 1 else None
+    text, tokens = statement.text, statement.tokens
+    corrections: dict[str, str] = {}
+    for value in _correctable(statement):
+        before, behind = text[: value.start], text[value.start + len(value.text) :]
+        head, tail = tokens[: value.at], tokens[value.at + len(value.tokens) :]
+        for other in evidence:
+            for each in other.values:
+                if _differ(value, each) and _is_same(other, (*head, *each.tokens, *tail)):
+                    new = each.text + "." * each.text.endswith(".m")
+                    new = new.removesuffix("." * behind.startswith("."))
+                    corrections.setdefault(f"{before}{new}{behind}", other.place)
+    return corrections.popitem() if len(corrections) == 1 else None
 
 
-def _as_in(statement: Sentence, other: Sentence) -> str:
-    """Return a statement with the one value that differs from a sentence replaced, or ""."""
-    meanings = {value.meaning for value in other.values}
-    wrong = [value for value in statement.values if value.meaning not in meanings]
-    if len(wrong) != 1 or statement.is_negative != other.is_negative:
-        return ""
-    [value] = wrong
-    stated = {each.meaning for each in statement.values}
-    others = [
-        each for each in other.values if each.kind == value.kind and each.meaning not in stated
-    ]
-    alike = [each for each in others if _stand_alike(value, each)]
-    alike = alike or (others if value.kind in _UNIQUE else [])
-    if len({each.meaning for each in alike}) != 1:
-        return ""
+def _tokens(kind: str, text: str) -> list[str]:
+    """Return a word, value or sign in the form in which it is compared."""
+    folded = text.casefold()
+    if kind == "date":
+        return [_date(text)]
+    if kind == "time":
+        hours, minutes = divmod(_minutes(folded), 60)
+        return [f"{hours}:{minutes:02}"]
+    if kind == "number":
+        number = re.sub(r",(?=\d{3}(?!\d))", "", folded).replace(",", ".").replace("\u2212", "-")
+        return [str(_NUMBERS.index(number)) if number in _NUMBERS else number]
+    if kind == "name":
+        return re.findall(r"[^\W\d_]+|\d+", folded)
+    return ["%" if kind == "percent" else folded]
+
+
+def _date(text: str) -> str:
+    """Return a date as "2024-05-31", or "-05-31" without a year."""
+    numbers = [f"{int(number):02}" for number in re.findall(r"\d+", text)]
+    for month, name in enumerate(_MONTHS, 1):
+        if name in text:
+            return f"{''.join(numbers[1:])}-{month:02}-{numbers[0]}"
+    return "-".join(numbers)
+
+
+def _minutes(text: str) -> int:
+    """Return a time of day in minutes."""
+    hour, minute = map(int, [*re.findall(r"\d+", text), 0][:2])
+    if "m" in text:
+        hour = hour % 12 + 12 * ("p" in text)
+    return 60 * hour + minute
+
+
+def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
+    words = {*other.tokens}
+    if not words or not words.issubset(tokens):
+        return False
+    tokens = [token for token in tokens if token in words or token not in other.title]
+    if len(other.values) > 1:
+        return tokens == [*other.tokens]
+    return sorted(tokens) == sorted(other.tokens)
+
+
+def _correctable(statement: Sentence) -> Iterator[Value]:
+    """Yield the values that the predicate of a statement claims, with at most one number.
+
+    A value in the subject says what the statement is about, as in "Version 2 is free".
+    """
     text = statement.text
-    words = stems(text[: value.start] + text[value.stop :])
-    shared = words & (stems(other.text) | stems(other.title))
-    if len(shared) < max(2, _LEAST_SHARE * len(words)) or _differ(statement, other):
-        return ""
-    # Many names occur in similar places, so the sentences must be nearly the same.
-    if value.kind == "name" and shared != words | (stems(other.text) - stems(alike[0].text)):
-        return ""
-    return text[: value.start] + alike[0].text + text[value.stop :]
+    verb = next(filter(None, (verbs.search(text) for verbs in _PREDICATES)), None)
+    if _NO_CLAIM.search(text) or not verb:
+        return
+    values = [value for value in statement.values if value.start >= verb.end()]
+    numbers = [value for value in values if value.kind == "number"]
+    for value in values:
+        if (
+            numbers in ([], [value])
+            and not _BESIDE.search(text[: value.start])
+            and _BEFORE.search(text[: value.start])
+            and _BEHIND.match(text, value.start + len(value.text))
+        ):
+            yield value
 
 
-def _stand_alike(value: Value, other: Value) -> bool:
-    """Return whether two values share an adjacent word; for numbers, that is their unit."""
-    if value.behind & other.behind:
+def _differ(value: Value, other: Value) -> bool:
+    """Return whether two values of the same kind exclude each other, however they are written."""
+    ours, theirs = value.tokens[0], other.tokens[0]
+    if value.kind != other.kind or value.tokens == other.tokens:
+        return False
+    if value.kind == "time":  # 3:00 may be 3 pm
+        return (_minutes(ours) - _minutes(theirs)) % 720 != 0
+    if value.kind == "date":
+        return ours.startswith("-") == theirs.startswith("-")
+    if value.kind != "number":
         return True
-    return value.kind != "number" and bool(value.before & other.before)
+    # 1.000 may be 1,000.
+    return ours.replace(".", "") != theirs.replace(".", "") and _are_unequal(ours, theirs)
 
 
-def _differ(statement: Sentence, other: Sentence) -> bool:
-    """Return whether a word is preceded by a different one, as in "green tea" and "black tea"."""
-    ours, theirs = stems(statement.text) | _KINDS, stems(f"{other.text} {other.title}") | _KINDS
-    qualified = {word for before, word in other.pairs if not stems(before) <= ours}
-    return any(
-        word in qualified and not stems(before) <= theirs for before, word in statement.pairs
-    )
+def _are_unequal(number: str, other: str) -> bool:
+    """Return whether neither of two numbers is the other one rounded."""
+    places = min(len(each.partition(".")[2]) for each in (number, other))
+    try:
+        return round(Decimal(number), places) != round(Decimal(other), places)
+    except InvalidOperation:  # a version such as 1.2.3
+        return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from stepcraft.contexts.rpg import MARKS
-from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems, terms
 from stepcraft.text.lists import without_number
 from stepcraft.text.markdown import lines
 from stepcraft.text.sections import Section, parse
@@ -68,6 +68,17 @@ def statements(text: str) -> list[str]:
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
     parts = [*map(without_number, sentences("".join(rows)))]
     return [part for part in parts if _ENDED.search(part)] or parts
+
+
+def heading(text: str) -> str:
+    """Return the words in the first line of a passage that its sentences do not have.
+
+    Words that the sentences have, such as "admin" in "the admin server", tell them apart.
+    """
+    title = text.partition("\n")[0]
+    others = {*terms(" ".join(statements(text)))}
+    is_title = len(title) < 200 and not _ENDED.search(title)
+    return " ".join(word for word in terms(title) if word not in others) if is_title else ""
 
 
 def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:

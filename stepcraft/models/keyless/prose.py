@@ -4,7 +4,7 @@ import re
 
 from stepcraft.contexts.base import UNCHANGED
 from stepcraft.models.keyless.correction import corrected, sentence, supports
-from stepcraft.models.keyless.material import Material, best, nearest, statements
+from stepcraft.models.keyless.material import Material, best, heading, nearest, statements
 from stepcraft.models.keyless.procedures import missing_steps
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import without_numbers
@@ -117,8 +117,9 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
     """Return a verdict on each statement, and changes to those that are contradicted."""
     passages = {f"p{each.id.strip('p')}": each.text for each in material.named("passage")}
     evidence = [
-        sentence(each, text.partition("\n")[0][:200], id_)
+        sentence(each, title, id_)
         for id_, text in passages.items()
+        for title in [heading(text)]
         for whole in statements(text)
         for each in dict.fromkeys([whole, *whole.split("; ")])
     ][:_MAX_SENTENCES]
