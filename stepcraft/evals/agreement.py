@@ -31,7 +31,16 @@ def agreements(
     Raises:
         BadInput: The file cannot be read, or none of its labels match an answer in the evaluation.
     """
-    labelled = dict(map(_label, records(labels)))
+    outcomes = {(each["method"], each["id"]) for each in judged_outcomes(directory)}
+    labelled: dict[_Answer, str] = {}
+    for record in records(labels):
+        key, label = _label(record)
+        if (key[0], key[2]) not in outcomes:
+            raise BadInput(
+                f"line {record.line} of the labels is of {key[0]!r:.80} and {key[2]!r:.80}, which "
+                f"{directory} does not have; write a method and an id as its report does"
+            )
+        labelled[key] = label
     is_labelled = False
     for rater, ratings in _ratings(directory, score).items():
         pairs = [(label, ratings[key]) for key, label in labelled.items() if key in ratings]

@@ -137,10 +137,17 @@ def read_configuration(path: Path) -> dict[str, Any]:
     try:
         configuration: dict[str, Any] = json.loads((path / CONFIGURATION).read_text("utf-8"))
     except OSError as error:
-        raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error
+        raise BadInput(f"{path} is no directory of an evaluation: {_why(error)}") from error
     except ValueError as error:
         raise BadInput(f"{path / CONFIGURATION} is damaged: {error}") from error
     return configuration
+
+
+def _why(error: OSError) -> str:
+    """Return why a file in the directory cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return f"it has no {Path(error.filename).name}"
+    return str(error.strerror)
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
@@ -152,7 +159,7 @@ def read_outcomes(path: Path) -> Iterator[Outcome]:
     try:
         yield from read_lines(path / SAMPLES)
     except OSError as error:
-        raise BadInput(f"{path} is no directory of an evaluation: {error.strerror}") from error
+        raise BadInput(f"{path} is no directory of an evaluation: {_why(error)}") from error
 
 
 def read_calls(path: Path) -> dict[tuple[str, str], list[Call]]:

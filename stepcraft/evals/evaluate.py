@@ -22,7 +22,7 @@ from stepcraft.evals.directory import (
     read_outcomes,
     run_directory,
 )
-from stepcraft.evals.methods import AnyMethod
+from stepcraft.evals.methods import AnyMethod, Method
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
 from stepcraft.evals.samples import Sample, asked, fingerprint
@@ -124,6 +124,8 @@ async def evaluate(
 
 
 def _check_model(method: AnyMethod, prices: Prices, budget: Budget, *, allow_keyless: bool) -> None:
+    if isinstance(method, Method):
+        method.check()
     if method.model == EXTRACTIVE and not allow_keyless:
         raise BadInput(
             f"{method.name} has no language model, and scores of the keyless model say nothing "

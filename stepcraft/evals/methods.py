@@ -74,6 +74,14 @@ class Method:
     options: BuilderOptions = field(default_factory=BuilderOptions)
     """The options with which the graph is built, such as its model, memory and sources."""
 
+    def check(self) -> None:
+        """Check the sources that were named, before anything is run.
+
+        Raises:
+            BadInput: A source is not understood, or its file or folder does not exist.
+        """
+        self._resources.target.check()
+
     def context(self, seed: int | None = None) -> Settings:
         """Return the settings as the graph's context.
 
@@ -118,8 +126,11 @@ class Method:
 
     @cached_property
     def _choice(self) -> ChatModel | str:
-        resources = Resources.of(self.graph, context_of(self.graph), self.options)
-        return resources.choice("answer", self._context)
+        return self._resources.choice("answer", self._context)
+
+    @cached_property
+    def _resources(self) -> Resources[Any]:
+        return Resources.of(self.graph, context_of(self.graph), self.options)
 
     def input(self, sample: Sample) -> dict[str, Any]:
         """Return the input for a sample, with the resources in the question if necessary."""

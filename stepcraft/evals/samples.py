@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
@@ -209,7 +209,13 @@ def asked(sample: Sample) -> tuple[object, ...]:
     )
 
 
-def fingerprint(samples: Sequence[Sample]) -> str:
+def right_answer(sample: Sample) -> str:
+    """Return a fingerprint of what a sample says is right, on which its scores depend."""
+    others = ("id", "question", "resources", "task", "seed")
+    return fingerprint([{name: it for name, it in sample.items() if name not in others}])
+
+
+def fingerprint(samples: Iterable[Mapping[str, Any]]) -> str:
     """Return a fingerprint of the samples' content."""
     digest = hashlib.sha256()
     for sample in samples:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
 from stepcraft.evals.prices import DATED, Prices
 from stepcraft.evals.progress import total_tokens
-from stepcraft.evals.samples import Sample, asked
+from stepcraft.evals.samples import Sample, asked, right_answer
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
     LEVEL,
@@ -71,7 +71,8 @@ class MethodSummary:
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; a run without an answer counts as 0."""
     costs: Mapping[str, float]
-    """The mean costs per sample, including failed samples; unknown costs are omitted.
+    """The mean costs per sample, including failed samples, and the median of the seconds; unknown
+    costs are omitted.
 
     The costs are `calls`, `tokens in`, `cached` (input tokens read from the provider's cache),
     `tokens out`, `seconds` and `USD`.
@@ -151,6 +152,8 @@ class Summary:
     preferences: list[Preference] = field(default_factory=list[Preference])
     judges: list[Judged] = field(default_factory=list[Judged])
     benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    regraded: int = 0
+    """The number of questions with different right answers for different methods."""
 
     @property
     def is_keyless(self) -> bool:
@@ -205,7 +208,13 @@ def summarise(
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
     summary.pairs.extend(_pairs(summary.methods))
-    return summary
+    questions = Counter(
+        asked
+        for asked, _ in {
+            _question(each["sample"]) for method in summary.methods for each in method.outcomes
+        }
+    )
+    return replace(summary, regraded=sum(count > 1 for count in questions.values()))
 
 
 def _outcomes(
@@ -274,11 +283,16 @@ def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
         comparisons += compare(permutations(here, 2), _task)
     changes = [(b, a) for a, b in combinations(methods, 2) if a.directory != b.directory]
     same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
-    return comparisons + compare(same or changes, asked)
+    return comparisons + compare(same or changes, _question)
 
 
-def _task(sample: Sample) -> str:
-    return sample.get("task", sample["id"])
+def _task(sample: Sample) -> tuple[object, ...]:
+    """Return what identifies a task: answers are only compared if the same answer is right."""
+    return sample.get("task", sample["id"]), right_answer(sample)
+
+
+def _question(sample: Sample) -> tuple[object, ...]:
+    return asked(sample), right_answer(sample)
 
 
 def compare(
@@ -346,7 +360,10 @@ def _method(
         directory=directory,
         name=name,
         outcomes=outcomes,
-        model=about["model"],
+        model=about["model"]
+        or ", ".join(
+            sorted({name for each in outcomes for name in each["usage"].get("models", ())})
+        ),
         searched=about.get("searched", ()),
         limits={name: most for name, most in about.get("limits", {}).items() if most},
         scores={score: mean_interval(list(values.values())) for score, values in scores.items()},
@@ -400,8 +417,11 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     costs["seconds"] = [outcome["seconds"] for outcome in outcomes]
     if is_seen:
         costs["USD"] = [outcome.get("usd") for outcome in outcomes]
+    # The first samples of a process also wait until models and sources are open.
     return {
-        kind: fmean(value for value in values if value is not None)
+        kind: (median if kind == "seconds" else fmean)(
+            value for value in values if value is not None
+        )
         for kind, values in costs.items()
         if values and None not in values
     }

@@ -87,15 +87,18 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
     """
-    scores: dict[tuple[str, str], dict[str, float]] = {}
+    readings: dict[tuple[str, str], list[Judgement]] = {}
     graded: dict[tuple[Kind, str], set[str]] = {}
     for reading in read_judgements(directory):
-        named = scores.setdefault((reading["method"], reading["id"]), {})
-        scores_of_reading = reading_scores(reading).items()
-        named |= {f"{name} by {reading['judge']}": value for name, value in scores_of_reading}
+        readings.setdefault((reading["method"], reading["id"]), []).append(reading)
         graded.setdefault((reading["kind"], reading["judge"]), set()).add(reading["id"])
     for outcome in read_outcomes(directory):
-        judged = scores.get((outcome["method"], outcome["id"]), {})
+        judged = {
+            f"{name} by {reading['judge']}": value
+            for reading in readings.get((outcome["method"], outcome["id"]), [])
+            if _is_of(reading, outcome["sample"])
+            for name, value in reading_scores(reading).items()
+        }
         if is_unanswered(outcome):
             judged = {
                 f"{name} by {judge}": 0.0
@@ -104,6 +107,12 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
                 if grade == kind and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
+
+
+def _is_of(reading: Judgement, sample: Sample) -> bool:
+    """Return whether a reading used the facts that the sample has now."""
+    texts = [item["text"] for item in reading.get("items") or ()]
+    return reading["kind"] != "facts" or texts == criteria("facts", sample)
 
 
 _SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {

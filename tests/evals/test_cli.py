@@ -56,17 +56,14 @@ def test_how_much_so_many_questions_show_is_said_before(tmp_path: Path) -> None:
     )
 
 
-def test_a_wrong_source_ends_it_with_its_reason(tmp_path: Path) -> None:
+def test_a_wrong_source_is_refused_before_anything_runs(tmp_path: Path) -> None:
     command = (
         f"run {questions(tmp_path, 3)} --methods rag --allow-keyless --into {tmp_path / 'run'}"
     )
     ran = stepcraft(f"{command} --from corpus:{tmp_path}/nowhere")
-    assert ran.exit_code == 1
-    assert "rag failed on all 3 samples:" in ran.stderr
+    assert ran.exit_code == 2
     assert "nowhere" in ran.stderr
-    report = stepcraft(f"report {tmp_path / 'run'}").stdout
-    assert "Every sample failed" in report
-    assert "rag failed on 3 of 3 samples, which have no score. Most often:" in report
+    assert not (tmp_path / "run").exists()
     (tmp_path / "nowhere").mkdir()
     (tmp_path / "nowhere" / "a.md").write_text("Question 1 is answered by 1.")
     mended = stepcraft(f"{command} --from corpus:{tmp_path}/nowhere")

@@ -175,7 +175,7 @@ def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) ->
 
     judged(run, JudgeModel(reply), votes=2)
     lines = [f"{number},rag,{label}" for number, label in enumerate(("right", "1", "no", "yes"))]
-    file = labels(tmp_path, "\n".join(["id,method,label", *lines, "9,rag,right"]))
+    file = labels(tmp_path, "\n".join(["id,method,label", *lines]))
     ran = stepcraft(f"agreement {run} {file}")
     assert ran.exit_code == 0, ran.output
     [line] = ran.stdout.strip().splitlines()
@@ -210,7 +210,9 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
     [
         ("id,method,label\n0,rag,maybe\n", "line 2 of the labels cannot be used"),
         ("id,label\n0,right\n", "line 2 of the labels cannot be used"),
-        ("id,method,label\n0,nobody,right\n", "no judge and no score"),
+        ("id,method,label\n0,nobody,right\n", "line 2 of the labels is of 'nobody' and '0'"),
+        ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
+        ("id,method,label\n0,rag,right\n", "no judge and no score"),
     ],
 )
 def test_labels_that_cannot_be_used(tmp_path: Path, text: str, problem: str) -> None:

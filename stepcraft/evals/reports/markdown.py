@@ -1,7 +1,9 @@
 """The report of an evaluation as Markdown, including sentences that the HTML page also uses."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from stepcraft.evals.directory import answered
 from stepcraft.evals.reports.tables import p_text, tables
 from stepcraft.evals.stats import LEVEL
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
@@ -11,6 +13,10 @@ from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
 KEYLESS = (
     "The keyless model wrote these answers: the scores try the evaluation and say nothing of a "
     "method."
+)
+_REGRADED = (
+    "{:,} of the questions have another right answer with some methods than with others, so their "
+    "scores are not compared there; start the evaluation again with all methods."
 )
 _KIN = {
     "model": "whose answers it wrote: a model may favour its own text; take another judge.",
@@ -63,6 +69,7 @@ def warnings(summary: Summary) -> list[str]:
         kin.setdefault((each.judge, each.kin), []).append(each.method)
     return [
         *([KEYLESS] if summary.is_keyless else []),
+        *([_REGRADED.format(summary.regraded)] if summary.regraded else []),
         *(f"{judge} judges {_listed(of)}, {_KIN[how]}" for (judge, how), of in kin.items() if how),
         *(text for method in summary.methods for text in _failures(method)),
         *(
@@ -99,6 +106,14 @@ def _failures(method: MethodSummary) -> Iterator[str]:
             f"{method.from_cache:,} replies of {method.method} are from the cache: its costs and "
             "seconds are less than the method takes."
         )
+    answers = sum(map(answered, method.outcomes))
+    judged = Counter(name for each in method.outcomes for name in each["scores"] if " by " in name)
+    for count, name in {count: name for name, count in judged.items()}.items():
+        if count < answers:
+            yield (
+                f"{name} rests on {count:,} of {answers:,} answers of {method.method}; have the "
+                "others judged."
+            )
     reason = f" Most often: {method.reason}" if method.reason else ""
     if method.unanswered:
         yield (
@@ -121,9 +136,13 @@ def verdict(summary: Summary) -> list[str]:
         return ["There is one method, so nothing is compared."]
     if all(method.failed == method.samples for method in summary.methods):
         return ["Every sample failed, so there is nothing to compare."]
+    if any(
+        {*each["sample"]} & {"facts", "rubric"} for it in summary.methods for each in it.outcomes
+    ):
+        return ["No answer is graded yet; have the answers judged by their facts or rubric."]
     return [
-        "No sample says what is right, so no score could be compared; add 'answer', 'contains' or "
-        "'steps', or have the answers judged."
+        "No sample says what is right, so no score could be compared; add 'answer', 'contains', "
+        "'steps' or 'facts', or have the answers judged."
     ]
 
 

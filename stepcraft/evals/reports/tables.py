@@ -72,14 +72,15 @@ def _scores(summary: Summary) -> Table:
     scores = score_names(summary)
     costs = [kind for kind in _COSTS if any(each.costs.get(kind) for each in summary.methods)]
     note = (
-        "Means with 95 % intervals. A run without an answer counts as wrong, a failed one has no "
-        "score. Costs are of a sample; an empty cell is unknown."
+        "Means with 95% intervals. A run without an answer counts as wrong, a failed one has no "
+        "score. Costs are of a sample, seconds as the median; an empty cell is unknown."
     )
     if any(name.startswith("support by") for name in scores):
         note += (
             " support: the share of the claims that the passages support, cited or not "
             "(faithfulness of RAGAS, sentence by sentence); citation recall: the share that the "
-            "passages cited with them support (ALCE)."
+            "passages cited with them support (ALCE). Each method is judged on the passages that "
+            "it returns; RPG returns only those that it cites."
         )
     return Table(
         "Scores and costs",
