@@ -1,4 +1,4 @@
-"""Reading the official files of benchmarks: records, texts, passages, and a benchmark of them."""
+"""Read official benchmark files (records, texts, passages) and build benchmarks from them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,10 +26,10 @@ class Entry:
     where: str
     """The file and line, for messages."""
     id: str
-    """The first of the fields for an identifier that is there, else the number of the record."""
+    """The value of the first identifier field present, or else the number of the record."""
 
     def refuse(self, benchmark: str, needed: str) -> NoReturn:
-        """Refuse a record that is in no format of a benchmark.
+        """Raise an error for a record that matches none of the benchmark's formats.
 
         Raises:
             BadInput: Always.
@@ -45,10 +45,10 @@ def entries(file: Path, *ids: str) -> Iterator[Entry]:
 
     Args:
         file: The file.
-        ids: The fields that may hold an identifier.
+        ids: The names of fields that can contain an identifier, in order of preference.
 
     Raises:
-        BadInput: The file, or a record of it, cannot be read.
+        BadInput: The file or one of its records cannot be read.
     """
     for number, record in enumerate(records(file), 1):
         where = f"{file}:{record.line}"
@@ -59,10 +59,10 @@ def entries(file: Path, *ids: str) -> Iterator[Entry]:
 
 
 def whole(file: Path) -> object:
-    """Return the JSON value that a file is; None where its name does not end in .json.
+    """Return the JSON value in a file, or None if the file name does not end in .json.
 
     Raises:
-        BadInput: It cannot be read, or is no JSON.
+        BadInput: The file cannot be read or is not valid JSON.
     """
     if file.suffix.lower() != ".json":
         return None
@@ -77,24 +77,24 @@ def whole(file: Path) -> object:
 
 
 def mapping_of(value: object, *names: str) -> Mapping[str, Any]:
-    """Return the object below these names in a JSON value; an empty one where there is none."""
+    """Return the object at this path of names in a JSON value, or an empty one if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a list; none of anything else."""
+    """Return the objects in a list; return an empty list for any other value."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
-    """Return the first of these fields that holds a text, cleaned; "" where none does."""
+    """Return the first text in these fields, cleaned, or "" if none of them contains one."""
     return next((text for name in names for text in texts_of([fields.get(name)])), "")
 
 
 def texts_of(value: object) -> list[str]:
-    """Return the texts of a list, of a JSON list in a text (as tables have it), or of a text."""
+    """Return the texts in a list, in a string with a JSON list (as in tables), or a single text."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
@@ -105,10 +105,10 @@ def texts_of(value: object) -> list[str]:
 
 
 def passages_of(entry: Entry) -> list[tuple[str, list[str]]]:
-    """Return the passages that a record brings, each as its title and its sentences.
+    """Return the passages in a record, each as a title and a list of sentences.
 
-    They are in our own field, that of HotpotQA and 2WikiMultiHopQA, ALCE's, or that of DPR. An
-    empty sentence keeps its place, by which supporting facts number the others.
+    They are read from our own field, from that of HotpotQA and 2WikiMultiHopQA, from ALCE's or from
+    DPR's. Empty sentences are kept, because supporting facts refer to sentences by number.
     """
     for name in ("passages", "context", "docs", "ctxs"):
         value = entry.fields.get(name)
@@ -133,7 +133,7 @@ def _passage(value: object, where: str) -> tuple[str, list[str]]:
 
 
 def fold(text: str) -> str:
-    """Return a text, cleaned, with single blanks."""
+    """Return a cleaned text in which each run of whitespace is a single space."""
     return " ".join(clean(text).split())
 
 
@@ -192,10 +192,10 @@ def file_benchmark(
 
 
 def data_file(name: str, source: str, release: Release | None, data: Path | None) -> Path:
-    """Return the file of a benchmark: the named one, else the published one.
+    """Return the file for a benchmark: the given one, or else the published one.
 
     Raises:
-        BadInput: None is named or published, or it cannot be used.
+        BadInput: No file is given or published, or the file cannot be used.
         SourceFailure: It cannot be downloaded.
     """
     if data:
@@ -210,7 +210,7 @@ def data_file(name: str, source: str, release: Release | None, data: Path | None
 def built_in(
     name: str, make: Callable[[], Questions]
 ) -> Callable[[Path | None, int | None], Questions]:
-    """Return what loads a benchmark that has no file."""
+    """Return a function that loads a benchmark without a file."""
     return partial(_built_in, name, make)
 
 

@@ -1,9 +1,9 @@
-"""Learning by experience: an agent acts in the text world, task after task, with what it remembers.
+"""Learn by experience: an agent does task after task in the text world, using its memory.
 
-Every item and every kind of action has a made-up name, drawn by a seed, so that no model knows the
-world. A task is to hold one item; the world decides whether the agent does. The tasks come in
-rounds, the later ones with longer plans whose sub-goals the earlier ones had (Mem^p, arXiv
-2508.06433, measures a memory of procedures in this way).
+Every item and every kind of action has a made-up name, drawn with a seed, so that no model knows
+the world in advance. Each task is to obtain one item, and the world decides whether the agent has
+succeeded. The tasks come in rounds; later rounds have longer plans that share sub-goals with
+earlier ones (as in the evaluation of procedural memory in Mem^p, arXiv 2508.06433).
 """
 
 import json
@@ -30,9 +30,9 @@ Arm = Literal["none", "notes", "memory"]
 
 ROUNDS = 3
 LENGTHS = ((3, 6), (6, 9), (8, 13))
-"""The least and the greatest number of steps of the plans of each round."""
+"""The minimum and maximum number of plan steps in each round."""
 MOST_CALLS = 40
-"""Limit on the calls of tools in a task."""
+"""The maximum number of tool calls in a task."""
 _SYLLABLES = [first + last for first in "bdfgklmnprstvz" for last in ("a", "e", "i", "o", "u")]
 
 TASK = "Get hold of one {}. Nothing else counts, and you begin with empty hands."
@@ -48,11 +48,12 @@ what can be had how. At most 80 words, and only what your notes do not say yet."
 
 
 class World:
-    """The text world under made-up names.
+    """The text world with made-up names.
 
     Args:
-        seed: What the names are drawn by.
-        items: The items that there are, with all that is needed for them; by default all tasks'.
+        seed: The random seed for the names.
+        items: The items to include, along with everything needed to make them; by default, those of
+    all tasks.
     """
 
     def __init__(self, seed: int, items: Sequence[str] = ()) -> None:
@@ -67,7 +68,7 @@ class World:
         self._kinds = {verb: kind for kind, verb in self.verbs.items()}
 
     def variants(self, verb: str, name: str) -> Sequence[Variant]:
-        """Return the ways to do an action; none if there is no such action."""
+        """Return the variants of an action; return none if there is no such action."""
         action = f"{self._kinds.get(verb)}_{self._items.get(name)}"
         return [
             each
@@ -76,11 +77,11 @@ class World:
         ]
 
     def named(self, counts: Mapping[str, int]) -> str:
-        """Return items with their numbers, in words."""
+        """Return items with their counts as text."""
         return ", ".join(f"{count} {self.names[item]}" for item, count in counts.items() if count)
 
     def actions(self) -> str:
-        """Return what there is to be done with which items."""
+        """Return a line for each kind of action, with the items that it can produce."""
         lines = (
             (verb, [name for name in sorted(self._items) if self.variants(verb, name)])
             for verb in sorted(self._kinds)
@@ -89,11 +90,11 @@ class World:
 
 
 class Room:
-    """A task in a world: what is held, and the tools by which that changes.
+    """A task in a world: the items the agent holds, and the tools that change them.
 
     Args:
         world: The world.
-        target: The item to get hold of.
+        target: The item to obtain.
     """
 
     def __init__(self, world: World, target: str) -> None:
@@ -107,11 +108,11 @@ class Room:
         return self.held[self.target] > 0
 
     def outcome(self, _state: Mapping[str, object]) -> bool:
-        """Say whether the agent reached its goal, for `ProceduralMemoryMiddleware`."""
+        """Return whether the agent reached its goal, for `ProceduralMemoryMiddleware`."""
         return self.is_reached
 
     def tools(self) -> list[BaseTool]:
-        """Return the tools of an agent."""
+        """Return the tools for the agent."""
         return [
             StructuredTool.from_function(
                 self.act,
@@ -124,7 +125,7 @@ class Room:
         ]
 
     def act(self, action: str, item: str, times: int = 1) -> str:
-        """Do an action, and return what came of it."""
+        """Do an action and return a description of the result."""
         with self._lock:
             return self._act(action, item, times)
 
@@ -156,11 +157,11 @@ class Room:
         return f"Done. {self._holding()}"
 
     def inventory(self) -> str:
-        """Return what is held."""
+        """Return a description of the items the agent holds."""
         return self._holding()
 
     def look(self) -> str:
-        """Return what there is to be done."""
+        """Return the available actions and the items that they can produce."""
         return self.world.actions()
 
     def _holding(self) -> str:
@@ -169,7 +170,7 @@ class Room:
 
 @dataclass
 class Played:
-    """What came of a task."""
+    """The result of a task."""
 
     arm: str
     round: int
@@ -177,7 +178,7 @@ class Played:
     succeeded: bool
     tool_calls: int
     model_calls: int
-    """Of the agent, and of what learns."""
+    """Includes calls by the agent and calls made to learn from the task."""
     input_tokens: int
     output_tokens: int
     seconds: float
@@ -185,7 +186,7 @@ class Played:
 
 
 def tasks_of(number: int) -> list[list[str]]:
-    """Return the targets of each round: so many, spread evenly over the plans of its lengths."""
+    """Return `number` targets for each round, spread evenly over its range of plan lengths."""
     lengths = {item: len(solve(item, 1)) for item in _targets()}
     rounds: list[list[str]] = []
     used: set[str] = set()
@@ -213,13 +214,13 @@ def play(
     """Have an agent do the tasks of all rounds, one after the other.
 
     Args:
-        arm: What it remembers: nothing, notes of its own, or procedures.
-        model: The model of the agent, and of what learns.
-        seed: What the names of the world are drawn by. Without a memory each task has names of its
-            own, so that nothing is remembered anywhere.
-        number: The tasks of a round.
-        memory: The memory of the arm of that name.
-        on_task: Is told of each task.
+        arm: What the agent remembers: nothing, its own notes, or procedures.
+        model: The model used by the agent and for learning.
+        seed: The random seed for the names in the world. In the arm without memory, each task has
+            its own names, so that nothing can be carried over from one task to the next.
+        number: The number of tasks in each round.
+        memory: The procedural memory for the arm "memory".
+        on_task: Called with the result of each task.
     """
     rounds = tasks_of(number)
     items = [item for each in rounds for item in each]
@@ -274,7 +275,7 @@ def play(
 
 
 def table(played: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a row for each arm and round: tasks, successes, and the means of calls and tokens."""
+    """Return a row per arm and round: tasks, successes, and mean numbers of calls and tokens."""
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for each in played:
         groups.setdefault((each["arm"], each["round"]), []).append(each)
@@ -296,13 +297,13 @@ def table(played: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def append(path: Path, played: Played) -> None:
-    """Add a task to a file of JSON lines."""
+    """Append the result of a task to a JSON Lines file."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the tasks of a file of JSON lines."""
+    """Return the task results in a JSON Lines file."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -310,7 +311,7 @@ def checked_arm(name: str) -> Arm:
     """Return an arm by its name.
 
     Raises:
-        BadInput: There is none.
+        BadInput: There is no such arm.
     """
     arms: dict[str, Arm] = {"none": "none", "notes": "notes", "memory": "memory"}
     if name not in arms:
@@ -332,7 +333,7 @@ class _Calls(UsageMetadataCallbackHandler):
         self.calls += 1
 
     def tokens(self) -> tuple[int, int]:
-        """Return the tokens that were read and written."""
+        """Return the numbers of input and output tokens."""
         used = self.usage_metadata.values()
         return sum(each["input_tokens"] for each in used), sum(
             each["output_tokens"] for each in used
@@ -340,7 +341,7 @@ class _Calls(UsageMetadataCallbackHandler):
 
 
 def _targets() -> Iterator[str]:
-    """Yield items that are made, of plain names: nothing that differs by wood or colour alone."""
+    """Yield the items that are made rather than mined, without variants in wood or colour."""
     made = {action.split("_", 1)[1] for action in world() if not action.startswith("mine_")}
     words = ("spruce", "birch", "jungle", "acacia", "dark_oak", "crimson", "warped", "wool", "dye")
     colours = ("orange", "magenta", "blue", "yellow", "lime", "pink", "gray", "cyan", "purple")
@@ -355,7 +356,7 @@ def _targets() -> Iterator[str]:
 
 
 def _needed(items: Sequence[str]) -> set[str]:
-    """Return items with all that their plans use."""
+    """Return the items together with everything their plans use."""
     return {step.item for item in items for step in solve(item, 1)} | {*items}
 
 

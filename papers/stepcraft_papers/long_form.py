@@ -1,9 +1,10 @@
-"""ASQA and ELI5: questions that are answered at length (RPG §4).
+"""ASQA and ELI5: questions with long answers (RPG §4).
 
-ASQA's ambiguous questions (Stelmakh et al. 2022) are read in the official format, `ASQA.json` (its
-split `dev`), as rows of the Hugging Face hub, and as ALCE's, which have `question` and retrieved
-passages (`docs`). ELI5 (Fan et al. 2019) is read in ALCE's format, `eli5_eval_bm25_top100.json`,
-and in KILT's, `eli5-dev-kilt.jsonl`. Passages are pooled as the corpus.
+ASQA's ambiguous questions (Stelmakh et al. 2022) can be read in the official format (`ASQA.json`,
+split `dev`), as rows from the Hugging Face Hub, and in ALCE's format, which has `question` and
+retrieved passages (`docs`). ELI5 (Fan et al. 2019) can be read in ALCE's format,
+`eli5_eval_bm25_top100.json`, and in KILT's, `eli5-dev-kilt.jsonl`. The passages of all questions
+together form the corpus.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +30,12 @@ from stepcraft_papers.entries import (
 def long_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Score a long answer.
 
-    STR-EM is the share of the readings of which a short answer occurs, ROUGE-Lsum that against the
-    best long answer, both as in ASQA's and ALCE's official scripts. "claim words" is the mean over
-    ALCE's claims of the share of a claim's words, stemmed and without stop words, that the answer
-    has. The definition is ours, in place of a model of 11 billion parameters: it bounds what an
-    answer can entail, and does not see what contradicts a claim.
+    STR-EM is the proportion of readings for which the answer contains a short answer, and
+    ROUGE-Lsum is computed against the best-matching long answer, both as in the official scripts of
+    ASQA and ALCE. "claim words" is the mean, over ALCE's claims, of the proportion of a claim's
+    words (stemmed, without stop words) that occur in the answer. This definition is ours and
+    replaces a model with 11 billion parameters: it is an upper bound on what an answer can entail,
+    and does not detect contradictions of a claim.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
@@ -49,9 +51,9 @@ def long_answer_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, f
 
 
 def str_em(answer: str, readings: Sequence[Sequence[str]]) -> float:
-    """Return the share of the readings of which a short answer occurs after normalisation.
+    """Return the proportion of readings with a short answer in the text, after normalisation.
 
-    It may be part of a word, as in ASQA's official script.
+    As in ASQA's official script, a match can be part of a longer word.
     """
     text = normalise(answer)
     hits = [any(form and form in text for form in map(normalise, names)) for names in readings]

@@ -1,4 +1,4 @@
-"""The marks around what the writer of a draft doubts (AAG §3.2)."""
+"""The marks around passages that the writer of a draft is unsure about (AAG §3.2)."""
 
 import re
 
@@ -11,8 +11,9 @@ _MARKER = re.compile(
 
 
 def without_markers(text: str) -> str:
-    """Return the text, cleaned, without the `[[` and `]]` around what its writer doubts (AAG §3.2).
+    """Return the cleaned text without the `[[` and `]]` that mark doubtful parts (AAG §3.2).
 
-    Brackets of code spans and blocks stay, and `[[` that continues a name (`table[["a", "b"]]`).
+    Brackets in code spans and code blocks are kept, as is a `[[` that directly follows a name
+    (`table[["a", "b"]]`).
     """
     return replaced(clean(text), _MARKER, lambda marked: marked[1])

@@ -1,8 +1,8 @@
-"""MAUVE: how close the answers of a method are to the right ones (Pillutla et al. 2021; RPG §4).
+"""MAUVE: how similar a method's answers are to right ones (Pillutla et al. 2021; RPG §4).
 
-It compares two sets of texts by their features and says nothing of a single answer. The published
-figures use GPT-2 large for the features and thousands of texts; figures of other features or of
-fewer texts compare the methods of one evaluation at most.
+It compares two sets of texts by their features and says nothing about a single answer. The
+published scores use features from GPT-2 large and thousands of texts; scores from other features or
+fewer texts can only be used to compare methods within one evaluation.
 """
 
 from importlib import import_module
@@ -16,17 +16,18 @@ from stepcraft.index import unit_vectors
 from stepcraft.models.embeddings import resolve_embeddings
 
 GPT2 = "gpt2-large"
-"""The features of the published figures; its weights are downloaded, and torch computes them."""
+"""The model for the features in the published scores; it requires torch and a download."""
 _FEWEST = 100
-"""With fewer texts the library has fewer than ten clusters, and its figure is chance."""
+"""With fewer texts, the library forms fewer than ten clusters and its score is arbitrary."""
 _SEED = 25
-"""The library's own."""
+"""The library's default seed."""
 
 
 def mauve_scores(directory: Path, features: str = GPT2) -> dict[str, float]:
-    """Return the MAUVE of each method, from 0 to 1 where answers are like the right ones.
+    """Return the MAUVE score of each method, from 0 to 1; higher is closer to the right answers.
 
-    A text is the question with the answer behind it; of several right answers the first is taken.
+    Each text consists of the question followed by the answer; if there are several right answers,
+    the first is used.
 
     Args:
         directory: The directory of an evaluation.

@@ -1,4 +1,4 @@
-"""The methods of the papers that are more than a graph with settings."""
+"""The methods in the papers that need more than a graph with settings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from stepcraft.memory.local import LocalMemory
 
 
 def self_refinement(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> Method:
-    """Return AAG's draft, critic and edits with an empty memory: what the memory has to beat."""
+    """Return AAG's draft, critic and edits with an empty memory, as a baseline for the memory."""
     shared = {key: value for key, value in fields.items() if key not in SEARCHED}
     method = method_of("aag_paper", name, {"questions": False, **settings}, shared)
     memory = LocalMemory(":memory:", embeddings="none")

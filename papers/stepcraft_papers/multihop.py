@@ -1,11 +1,11 @@
-"""HotpotQA and 2WikiMultiHopQA: questions whose answer takes several passages (RPG §4).
+"""HotpotQA and 2WikiMultiHopQA: questions that need several passages to answer (RPG §4).
 
-Read is the official format, `hotpot_dev_distractor_v1.json` and `dev.json` of `data_ids_april7.zip`
-(`_id`, `question`, `answer`, `supporting_facts`, `context`), also under our own names (`passages`,
-supporting facts with title and sentence). The passages of all questions are pooled as the corpus,
-and the supporting facts are the gold passages and sentences. Where `id_aliases.json` lies beside
-the file of 2WikiMultiHopQA, the aliases and demonyms of an answer are right as well, as in the
-official script (version 1.1).
+Files are read in the official format, `hotpot_dev_distractor_v1.json` and `dev.json` from
+`data_ids_april7.zip` (`_id`, `question`, `answer`, `supporting_facts`, `context`), or with our own
+field names (`passages`, and supporting facts with title and sentence). The passages of all
+questions together form the corpus, and the supporting facts are the gold passages and sentences. If
+`id_aliases.json` is in the same folder as the 2WikiMultiHopQA file, the aliases and demonyms of an
+answer also count as right, as in the official script (version 1.1).
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def _questions(benchmark: str, file: Path) -> list[Sample]:
 
 
 def _gold(entry: Entry) -> list[Gold]:
-    """Return the gold passages; HotpotQA has some facts beyond the last sentence: a title alone."""
+    """Return the gold passages, with only a title if HotpotQA's sentence number does not exist."""
     passages = {title.casefold(): sentences for title, sentences in passages_of(entry)}
     gold: dict[str, Gold] = {}
     for title, number in _facts(entry):

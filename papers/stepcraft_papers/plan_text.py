@@ -1,4 +1,4 @@
-"""Plans for the text world, read from what a model wrote."""
+"""Read plans for the text world from text written by a model."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ PLAN_FORMAT = (
     "of the item the inventory is to hold after it, then the item's name in Minecraft, and nothing "
     "else. For example:\n1. mine 3 oak_log\n2. craft 12 oak_planks"
 )
-"""What to tell a model, so that `read_steps` reads its answer."""
+"""Tells a model to write its plan in a form that `read_steps` can read."""
 
 _TYPES = {
     **dict.fromkeys(("mine", "collect", "gather", "chop", "dig", "harvest", "kill"), "mine"),
@@ -25,22 +25,22 @@ _AFTER_ITEM = {
     *("by", "on", "near", "until", "so", "if", "then"),
 }
 _INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")
-"""A step in JSON, which may stand on several lines."""
+"""A step in JSON, which can span several lines."""
 _JSON_KEY = re.compile(r'"\w{1,20}"\s*:')
 _MOST_LETTERS = 200
-"""Limit on what is read behind a verb."""
+"""The maximum number of characters read after a verb."""
 _MOST_DIGITS = 6
 _VERB = re.compile(rf"(?<![a-z])(?:{'|'.join(_TYPES)})(?![a-z])")
 _TOKEN = re.compile(r"[a-z]+|-?\d(?:[\w.,]*\w)?|[^\w\s]")
 
 
 def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the steps of a plan: type, name of the item, count.
+    """Yield the steps of a plan, each as its type, item name and count.
 
-    A step begins at its verb and ends with its line, at the next verb, or where its item and its
-    count are complete: "1. mine 3 log", "Craft a wooden pickaxe at the table", "(mine, log, 3)",
-    JSON lists [type, item, count] and objects with these fields. Without a number the count is 1.
-    A step with two numbers, or with one that is no count, is passed over.
+    A step begins at its verb and ends with its line, at the next verb, or once its item and count
+    are complete: "1. mine 3 log", "Craft a wooden pickaxe at the table", "(mine, log, 3)", JSON
+    lists [type, item, count] and objects with these fields. Without a number, the count is 1. A
+    step with two numbers, or with a number that is not a count, is skipped.
     """
     text = _INNERMOST.sub(lambda json: json[0].replace("\n", " "), clean(text))
     text = _JSON_KEY.sub(" ", text)
@@ -54,7 +54,7 @@ def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _step(tokens: list[str]) -> tuple[str, int] | None:
-    """Return the name and the count in what stands behind a verb; None where there is none."""
+    """Return the item name and count in the tokens after a verb, or None if there is none."""
     words: list[str] = []
     counts: list[int] = []
     for part in tokens:

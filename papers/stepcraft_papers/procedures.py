@@ -1,11 +1,11 @@
-"""RecipeNLG and CHAMP: procedures, of which the longest are to be written (AAG §4.1).
+"""RecipeNLG and CHAMP: procedures, the longest of which have to be written (AAG §4.1).
 
-RecipeNLG (Bień et al. 2020) is read in the official format, `full_dataset.csv` (`title`,
-`ingredients` and `directions` as JSON lists), of which the first 10,000 usable recipes count, and
-as procedures (`output`, `input`, `steps`). Which 10,000 the paper took is not known. CHAMP (Mao et
-al. 2024) is read in the official format, `v0.json` of the package champ-dataset, whose concepts and
-hints are not shown, and as records of MATH (`problem`, `type`, `solution`), whose sentences are the
-steps.
+RecipeNLG (Bień et al. 2020) can be read in the official format, `full_dataset.csv` (`title`, and
+`ingredients` and `directions` as JSON lists), or as procedures (`output`, `input`, `steps`). Only
+the first 10,000 usable recipes are read; it is not known which 10,000 the paper used. CHAMP (Mao et
+al. 2024) can be read in the official format, `v0.json` from the package champ-dataset, whose
+concepts and hints are not shown, or as MATH records (`problem`, `type`, `solution`), with the
+sentences of the solution as the steps.
 """
 
 import re
@@ -37,16 +37,16 @@ _RECIPES = 10_000
 _FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 _MARKUP = re.compile(r"[$,{}]|\\(?:left|right|text|boxed|[!,;()\[\]])")
 _BEFORE, _BEHIND = r"(?<![\w.\-])(?<!\d/)", r"(?!\w|\.\d|/\d)"
-"""An answer is no part of a longer number, word or fraction."""
+"""Prevent an answer from matching inside a longer number, word or fraction."""
 _Reader = Callable[[Path], Iterable[Sample]]
 
 
 def _split(name: str, read: _Reader, file: Path) -> tuple[list[Sample], list[Sample], list[Sample]]:
-    """Sort procedures by the length of their steps and split them as the paper splits its sets.
+    """Sort procedures by the total length of their steps and split them as the paper does.
 
-    The longest fifth is the test set, the tenth before it the validation set, and the rest the
-    memory: 56, 27 and 193 procedures of LCStep, 2,000, 1,000 and 7,000 of RecipeNLG, 54, 27 and 189
-    of CHAMP.
+    The longest fifth is the test set, the next longest tenth is the validation set, and the rest is
+    the memory. The sizes are 56, 27 and 193 procedures for LCStep, 2,000, 1,000 and 7,000 for
+    RecipeNLG, and 54, 27 and 189 for CHAMP.
     """
     samples = sorted(read(file), key=lambda sample: sum(map(len, sample.get("steps", []))))
     count = len(samples)
@@ -65,7 +65,7 @@ def _part(name: str, read: _Reader, part: int, file: Path) -> list[Sample]:
 
 
 def _memory(name: str, read: _Reader, file: Path) -> dict[str, Any]:
-    """Return the setting by which methods use the rest as their memory."""
+    """Return the setting that makes methods use the remaining procedures as their memory."""
     lines = (
         {
             "output": sample["question"],
@@ -120,9 +120,9 @@ def _usable_recipes(file: Path) -> Iterator[Sample]:
 def solution_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Score how well the steps fit the gold steps, and whether the last step names the answer.
 
-    The answer is looked for without markup and blanks, with fractions written as 1/2, and not
-    within a longer number, word or fraction. The definition is ours: the papers have a model judge
-    it.
+    The answer is searched for without markup and whitespace, with fractions written as 1/2, and
+    does not match inside a longer number, word or fraction. This definition is ours; the papers use
+    a model as a judge.
     """
     answer = str(output.get("answer") or "")
     steps = output.get("steps") or read_steps(answer)
@@ -185,7 +185,7 @@ def _solved(entry: Entry, problem: str, area: str, steps: list[str], answer: str
 
 
 def _boxed(solution: str) -> str:
-    r"""Return what the last \boxed of a solution holds; "" where there is none."""
+    r"""Return the content of the last "boxed" command in a solution, or "" if there is none."""
     inside = solution.rpartition("\\boxed{")[2] if "\\boxed{" in solution else ""
     depth = 1
     for place, letter in enumerate(inside):

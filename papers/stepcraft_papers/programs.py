@@ -1,4 +1,4 @@
-"""Functions in Python as answers, run in the sandbox with the tests of their benchmark."""
+"""Python functions as answers, run in the sandbox against the tests of their benchmark."""
 
 import json
 import secrets
@@ -20,41 +20,40 @@ from stepcraft_papers.sandbox import SandboxFailure, need_sandbox, run_program
 from stepcraft_papers.source import Release, digest
 
 _MOST_SECONDS = 180
-"""Processor time of a program with the benchmark's own solution, on all inputs of a task."""
+"""CPU seconds for an answer and the benchmark's own solution on all inputs of a task."""
 _MEGABYTES = 4096
-"""Memory of a program (evalplus 0.3.1)."""
+"""The memory limit of a program (evalplus 0.3.1)."""
 CODE_SETTINGS: Mapping[str, Any] = {
     "rat": {"finish": "code"},
     "rat_paper": {"finish": "code", "query": "draft", "max_retrievals": 5, "k": 1},
 }
-"""How RAT writes programs; in its paper the text so far is the query of five searches at most, each
-of which finds one passage (§4)."""
+"""Settings for code; RAT searches with the text so far, at most 5 times with k = 1 (RAT §4)."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function to write, and how a program that has it is tested."""
+    """A function to write, and the tests for a program that contains it."""
 
     id: str
     question: str
     entry: str
-    """The name of the function; "" where the tests alone know it."""
+    """The name of the function, or "" if only the tests name it."""
     solution: str
-    """The benchmark's own program."""
+    """The benchmark's own solution."""
     suites: Mapping[str, Any]
-    """The names of the scores, each with its tests: assertions, or inputs to compare results on."""
+    """The tests for each score: assertions, or inputs on which results are compared."""
     prelude: str = ""
-    """What is run before the program, such as the imports of the task."""
+    """Code to run before the program, such as the imports of the task."""
     seconds: float = 3
-    """Processor time of a program with all its assertions (HumanEval, the official script)."""
+    """CPU seconds for a program with all its assertions (as in HumanEval's official script)."""
     comparison: Mapping[str, Any] | None = None
-    """How results are compared, where the tests are inputs."""
+    """How results are compared, if the tests are inputs."""
 
 
 def program_of(answer: str, entry: str = "") -> str:
-    """Return the program in an answer: its longest fenced block; without any, all of it.
+    """Return the program in an answer: its longest fenced block, or all of it without a block.
 
-    Where the name of a function is known, blocks that define it go before others.
+    If the name of the function is known, blocks that define it are preferred.
     """
     blocks = [answer[block.start : block.stop] for block in code_blocks(answer)]
     defining = [block for block in blocks if entry and f"def {entry}" in block]
@@ -64,9 +63,10 @@ def program_of(answer: str, entry: str = "") -> str:
 async def passes(
     tasks: Mapping[str, Task], sample: Sample, output: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Whether the program in an answer passes the tests of its task, for each suite of them.
+    """Score whether the program in an answer passes each test suite of its task.
 
-    A suite counts as passed where those before it are (evalplus: base, and base with plus).
+    A suite counts as passed only if all suites before it are passed too (evalplus: base, and base
+    with plus).
 
     Raises:
         SandboxFailure: The sandbox failed, or the benchmark's own solution fails in it.
@@ -124,10 +124,10 @@ def code_benchmark(
 
 
 def task_records(file: Path, needed: tuple[str, ...], source: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file of JSON lines of any length that each have some fields.
+    """Yield the records in a file of JSON lines of any length; all have the needed fields.
 
     Raises:
-        BadInput: The file cannot be read or is empty, or a record has not all of the fields.
+        BadInput: The file cannot be read or is empty, or a record lacks one of the fields.
     """
     number = 0
     try:

@@ -1,6 +1,7 @@
-"""Figures of the papers, and the methods of ours that they are to be compared with.
+"""The results reported in the papers, and our methods to compare them with.
 
-Shares are from 0 to 1, as ours are. Models, prompts and retrieved passages differ.
+Proportions range from 0 to 1, as in our results. Models, prompts and retrieved passages differ from
+ours.
 """
 
 from dataclasses import dataclass
@@ -8,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of a paper's table."""
+    """A row in one of a paper's tables."""
 
     label: str
-    """What the paper measured."""
+    """The system that the paper measured."""
     method: str = ""
-    """The method of ours, as `stepcraft eval run --methods` takes it."""
+    """Our corresponding method, as `stepcraft eval run --methods` takes it."""
     value: float | None = None
-    """The paper's figure; None where it has none for this."""
+    """The value in the paper, or None if it reports none."""
     score: str = ""
-    """The name of our score where there is one that measures the same, else the paper's."""
+    """The name of our score if one measures the same thing, or else the paper's."""
 
 
 def _wins(wins: float, losses: float, ties: float) -> tuple[Figure, ...]:
@@ -58,7 +59,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
     "recipenlg-test": _wins(0.857, 0.076, 0.067),
     "champ-test": _wins(0.537, 0.315, 0.148),
 }
-"""The papers' results by the name of the benchmark."""
+"""The papers' results, by benchmark name."""
 
 RAT_ABLATIONS = {
     "humaneval": (
@@ -86,7 +87,7 @@ RPG_ABLATIONS = {
     "2wikimultihopqa": _rpg("F1", 0.336, 0.302),
     "pubhealth": _rpg("accuracy", 0.734, 0.723),
 }
-"""Of RPG's ablation study, by benchmark."""
+"""The results of RPG's ablation study, by benchmark."""
 
 AAG_ABLATIONS = (
     Figure("RAG", "rag"),
@@ -98,4 +99,4 @@ AAG_ABLATIONS = (
     Figure("N = 6", "aag_paper:n_questions=6"),
     Figure("AAG", "aag_paper"),
 )
-"""A judge compares each with RAG; the paper has figures of AAG alone."""
+"""A judge compares each of them with RAG; the paper reports values only for AAG."""

@@ -1,4 +1,4 @@
-"""HumanEval, MBPP, and both with the further inputs of evalplus (RAT §4, code generation)."""
+"""HumanEval and MBPP, also with the additional inputs of evalplus (RAT §4, code generation)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ _MBPP_PLUS = "https://github.com/evalplus/mbppplus_release"
 _FUNCTION = ("task_id", "prompt", "entry_point", "canonical_solution")
 _INPUTS = ("base_input", "plus_input", "atol")
 _MBPP_SECONDS = 10
-"""Processor time of a program with its assertions; that of task 123 takes four seconds."""
+"""CPU seconds for a program with its assertions; those of task 123 take four seconds."""
 _SHAPES: Mapping[str, tuple[int, ...]] = {
     "tuples": (
         *(2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424),
@@ -45,7 +45,7 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
     "all tuples": (580, 615, 791),
     "dictionary of tuples first": (722,),
 }
-"""The tasks of MBPP+ whose arguments are of types that JSON has not (evalplus 0.3.1)."""
+"""The MBPP+ tasks with arguments of types that JSON lacks (evalplus 0.3.1)."""
 _SHAPE_OF = {number: shape for shape, numbers in _SHAPES.items() for number in numbers}
 
 
@@ -53,7 +53,7 @@ def humaneval_tasks(file: Path) -> list[Task]:
     """Return the tasks of HumanEval.
 
     Raises:
-        BadInput: The file cannot be read, or is not that of HumanEval.
+        BadInput: The file cannot be read or is not the HumanEval file.
     """
     return [
         _complete(task, {"pass@1": f"{task['test']}\ncheck({task['entry_point']})"}, None)
@@ -62,10 +62,10 @@ def humaneval_tasks(file: Path) -> list[Task]:
 
 
 def humaneval_plus_tasks(file: Path) -> list[Task]:
-    """Return the tasks of HumanEval+, whose results are compared with those of a solution.
+    """Return the HumanEval+ tasks, whose results are compared with those of a solution.
 
     Raises:
-        BadInput: The file cannot be read, or is not that of HumanEval+.
+        BadInput: The file cannot be read or is not the HumanEval+ file.
     """
     return [
         _complete(task, _suites(task), {"atol": task["atol"], "shape": ""})
@@ -74,10 +74,10 @@ def humaneval_plus_tasks(file: Path) -> list[Task]:
 
 
 def mbpp_tasks(file: Path) -> list[Task]:
-    """Return the tasks 11 to 175 of MBPP, on which RAT was measured (RAT §4).
+    """Return tasks 11 to 175 of MBPP, on which RAT was measured (RAT §4).
 
     Raises:
-        BadInput: The file cannot be read, or is not that of MBPP.
+        BadInput: The file cannot be read or is not the MBPP file.
     """
     needed = ("task_id", "text", "code", "test_setup_code", "test_list")
     return [
@@ -99,7 +99,7 @@ def mbpp_plus_tasks(file: Path) -> list[Task]:
     """Return the first 164 tasks of MBPP+, on which RAT was measured (RAT §4).
 
     Raises:
-        BadInput: The file cannot be read, or is not that of MBPP+.
+        BadInput: The file cannot be read or is not the MBPP+ file.
     """
     needed = (*_FUNCTION, *_INPUTS, "assertion")
     return [_mbpp_plus(task) for task in task_records(file, needed, _MBPP_PLUS)][:164]

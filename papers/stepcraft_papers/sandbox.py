@@ -1,8 +1,8 @@
-"""Running Python programs that a language model wrote, each in a bubblewrap sandbox of its own.
+"""Run Python programs written by a language model, each in its own bubblewrap sandbox.
 
-A program is one process with one thread. It sees a copy of this interpreter, read-only, and an
-empty working folder in memory: no other files, no network, no other processes, no environment,
-neither `/proc` nor `/etc`. Where there is no sandbox, nothing is run.
+A program is one process with one thread. It sees a read-only copy of this interpreter and an empty
+working folder in memory, but no other files, network, processes or environment variables, and
+neither `/proc` nor `/etc`. If there is no sandbox, nothing is run.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from stepcraft_papers._interpreter import PYTHON, interpreter_root
 
 OPEN_FILES = 64
 FILE_MB = 32
-"""Limit on a file, and on the working folder."""
+"""The size limit in megabytes for a file, and for the working folder."""
 OUTPUT_KB = 256
-"""Limit on the standard output, and on the standard error."""
+"""The size limit in kilobytes for the standard output, and for the standard error."""
 CLOCK = 3
-"""How many times its processor time a program may run, because it may share the processor."""
+"""The ratio of the wall-clock limit to the CPU limit, as other programs may share the CPU."""
 _OUTPUT = OUTPUT_KB << 10
 _NOBODY = 65534
 
@@ -46,11 +46,11 @@ def _start():
     return compile(text, "program.py", "exec")
 exec(globals().pop("_start")())
 """
-"""Sets the limits, reads the program from the head of the input, and runs it as `__main__`.
+"""Sets the limits, reads the program from the start of the input, and runs it as `__main__`.
 
-A limit of processes that is set outside the sandbox would count all processes of the user. The
-first process of the sandbox gets the limits too, because a program may take it over as a debugger
-does. The byte that is written shows that the sandbox stands, so what fails afterwards is the
+A process limit set outside the sandbox would count all of the user's processes. The first process
+in the sandbox gets the limits too, because a program could take it over as a debugger does. The
+byte that is written shows that the sandbox has started, so anything that fails afterwards is the
 program's fault.
 """
 
@@ -67,25 +67,26 @@ class SandboxFailure(StepcraftError, RuntimeError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a program."""
+    """The result of running a program."""
 
     stdout: str
-    """At most OUTPUT_KB; bytes that are no UTF-8 are replaced."""
+    """The standard output, at most OUTPUT_KB, with invalid UTF-8 replaced."""
     stderr: str
     ended: Literal["done", "error", "time", "output"]
-    """By itself with status 0 or another, or at a limit of time or output."""
+    """How it ended: with status 0, with another status, or at the time or output limit."""
 
 
 async def run_program(
     program: str, stdin: str = "", *, seconds: float = 5, megabytes: int = 512
 ) -> Outcome:
-    """Run a program to its end or to a limit; nothing of it is left afterwards.
+    """Run a program until it ends or reaches a limit; it leaves nothing behind.
 
     Args:
-        program: The text of the program, run as `__main__` with the standard library alone.
+        program: The source code, run as `__main__` with only the standard library.
         stdin: Its standard input.
-        seconds: Limit on its processor time, rounded up; by the clock CLOCK times as much.
-        megabytes: Limit on its memory. Files in its working folder come on top.
+        seconds: The limit on its CPU time, rounded up to whole seconds; the wall-clock limit is
+            CLOCK times `seconds`.
+        megabytes: The limit on its memory, not including files in its working folder.
 
     Raises:
         BadInput: A limit is too low to start Python.
@@ -129,7 +130,7 @@ async def run_program(
 
 @contextmanager
 def _killer(process: int) -> Generator[Callable[[], None]]:
-    """Give what kills a process, and never another one that has got its number since."""
+    """Yield a function that kills the process, but never another one that has reused its PID."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
@@ -190,7 +191,7 @@ async def _watch(
 async def _collect(
     stream: asyncio.StreamReader | None, into: bytearray, kill: Callable[[], None]
 ) -> None:
-    """Read a stream to its end; what is too much ends the process."""
+    """Read a stream to its end; kill the process if there is too much output."""
     while stream and (part := await stream.read(1 << 16)):
         if len(into) <= _OUTPUT:
             into += part

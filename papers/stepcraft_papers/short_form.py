@@ -1,11 +1,12 @@
-"""PopQA and PubHealth: questions that are answered in a few words (RPG §4).
+"""PopQA and PubHealth: questions with short answers (RPG §4).
 
-PopQA (Mallen et al. 2023) is read in the official format, `popQA.tsv` (`id`, `question`,
-`possible_answers` as a JSON list), and in that of Self-RAG's long tail with `answers`. PubHealth
-(Kotonya and Toni 2020) is read as RPG's authors have it, `health_claims_processed.jsonl` of
-Self-RAG (`question`, `answers`: true or false), and in the official format, `test.tsv` (`claim`,
-`label` as a word, or as the number that the Hugging Face hub gives it), which has four labels; rows
-that are broken or have no label, of which the official file has some, are left out, as usual.
+PopQA (Mallen et al. 2023) can be read in the official format, `popQA.tsv` (`id`, `question`,
+`possible_answers` as a JSON list), and in the format of Self-RAG's long-tail subset, with
+`answers`. PubHealth (Kotonya and Toni 2020) can be read in the format used by RPG's authors,
+`health_claims_processed.jsonl` from Self-RAG (`question`, `answers`: true or false), and in the
+official format, `test.tsv` (`claim`, and `label` as a word or as its number on the Hugging Face
+Hub), which has four labels. As usual, rows that are broken or have no label are left out; the
+official file contains some.
 """
 
 import re
@@ -19,11 +20,11 @@ from stepcraft.records import records
 from stepcraft_papers.entries import entries, file_benchmark, text_of, texts_of
 
 LABELS = ("false", "mixture", "true", "unproven")
-"""In the order of their numbers."""
+"""The labels, in the order of their numbers."""
 _LABEL = re.compile(
     rf"((?:not|n't|\bnever|\bno)\s+(?:[\w']+\s+){{0,8}})?\b(un)?({'|'.join(LABELS)})\b"
 )
-"""A label, and what denies it in its clause."""
+"""A label, along with any negation of it in the same clause."""
 _CLAIM = (
     "Is this claim true, false, a mixture of both, or unproven? Answer with one word: true, false, "
     "mixture or unproven.\nClaim: {}"
@@ -32,9 +33,9 @@ _TRUE_OR_FALSE = "Is this claim true or false? Answer with one word: true or fal
 
 
 def alias_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """Whether an alias of the answer occurs, as in PopQA's official script.
+    """Score whether an alias of the answer occurs, as in PopQA's official script.
 
-    An alias is looked for as it is written, in lower case, and with a capital first letter alone.
+    Each alias is tried as written, in lower case, and with only its first letter capitalised.
     """
     answer = str(output.get("answer") or "")
     forms = [
@@ -46,9 +47,9 @@ def alias_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
 
 
 def label_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """Whether the label that an answer names first is the right one.
+    """Score whether the first label in an answer is the right one.
 
-    A label that is denied ("not true", "cannot be called true") is passed over.
+    Negated labels ("not true", "cannot be called true") are skipped.
     """
     answer = str(output.get("answer") or "").lower()
     labels = [

@@ -1,4 +1,4 @@
-"""The files of benchmarks from their official sources, downloaded once and checked at every use."""
+"""Download benchmark files from their official sources once, and check them at every use."""
 
 import gzip
 import hashlib
@@ -17,9 +17,9 @@ from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.files import named_path, open_regular
 
 MOST_BYTES = 200_000_000
-"""Limit on a download."""
+"""The maximum size of a download in bytes."""
 MOST_UNPACKED = 1_000_000_000
-"""Limit on what a packed file holds."""
+"""The maximum size of an unpacked file in bytes."""
 _TIMEOUT_S = 30
 _CHUNK = 1 << 20
 _BY_HAND = "get it in another way and name the file with --data"
@@ -27,26 +27,26 @@ _BY_HAND = "get it in another way and name the file with --data"
 
 @dataclass(frozen=True)
 class Release:
-    """A file that the makers of a benchmark publish."""
+    """A file published by the authors of a benchmark."""
 
     address: str
-    """A file that ends in .gz is unpacked."""
+    """The URL of the file, which is unpacked if its name ends in .gz."""
     sha256: str = ""
-    """The digest of what is downloaded; "" where it is not known."""
+    """The digest of the downloaded file, or "" if it is not known."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of the user's cache that holds the files of benchmarks."""
+    """Return the folder for benchmark files in the user's cache."""
     return user_cache_path("stepcraft", appauthor=False) / "benchmarks"
 
 
 def fetched(release: Release, cache: Path | None = None) -> Path:
-    """Return the file of a release, unpacked; it is downloaded if it is not in the cache.
+    """Return the unpacked file of a release, downloading it if it is not in the cache.
 
     Raises:
-        SourceFailure: It cannot be downloaded, or what arrives is not what was published.
-        BadInput: The file in the cache was changed, cannot be unpacked, or the cache cannot be
-            written.
+        SourceFailure: The file cannot be downloaded, or differs from the one that was published.
+        BadInput: The file in the cache has changed or cannot be unpacked, or the cache cannot be
+            written to.
     """
     cache = cache or cache_folder()
     name = PurePosixPath(urlsplit(release.address).path).name
@@ -62,10 +62,10 @@ def fetched(release: Release, cache: Path | None = None) -> Path:
 
 
 def unpacked(path: Path, cache: Path | None = None) -> Path:
-    """Return a file that can be read: the file itself, or what a .gz file holds.
+    """Return a readable file: the file itself, or the unpacked contents of a .gz file.
 
     Raises:
-        BadInput: It is not there, cannot be unpacked, or holds too much.
+        BadInput: The file does not exist, cannot be unpacked, or is too large when unpacked.
     """
     path = named_path(path)
     if path.suffix.lower() != ".gz":
@@ -131,7 +131,7 @@ def _download(release: Release) -> Iterator[bytes]:
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file that gets its name when all of it is there, so that none is read in part."""
+    """Write a file and only then give it its name, so that it is never read while incomplete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)

@@ -1,10 +1,10 @@
-"""A text world of Minecraft 1.16, in which plans are carried out (RAT §4, embodied planning).
+"""A text world based on Minecraft 1.16 to carry out plans in (RAT §4, embodied planning).
 
-The world is an inventory, empty at first, and actions named "<type>_<item>" that change it.
-Crafting recipes are those of minecraft-data; what can be mined with which tool and what can be
-smelted is a table of our own. A plan is a list of steps (type, item, count): the action is repeated
-until the inventory holds that many of the item. A plan is executable if the inventory holds the
-target at its end.
+The world is an inventory, empty at first, and actions named "<type>_<item>" that change it. The
+crafting recipes are those of minecraft-data; our own table says what can be mined with which tool
+and what can be smelted. A plan is a list of steps (type, item, count): the action is repeated until
+the inventory contains that number of the item. A plan is executable if the inventory contains the
+target at the end.
 """
 
 import json
@@ -24,7 +24,7 @@ from stepcraft_papers.plan_text import PLAN_FORMAT, read_steps
 
 ActionType = Literal["mine", "craft", "smelt"]
 MAX_ACTIONS = 10_000
-"""Limit on the actions of a plan."""
+"""The maximum number of actions in a plan."""
 _TABLE, _FURNACE, _FUELS = "crafting_table", "furnace", ("coal", "charcoal")
 _TASKS = 100
 _WOODS = ("spruce", "birch", "jungle", "acacia", "dark_oak", "crimson", "warped")
@@ -33,7 +33,7 @@ _COLOURS = (
     *("cyan", "purple", "blue", "brown", "green", "red", "black"),
 )
 _SPECIES = ("oak_", "white_")
-"""The wood and the colour of a name that leaves them open."""
+"""The wood and the colour assumed for a name that does not specify them."""
 _SYNONYMS = {"wood": "oak_log", "workbench": "crafting_table", "cobble": "cobblestone"}
 
 
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     type: str
     item: str
     goal: int
-    """How many of the item the inventory is to hold after the step."""
+    """The number of this item that the inventory should contain after the step."""
 
     def __str__(self) -> str:
         return f"{self.type} {self.goal} {self.item}"
@@ -51,21 +51,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to do an action; each field that names items maps them to their number."""
+    """One way to do an action; its item fields map each item to a count."""
 
     output: Mapping[str, int]
     type: ActionType
     precondition: Mapping[str, int]
-    """What it uses up."""
+    """The items that it uses up."""
     tool: Mapping[str, int]
-    """What must be held, and stays."""
+    """The items that must be held but are not used up."""
 
     def lacks(self, inventory: Mapping[str, int]) -> Counter[str]:
-        """Return what an inventory has too few of, with how many are missing."""
+        """Return the items that an inventory is short of, and how many of each are missing."""
         return (Counter(self.tool) | Counter(self.precondition)) - Counter(inventory)
 
     def supplied(self) -> "Variant":
-        """Return the variant where a crafting table, a furnace and fuel are at hand."""
+        """Return the variant if a crafting table, a furnace and fuel are provided."""
         fuels = _FUELS if self.type == "smelt" else ()
         used = {item: count for item, count in self.precondition.items() if item not in fuels}
         tools = {item: n for item, n in self.tool.items() if item not in {_TABLE, _FURNACE}}
@@ -81,16 +81,16 @@ def _data(name: str) -> dict[str, Any]:
 
 @cache
 def items() -> frozenset[str]:
-    """Return the names of all items of the game, also of those that no action gives."""
+    """Return the names of all items in the game, including those that no action produces."""
     return frozenset(_data("minecraft-1.16.json")["items"])
 
 
 @cache
 def world() -> Mapping[str, tuple[Variant, ...]]:
-    """Return the variants of every action, by its name "<type>_<item>".
+    """Return the variants of every action, by action name "<type>_<item>".
 
-    Mining gives one item; a better tool than needed will do. Smelting gives one item and uses up
-    one coal or charcoal.
+    Mining gives one item; a better tool than necessary also works. Smelting gives one item and uses
+    up one coal or charcoal.
     """
     actions: dict[str, list[Variant]] = {}
 
@@ -115,16 +115,16 @@ def world() -> Mapping[str, tuple[Variant, ...]]:
 
 @dataclass(frozen=True)
 class Execution:
-    """What became of a plan."""
+    """The result of carrying out a plan."""
 
     executable: bool
-    """Whether the inventory holds the target."""
+    """Whether the inventory contains the target at the end."""
     failed_step: int | None
-    """The number of the first step that failed, from 1; None where none did."""
+    """The number of the first step that failed, from 1, or None if none failed."""
     reason: str
-    """Why the plan is not executable; "" where it is."""
+    """Why the plan is not executable, or "" if it is."""
     inventory: Mapping[str, int]
-    """What is held at the end."""
+    """The items held at the end."""
 
 
 def execute(
@@ -132,17 +132,17 @@ def execute(
 ) -> Execution:
     """Carry out a plan from an empty inventory, until a step fails or the target is held.
 
-    An action takes the first of its variants whose precondition and tool are in the inventory; else
-    it fails, and the inventory stays as it is.
+    An action uses the first of its variants whose precondition and tool are in the inventory. If
+    there is none, the action fails and the inventory stays unchanged.
 
     Args:
         plan: Steps (type, item, count).
-        target: An item, and how many of it.
-        lenient: Whether a crafting table, a furnace and fuel are at hand throughout; they are not
-            in the inventory.
+        target: An item and the number of it that is wanted.
+        lenient: Whether a crafting table, a furnace and fuel are always available without being in
+            the inventory.
 
     Raises:
-        BadInput: The target is no item of the game, or fewer than 1 of it.
+        BadInput: The target is not an item in the game, or its count is less than 1.
     """
     item, wanted = _checked(target)
     inventory: Counter[str] = Counter()
@@ -162,7 +162,7 @@ def execute(
 
 
 def _carry_out(step: Step, inventory: Counter[str], room: int, *, lenient: bool) -> tuple[int, str]:
-    """Do a step's action as often as needed; return how often it was done, and why no more."""
+    """Repeat a step's action as needed; return how often it was done, and why it then failed."""
     variants = world().get(f"{step.type}_{step.item}", ())
     if not variants:
         kinds = [kind for kind in ("mine", "craft", "smelt") if f"{kind}_{step.item}" in world()]
@@ -196,10 +196,10 @@ def _checked(target: tuple[str, int]) -> tuple[str, int]:
 
 @cache
 def _cheapest() -> Mapping[str, Variant]:
-    """Return for each item that can be had from nothing the variant that costs least.
+    """Return the cheapest variant for each item that can be obtained from an empty inventory.
 
-    An action costs 1, and what it needs. No recipe gives back more than went in, so that following
-    these variants from an item never leads back to it.
+    An action costs 1 plus the cost of what it needs. No recipe gives back more than went in, so
+    following these variants from an item never leads back to it.
     """
     costs: dict[str, float] = {}
     best: dict[str, Variant] = {}
@@ -221,10 +221,12 @@ def _cheapest() -> Mapping[str, Variant]:
 def solve(item: str, count: int) -> tuple[Step, ...]:
     """Return a plan for a target from an empty inventory, by backward chaining.
 
-    Each item has one step, with all that later steps use up and hold; none can be left out.
+    Each item has a single step, which covers everything that later steps use up or hold. No step
+    can be left out.
 
     Raises:
-        BadInput: The target is no item of the game, fewer than 1 of it, or cannot be had.
+        BadInput: The target is not an item in the game or cannot be obtained, or its count is less
+    than 1.
     """
     _checked((item, count))
     best = _cheapest()
@@ -253,9 +255,9 @@ def solve(item: str, count: int) -> tuple[Step, ...]:
 
 
 def read_plan(text: str) -> tuple[Step, ...]:
-    """Return the steps that an answer gives, with the items that their names mean.
+    """Return the steps in an answer, with their item names mapped to items in the game.
 
-    Names are read as people write them ("Oak Logs").
+    Informal names such as "Oak Logs" are understood.
     """
     return tuple(
         Step(kind, item, count) for kind, name, count in read_steps(text) if (item := _item(name))
@@ -263,7 +265,7 @@ def read_plan(text: str) -> tuple[Step, ...]:
 
 
 def _item(name: str) -> str:
-    """Return the item that a name means; "" for none."""
+    """Return the item that a name refers to, or "" if there is none."""
     for form in (name, name.removesuffix("s"), name.removesuffix("es"), f"{name}s"):
         for item in (form, _SYNONYMS.get(form, ""), *(species + form for species in _SPECIES)):
             if item in items():
@@ -273,10 +275,10 @@ def _item(name: str) -> str:
 
 @cache
 def tasks() -> Mapping[str, tuple[str, int]]:
-    """Return the targets of 100 tasks by their ids, from the shortest plan to the longest.
+    """Return the targets of 100 tasks by task id, from the shortest plan to the longest.
 
-    They are spread evenly over all that can be crafted and smelted, one of each family: of the
-    items that differ in their wood or colour only, that of oak or white.
+    They are spread evenly over all items that can be crafted or smelted, with one item per family:
+    of the items that differ only in their wood or colour, the oak or white one.
     """
     ordered = sorted((len(solve(item, 1)), item) for item in _families())
     places = [number * (len(ordered) - 1) // (_TASKS - 1) for number in range(_TASKS)]
@@ -294,7 +296,7 @@ def _families() -> Iterator[str]:
 
 
 def executability(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """Whether the plan in an answer can be carried out: strictly, and with table, furnace, fuel."""
+    """Score whether an answer's plan works: strictly, and with table, furnace and fuel given."""
     target = tasks()[sample.get("task", sample["id"])]
     plan = read_plan("\n".join(output.get("steps") or []) or str(output.get("answer") or ""))
     return {

@@ -12,7 +12,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.votes import majority, read_judgements
 
 _MOST_RATED = 10_000
-"""Votes that are rated in all orders together."""
+"""The maximum number of votes to rate, summed over all orders."""
 _SEED = 0
 
 
@@ -23,14 +23,14 @@ class Rating:
     method: str
     mean: float
     sigma: float
-    """What is not known of it: TrueSkill's own uncertainty, and the scatter among orders."""
+    """The uncertainty: TrueSkill's own, combined with the spread between orders of the votes."""
 
 
 def ratings(directory: Path) -> dict[str, list[Rating]]:
-    """Return the ratings of an evaluation's methods by judge; a sample has one vote, its majority.
+    """Return the methods' ratings by judge; each sample counts as one vote, by majority.
 
     Raises:
-        BadInput: There are no votes, or a line of them is damaged.
+        BadInput: There are no votes, or a line in their file is damaged.
     """
     counts: dict[str, dict[tuple[str, str, str], Counter[str]]] = {}
     for vote in read_judgements(directory):
@@ -54,11 +54,12 @@ def ratings(directory: Path) -> dict[str, list[Rating]]:
 def rate(votes: Sequence[tuple[str, str, str | None]]) -> list[Rating]:
     """Return the players' ratings from pairwise votes.
 
-    A rating depends on the order of the votes, so it is averaged over shuffled orders, always the
-    same. All settings are TrueSkill's own (sigma 25/3, beta 25/6, tau 25/300, 10 % ties expected).
+    A rating depends on the order of the votes, so it is averaged over shuffled orders, which are
+    the same each time. All settings are TrueSkill's defaults (sigma 25/3, beta 25/6, tau 25/300,
+    draw probability 10%).
 
     Args:
-        votes: Two players and the preferred one; None for a tie, also for "both are bad".
+        votes: Two players and the preferred one, or None for a tie or "both are bad".
     """
     with warnings.catch_warnings():  # its docstrings hold backslashes that Python warns of
         warnings.simplefilter("ignore")

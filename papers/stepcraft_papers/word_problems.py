@@ -22,9 +22,10 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 async def program_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
-    """Whether the program in an answer prints the right number last.
+    """Score whether the last number that the program in an answer prints is the right one.
 
-    Numbers that differ by less than 0.001 are equal (PAL, Gao et al. 2022, the official script).
+    Numbers that differ by less than 0.001 count as equal (as in PAL's official script, Gao et al.
+    2022).
 
     Raises:
         SandboxFailure: The sandbox failed.
@@ -36,7 +37,7 @@ async def program_accuracy(sample: Sample, output: Mapping[str, Any]) -> dict[st
 
 
 def _number(text: str) -> float:
-    """Return a number, which may have commas between thousands; NaN for anything else."""
+    """Return the number in a text, which can have thousands separators, or NaN if it is not one."""
     try:
         number = float(_THOUSANDS.sub("", text))
     except ValueError:

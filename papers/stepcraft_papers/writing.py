@@ -1,4 +1,4 @@
-"""Creative writing: three templates with three fills each, in our words (RAT §4)."""
+"""Creative writing: three templates with three subjects each, in our own wording (RAT §4)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ TEMPLATES = {
         ("the city of Samarkand", "the Trans-Siberian Railway", "the Antikythera mechanism"),
     ),
 }
-"""Each with its fills."""
+"""The templates, each with the subjects to insert."""
 
 
 def _unscored(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
     retrieve → draft ‖ to_query → retrieve → answer (each question) → revise → (critic → edit)*
 
-The draft is written beside the questions, and these are answered side by side, which changes no
-reply. The ablations: `questions=False` (NOQG), `answers=False` (NOAG), `critic=False` (NOCR).
+The draft and the questions are generated in parallel, and the questions are then answered in
+parallel, which does not affect the replies. The ablations are `questions=False` (NOQG),
+`answers=False` (NOAG) and `critic=False` (NOCR).
 """
 
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ class AagPaperOutput(Answer):
     questions: list[Answered]
     """The questions that were looked up, with their answers."""
     critiques: list[Critique]
-    """What the critic asked for, and the outcome."""
+    """The edits that the critic asked for, and their outcomes."""
 
 
 Builder = StateGraph[AagPaperState, AagPaperContext, AagInput, AagPaperOutput]
@@ -79,7 +80,7 @@ def finish(state: AagPaperState, resources: Resources[AagPaperContext]) -> Updat
 def after_retrieve(
     state: AagPaperState, resources: Resources[AagPaperContext]
 ) -> str | list[str] | list[Send]:
-    """Return the draft and the questions, and once there is a draft what updates it."""
+    """Return the nodes to run next: draft and questions, or what follows once there is a draft."""
     settings = resources.settings(state)
     if not state["steps"]:
         return ["draft", "to_query"] if settings.questions else "draft"
@@ -91,7 +92,7 @@ def after_retrieve(
 
 
 def before_critic(state: AagPaperState, resources: Resources[AagPaperContext]) -> str:
-    """Return the critic while edits may be applied."""
+    """Return "critic" while more edits are allowed, or else "finish"."""
     settings = resources.settings(state)
     is_open = settings.critic and len(state["critiques"]) < settings.max_updates
     return "critic" if is_open else "finish"
@@ -137,13 +138,13 @@ def aag_paper_builder(
 def build_aag_paper(
     **options: Unpack[GraphOptions],
 ) -> Graph:
-    """Build and compile the paper's AAG. The options are those of the builder and of `compile`.
+    """Build and compile the paper's AAG, with the options of the builder and of `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(aag_paper_builder, "aag_paper", options)
 
 
 graph = build_aag_paper()
-"""The paper's AAG with everything from the context, the environment and the defaults."""
+"""The paper's AAG, configured by the context, the environment and the defaults."""

@@ -21,7 +21,7 @@ def cot_builder(**options: Unpack[BuilderOptions]) -> Builder:
 
 
 def few_shot_builder(**options: Unpack[BuilderOptions]) -> Builder:
-    """Return the baseline that sees `k` random procedures of the memory, the same for a seed."""
+    """Return the baseline shown `k` random procedures from the memory, fixed by the seed."""
     resources = Resources.of("few_shot", FewShotContext, options, prefers_memory=True)
     builder = baseline_builder(resources, "answer")
     builder.add_node("sample", resources.bind(sample))
@@ -33,7 +33,7 @@ def few_shot_builder(**options: Unpack[BuilderOptions]) -> Builder:
 
 
 def sample(state: State, resources: Resources[FewShotContext]) -> dict[str, Any]:
-    """Return random procedures of the memory as evidence."""
+    """Return random procedures from the memory as evidence."""
     settings = resources.settings(state)
     memory = resources.target.memory(settings, store_of_run())
     procedures = sorted(memory, key=lambda procedure: procedure.id)

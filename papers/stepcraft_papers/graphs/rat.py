@@ -2,9 +2,9 @@
 
     draft → split → (append → to_query → retrieve → revise)* → finish
 
-The query and the evidence of a thought depend on the revised text before it (RAT §3.2, causality).
-With `causal=False` the draft is one thought, which is looked up with many queries and revised at
-once.
+The query and the evidence for a thought depend on the revised text before it (RAT §3.2, causality).
+With `causal=False`, the whole draft is treated as one thought, looked up with several queries and
+revised in one go.
 """
 
 from functools import partial
@@ -66,7 +66,7 @@ def append(state: RatPaperState) -> Update:
 
 
 def note_failure(update: Update) -> Update:
-    """Keep why a search failed beside the update of the search."""
+    """Add the reason for a failed search to the update from that search."""
     return update and {**update, "reason": "; ".join(update["warnings"])}
 
 
@@ -102,13 +102,13 @@ def rat_paper_builder(
 def build_rat_paper(
     **options: Unpack[GraphOptions],
 ) -> Graph:
-    """Build and compile the paper's RAT. The options are those of the builder and of `compile`.
+    """Build and compile the paper's RAT, with the options of the builder and of `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     return compiled(rat_paper_builder, "rat_paper", options)
 
 
 graph = build_rat_paper()
-"""The paper's RAT with everything from the context, the environment and the defaults."""
+"""The paper's RAT, configured by the context, the environment and the defaults."""

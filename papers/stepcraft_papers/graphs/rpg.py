@@ -2,7 +2,7 @@
 
     retrieve → (plan → select → answer)* → combine
 
-The planner sees the plans and the segments, not the evidence (RPG §3.2). Where it says that nothing
+The planner sees the plans and the segments but not the evidence (RPG §3.2). If it says that nothing
 has to be looked up, the answer is written at once.
 """
 
@@ -42,7 +42,7 @@ class RpgPaperOutput(Answer):
     segments: list[Segment]
     """The segments, each with its plan and the sentences that it was written from."""
     sentences: list[TracedSentence]
-    """The sentences of the segments, each with the ids of the passages of its segment."""
+    """The sentences of all segments, each with the passage ids of its segment."""
 
 
 Builder = StateGraph[RpgPaperState, RpgPaperContext, RpgPaperInput, RpgPaperOutput]
@@ -85,13 +85,13 @@ def rpg_paper_builder(
     """Return the paper's RPG as an uncompiled graph.
 
     Args:
-        reranker: Scores the sentences against a plan; None means by words and the default
-            embeddings. The paper's is `HuggingFaceCrossEncoder(
-            model_name="BAAI/bge-reranker-base")` of langchain-community.
-        options: The arguments of every builder.
+        reranker: Scores the sentences against a plan. By default they are scored by shared words
+            and the default embeddings; the paper uses `HuggingFaceCrossEncoder(
+            model_name="BAAI/bge-reranker-base")` from langchain-community.
+        options: The options that every builder takes.
 
     Raises:
-        BadInput: The reranker or an option is of another kind than it has to be.
+        BadInput: The reranker or an option has the wrong type.
     """
     resources = Resources.of("rpg_paper", RpgPaperContext, options)
     if reranker is None:
@@ -122,14 +122,14 @@ def rpg_paper_builder(
 def build_rpg_paper(
     *, reranker: BaseCrossEncoder | None = None, **options: Unpack[GraphOptions]
 ) -> Graph:
-    """Build and compile the paper's RPG. The options are those of the builder and of `compile`.
+    """Build and compile the paper's RPG, with the options of the builder and of `compile`.
 
     Raises:
-        BadInput: An option is of another kind than it has to be.
+        BadInput: An option has the wrong type.
     """
     builder = partial(rpg_paper_builder, reranker=reranker)
     return compiled(builder, "rpg_paper", options)
 
 
 graph = build_rpg_paper()
-"""The paper's RPG with everything from the context, the environment and the defaults."""
+"""The paper's RPG, configured by the context, the environment and the defaults."""

@@ -21,7 +21,7 @@ def ask_for_thoughts(state: Any, settings: Any) -> list[BaseMessage]:
 
 
 def read_below_thoughts(reply: str, _state: Any, _settings: Any) -> dict[str, Any]:
-    """Return what stands under the line ANSWER; without one, the reply."""
+    """Return the text below the line ANSWER, or the whole reply if there is no such line."""
     *_, below = _LABEL.split(reply)
     return {"answer": answer_text(below.strip() or reply)}
 

@@ -38,7 +38,7 @@ def _answered(state: AagPaperState, text: str) -> Update:
 
 
 def looked_up(state: AagPaperState, settings: AagPaperContext) -> list[Section | None]:
-    """Return the answers stacked as "Q: …" and "A: …", or the procedures without them (NOAG)."""
+    """Return the answers as "Q: …" and "A: …" lines, or the procedures themselves (NOAG)."""
     if not settings.answers:
         return passages(state["evidence"], passages_found(state))
     pairs = (

@@ -1,4 +1,4 @@
-"""Ask the questions that are looked up before the update (AAG §3.3, query generation)."""
+"""Ask the questions to look up before the draft is updated (AAG §3.3, query generation)."""
 
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, Update
@@ -25,7 +25,7 @@ def ask_for_questions(state: AagPaperState, settings: AagPaperContext) -> Prompt
 
 
 def read_questions(reply: str, _state: AagPaperState, settings: AagPaperContext) -> Update:
-    """Return the first N lines that end in a question mark.
+    """Return the first `n_questions` lines that end in a question mark.
 
     Raises:
         UnreadableReply: There are no questions in the reply.

@@ -1,4 +1,4 @@
-"""Reduce the segments to a short final answer for multihop questions (RPG §3.2)."""
+"""Condense the segments into a short final answer to a multihop question (RPG §3.2)."""
 
 from stepcraft.errors import NoAnswer
 from stepcraft.llm.node import ModelNode, Update
@@ -23,7 +23,7 @@ def ask_to_combine(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
 
 
 def segments_are_the_answer(state: RpgPaperState, _settings: RpgPaperContext) -> Update | None:
-    """Ask nothing where the joined segments are the answer.
+    """Skip the model if the joined segments are the answer.
 
     Raises:
         NoAnswer: No segment was written.

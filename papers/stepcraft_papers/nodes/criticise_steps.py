@@ -27,7 +27,7 @@ def ask_for_edits(state: AagPaperState, settings: AagPaperContext) -> Prompt:
 
 
 def read_critique(reply: str, state: AagPaperState, _settings: AagPaperContext) -> Update:
-    """Return the edits in bullets; none where the phrase stands alone or on the last line.
+    """Return the edits listed as bullets, or none if the reply or its last line is the phrase.
 
     Raises:
         UnreadableReply: There is neither a bullet nor the phrase in the reply.

@@ -1,4 +1,4 @@
-"""Draft the steps from procedures for similar goals, with marks of doubt (AAG §3.2)."""
+"""Draft the steps from procedures for similar goals, and mark doubtful parts (AAG §3.2)."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def read_plain(reply: str, state: AagPaperState, settings: AagPaperContext) -> U
 
 
 def read_doubtful(reply: str, state: AagPaperState, settings: AagPaperContext) -> Update:
-    """Return the draft with its marks; the same steps without them are the answer so far.
+    """Return the draft with its marks, and the same steps without marks as the answer so far.
 
     Raises:
         UnreadableReply: There is no list in the reply.

@@ -16,7 +16,7 @@ numbers follow.
 
 
 def ask_to_edit(state: AagPaperState, settings: AagPaperContext) -> Prompt:
-    """Show what is the same at every edit first, then the steps and the edits."""
+    """Show what all edits have in common first, then the steps and the edits."""
     material = sections(question=state["task"], resources=state["task_resources"])
     material += looked_up(state, settings)
     material += sections(
@@ -27,7 +27,7 @@ def ask_to_edit(state: AagPaperState, settings: AagPaperContext) -> Prompt:
 
 
 def read_edited(reply: str, state: AagPaperState, settings: AagPaperContext) -> Update:
-    """Return all steps, which the critic has not seen yet."""
+    """Return all the steps, marked as not yet seen by the critic."""
     return {**read_plain(reply, state, settings), **_closed(state, "unverified")}
 
 

@@ -34,7 +34,7 @@ def ask_for_answer(state: RatPaperState, settings: RatPaperContext) -> Prompt:
 
 
 def only_the_thoughts(state: RatPaperState, settings: RatPaperContext) -> Update | None:
-    """Ask nothing where the thoughts themselves are wanted."""
+    """Skip the model if the thoughts themselves are the answer."""
     return checked_text_as_it_is(state) if settings.finish == "thoughts" else None
 
 

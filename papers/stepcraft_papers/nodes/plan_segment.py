@@ -16,7 +16,7 @@ Or exactly <no_info> if no facts have to be looked up for the answer, as with a 
 calculation or a piece of free writing."""
 _LATER = f"{_TOPIC}\nOr exactly <complete> if the text says all that the question asks for."
 _LONGEST = 120
-"""Characters of a plan: 30 tokens (RPG §4)."""
+"""The maximum number of characters in a plan, about 30 tokens (RPG §4)."""
 _SIGNAL = re.compile(
     r"(?:^\W*|<)(?:(?P<none>no[\s_-]?info)|completed?)(?:\W*$|>)", re.IGNORECASE | re.MULTILINE
 )
@@ -26,7 +26,7 @@ _LABEL = re.compile(
 
 
 def ask_for_plan(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
-    """Show the question, the plans and the segments: the planner sees no evidence."""
+    """Show the question, the plans and the segments, but no evidence."""
     material = sections(
         question=state["task"], plans=numbered(state["plans"]), text=state["answer"]
     )
@@ -50,7 +50,7 @@ def read_plan(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -> U
 
 
 def the_question(state: RpgPaperState, _reason: str = "") -> Update:
-    """Plan the question itself; once there is a segment, the answer is complete."""
+    """Use the question itself as the plan, or end the answer if there is already a segment."""
     return {"complete": True} if state["segments"] else _planned(state, state["task"])
 
 

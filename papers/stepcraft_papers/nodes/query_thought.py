@@ -29,7 +29,7 @@ def ask_for_query(state: RatPaperState, settings: RatPaperContext) -> Prompt:
 
 
 def read_query(reply: str, state: RatPaperState, settings: RatPaperContext) -> Update:
-    """Return the queries of the reply: one, or without causality as many as there are thoughts.
+    """Return the queries in the reply: one, or with `causal=False` at most one per thought.
 
     Raises:
         UnreadableReply: There is no query in the reply.
@@ -42,7 +42,7 @@ def read_query(reply: str, state: RatPaperState, settings: RatPaperContext) -> U
 
 
 def without_model(state: RatPaperState, settings: RatPaperContext) -> Update | None:
-    """Take the question or the text as the query, or none where no more searches may be made."""
+    """Skip the model if the query is the question or the text, or the search limit is reached."""
     if settings.causal and 0 < (settings.max_retrievals or 0) < state["step"]:
         return _looked_up([], f"max_retrievals={settings.max_retrievals} is reached")
     if settings.query_from == "question":

@@ -37,7 +37,7 @@ def ask_for_revision(state: RatPaperState, settings: RatPaperContext) -> Prompt:
 
 
 def read_revision(reply: str, state: RatPaperState, settings: RatPaperContext) -> Update:
-    """Return the revised text, or the text with the revised thought; the blank lines stay.
+    """Replace the text, or its last thought, with the reply; keep the whitespace at the end.
 
     Raises:
         UnreadableReply: Most of the text is missing.
@@ -53,7 +53,7 @@ def read_revision(reply: str, state: RatPaperState, settings: RatPaperContext) -
 
 
 def settled(state: RatPaperState, skipped: str = "", after: str = "") -> Update:
-    """Return the text, the answer so far and the record; without a new text it stays."""
+    """Return the text, the answer so far and the record; without `after`, the text is kept."""
     after = after or state["text"]
     revision = ThoughtRevision(
         step=state["step"],

@@ -1,4 +1,4 @@
-"""Select the sentences of all passages that a segment is written from (RPG §3.2)."""
+"""Select the sentences from which a segment is written, out of all passages (RPG §3.2)."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from stepcraft_papers.nodes.state import RpgPaperState, Selected
 from stepcraft_papers.rerank import HybridReranker
 
 _MAX_TITLE = 200
-"""Characters of a title that are scored with each of its sentences."""
+"""The maximum number of title characters that are scored along with each sentence."""
 
 
 def select_sentences(
@@ -26,8 +26,8 @@ def select_sentences(
 ) -> Update:
     """Return the sentences that score best against the plan, within the budget, in document order.
 
-    A sentence is scored below the title of its passage, which says what it is about. Without
-    selection, and where the reranker fails, these are the whole passages.
+    A sentence is scored together with the title of its passage, which says what it is about. If
+    selection is off or the reranker fails, the whole passages are returned instead.
     """
     settings = resources.settings(state)
     whole = [

@@ -1,4 +1,4 @@
-"""The keys of the states of the papers' graphs."""
+"""The state keys of the papers' graphs."""
 
 import operator
 from typing import Annotated, Literal, TypeAlias
@@ -24,11 +24,11 @@ class PaperState(Answer, RunState, QuestionInput):
     task: str
     """The question, or the goal."""
     parts: list[Part]
-    """Empty: what is searched for stands in `queries`."""
+    """Always empty; searches are kept in `queries` instead."""
     queries: list[str]
-    """What is searched for now."""
+    """The current search queries."""
     findings: list[Finding]
-    """What each query found."""
+    """The results of each query."""
 
 
 def sections(**texts: str) -> list[Section | None]:
@@ -37,7 +37,7 @@ def sections(**texts: str) -> list[Section | None]:
 
 
 def passages_found(state: PaperState) -> list[int]:
-    """Return the numbers of the passages for the queries, without those left out of a prompt."""
+    """Return the numbers of the passages found for the queries, unless omitted from prompts."""
     numbers = {number for query in state["queries"] for number in passages_of(state, [query])}
     return [number for number in shown_passages(state) if number in numbers]
 
@@ -49,7 +49,7 @@ class ThoughtRevision(TypedDict):
     step: int
     """The number of the thought, from 1."""
     query: str
-    """What was searched for."""
+    """The search queries, one per line."""
     evidence: list[str]
     """The ids of the passages that were found."""
     before: str
@@ -57,7 +57,7 @@ class ThoughtRevision(TypedDict):
     after: str
     """The same text after the revision."""
     skipped: str
-    """Why the thought was not checked, "" if it was."""
+    """The reason why the thought was not checked, or "" if it was."""
 
 
 class RatPaperState(PaperState):
@@ -65,15 +65,15 @@ class RatPaperState(PaperState):
 
     first_draft: str
     thoughts: list[str]
-    """The draft, split."""
+    """The thoughts into which the draft was split."""
     step: int
-    """The number of the thought that is looked up, from 1."""
+    """The number of the thought that is being looked up, from 1."""
     thought: str
     """That thought as it was drafted."""
     text: str
-    """The text so far: the revised thoughts, and that thought at its end."""
+    """The text so far: the revised thoughts, followed by that thought."""
     reason: str
-    """Why nothing may have been found for it."""
+    """The reason if no search was made for it or its search failed, or else ""."""
     revisions: list[ThoughtRevision]
 
 
@@ -98,13 +98,13 @@ class Segment(TypedDict):
     plan: str
     """The topic that was planned for it."""
     sentences: list[Selected]
-    """The sentences that it was written from, in the order of the passages and of their texts."""
+    """The sentences it was written from, in the order of the passages and within each passage."""
     text: str
-    """What was written."""
+    """The text of the segment."""
     evidence: list[str]
-    """The ids of the passages of its sentences, each once, in order."""
+    """The ids of the passages that contain its sentences, in order and without duplicates."""
     unsupported: bool
-    """Whether no sentence fitted well enough, so that it was written without evidence."""
+    """Whether it was written without evidence because no sentence fitted well enough."""
 
 
 @described
@@ -112,7 +112,7 @@ class RpgPaperInput(QuestionInput, total=False):
     """A question, or messages."""
 
     kind: Annotated[Kind, EphemeralValue]
-    """The form of the answer. The setting of that name comes first."""
+    """The form of the answer; the setting with this name takes precedence."""
 
 
 class RpgPaperState(PaperState, RpgPaperInput):
@@ -120,9 +120,9 @@ class RpgPaperState(PaperState, RpgPaperInput):
 
     form: Kind
     plans: list[str]
-    """The plans so far; the last is that of the segment that is written next."""
+    """The plans so far; the last one is for the segment that is written next."""
     complete: bool
-    """Whether nothing more has to be looked up; without a plan, nothing at all."""
+    """Whether nothing more has to be looked up; if there is no plan, nothing at all."""
     selected: list[Selected]
     """The sentences for the last plan."""
     segments: list[Segment]
@@ -134,9 +134,9 @@ class Answered(TypedDict):
     """A question that was looked up."""
 
     question: str
-    """What was asked."""
+    """The question."""
     answer: str
-    """The answer, "" where the procedures have none."""
+    """The answer, or "" if the procedures do not contain one."""
     evidence: list[str]
     """The ids of the procedures that were found for it."""
 
@@ -146,7 +146,7 @@ class Critique(TypedDict):
     """The edits that the critic asked for, and their outcome."""
 
     edits: list[str]
-    """Empty when the critic is content."""
+    """The edits asked for; empty if the critic is content."""
     status: Literal["content", "open", "unverified", "verified", "skipped"]
     """`open`: not applied; `unverified`: applied, and the critic has not seen the result;
     `verified`: applied, and the critic has seen the result; `skipped`: could not be applied."""
@@ -158,8 +158,8 @@ class AagPaperState(PaperState):
     resources: Annotated[str | list[str], EphemeralValue]
     task_resources: str
     first_draft: str
-    """The drafted steps, with `[[ ]]` around what their writer doubts."""
+    """The drafted steps, with `[[ ]]` around the parts that their writer doubts."""
     steps: list[str]
-    """The steps as they stand, without such marks."""
+    """The current steps, without these marks."""
     questions: Annotated[list[Answered], operator.add]
     critiques: list[Critique]

@@ -10,7 +10,7 @@ from stepcraft_papers.nodes.state import AagPaperState, Prompt, sections
 
 
 def ask_for_update(state: AagPaperState, settings: AagPaperContext) -> Prompt:
-    """Show the goal, the resources and the doubtful draft first, what was looked up last."""
+    """Show the goal, the resources and the marked draft, followed by what was looked up."""
     material = sections(
         question=state["task"], resources=state["task_resources"], steps=state["first_draft"]
     )

@@ -41,7 +41,7 @@ def ask_for_segment(state: RpgPaperState, settings: RpgPaperContext) -> Prompt:
 
 
 def read_segment(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -> Update:
-    """Return the segment, without the text before it where the reply repeats that.
+    """Return the segment; if the reply repeats the text before it, leave that out.
 
     Raises:
         UnreadableReply: It adds nothing to the text.

@@ -41,7 +41,7 @@ def build(
     max_calls: Annotated[int | None, Option(min=1, help="The most calls of the model.")] = None,
     concurrency: Annotated[int, Option(min=1, help="Records at the same time.")] = 4,
 ) -> None:
-    """Make training samples of records, or of RPG's answers to questions (RPG §3.3)."""
+    """Make training samples from records, or from RPG's answers to questions (RPG §3.3)."""
     if records not in READERS:
         raise BadInput(f"--records is one of {', '.join(READERS)}, not {records!r}")
     if records == "questions" and not sources:
@@ -72,7 +72,7 @@ def schema() -> None:
 def show(
     samples: Samples, number: Annotated[int, Option(min=1, help="Of the sample, from 1.")] = 1
 ) -> None:
-    """Print what is learned of a sample: each prompt, and the reply."""
+    """Print what a model learns from a sample: each prompt and its reply."""
     with _train_extra():
         from stepcraft_papers.training.examples import examples
 
@@ -111,7 +111,7 @@ def train(
     save_steps: Annotated[int, Option(min=1, help="Steps between checkpoints.")] = 500,
     seed: Annotated[int, Option(help="Of the order of the samples.")] = 0,
 ) -> None:
-    """Train a small model to plan and to answer (RPG §3.4), on the paper's defaults."""
+    """Train a small model to plan and to answer (RPG §3.4), with the paper's defaults."""
     with _train_extra():
         from stepcraft_papers.training.train import Recipe
         from stepcraft_papers.training.train import train as fit
@@ -148,7 +148,7 @@ def train(
 
 @app.command()
 def serve(folder: Folder) -> None:
-    """Print the command by which vLLM serves the LoRAs of a folder."""
+    """Print the command that serves the LoRAs in a folder with vLLM."""
     with _train_extra():
         from stepcraft_papers.training.model import vllm_command
 
@@ -171,7 +171,7 @@ def ablations(
     bf16: Annotated[bool, Option("--bf16", help="Half precision.")] = False,
     limit: Annotated[int | None, Option(min=1, help="The first N questions alone.")] = None,
 ) -> None:
-    """Train without the plan loss, with one prompt, and on less; compare (RPG §4, table 3)."""
+    """Train without the plan loss, with one prompt, and on less data; compare (RPG §4, table 3)."""
     with _train_extra():
         from stepcraft_papers.training.ablations import compare
         from stepcraft_papers.training.train import Recipe
@@ -188,7 +188,7 @@ def ablations(
 
 @contextmanager
 def _train_extra() -> Generator[None]:
-    """Say which extra is missing where torch is not installed.
+    """Raise an error that names the extra to install if one of its packages is missing.
 
     Raises:
         BadInput: A package of the extra is not installed.
@@ -206,7 +206,7 @@ def _note(report: Report) -> None:
 
 
 def main() -> None:
-    """Run the command line; a failure is one line."""
+    """Run the command line; report a failure in one line."""
     run(app, "stepcraft_papers.training")
 
 

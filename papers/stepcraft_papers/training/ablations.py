@@ -1,4 +1,4 @@
-"""Models trained without a part of the training, compared on a benchmark (RPG §4, table 3)."""
+"""Benchmark models for which a part of the training was left out (RPG §4, table 3)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,17 +27,18 @@ def compare(
     limit: int | None = None,
     sizes: Sequence[int] = (),
 ) -> list[Row]:
-    """Train the models of the table and run the paper's graph on each.
+    """Train the models in the table and run the paper's graph with each of them.
 
     Args:
         base: The model that is trained.
-        samples: What the whole model learns.
-        recipe: How all are trained.
-        folder: It gets the models and their evaluations; what is there is not made again.
+        samples: The training samples for the full model.
+        recipe: The training settings that all models share.
+        folder: The folder for the models and their evaluations; anything already there is not made
+            again.
         benchmark: The name of the benchmark.
-        data: Its file.
-        limit: The most questions.
-        sizes: How many of the samples further models learn.
+        data: The benchmark's file.
+        limit: The maximum number of questions.
+        sizes: The numbers of samples on which to train additional models.
 
     Raises:
         BadInput: The base, the benchmark or the folder cannot be used.

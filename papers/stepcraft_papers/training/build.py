@@ -1,4 +1,4 @@
-"""Make training samples of records, and of runs of RPG on a user's questions (RPG §3.3)."""
+"""Make training samples from records, and from RPG runs on a user's questions (RPG §3.3)."""
 
 import asyncio
 from collections import Counter
@@ -23,32 +23,32 @@ from stepcraft_papers.training.records import Item
 from stepcraft_papers.training.samples import Segment, TrainingSample
 
 SAMPLES, LEFT_OUT = "samples.jsonl", "left-out.jsonl"
-"""The files of a build's folder."""
+"""The files in a build folder."""
 LEAST_SEGMENT = 200
-"""Characters of a segment, except for the last."""
+"""The minimum number of characters in a segment, except for the last one."""
 _RUN_CALLS = 8
-"""Calls that a run of RPG may make."""
+"""The maximum number of model calls in an RPG run."""
 
 
 @dataclass
 class Report:
-    """What came of a build."""
+    """The result of a build."""
 
     kept: int = 0
     present: int = 0
-    """Items that an earlier build of the folder is done with."""
+    """The number of items finished by an earlier build in this folder."""
     segments: int = 0
     calls: int = 0
     left_out: Counter[str] = field(default_factory=Counter[str])
-    """Segments and whole samples that were left out, by the reason."""
+    """The numbers of segments and whole samples that were left out, by reason."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
-    """Items that were not done, by the reason; the same command tries them again."""
+    """The reason for each item that failed, by id; the same command tries these items again."""
     stopped: bool = False
-    """Whether the limit of calls ended it."""
+    """Whether the build ended because the limit on calls was reached."""
 
 
 class _Passages(BaseRetriever):
-    """The passages of one record, whatever is asked."""
+    """Returns the passages of one record, regardless of the query."""
 
     passages: list[tuple[str, str]]
 
@@ -61,20 +61,20 @@ class _Passages(BaseRetriever):
 
 
 class _Unfit(Exception):
-    """An item of which no sample can be made."""
+    """An item from which no sample can be made."""
 
 
 @dataclass
 class Build:
-    """Makes samples into a folder; a build that was stopped goes on where it was.
+    """Makes samples in a folder; a build that was stopped continues where it left off.
 
     Args:
-        folder: It gets `samples.jsonl`, and `left-out.jsonl` with the reasons.
+        folder: The folder for `samples.jsonl`, and for `left-out.jsonl` with the reasons.
         model: The model that answers and labels, or its name.
-        sources: What RPG searches for questions without passages of their own.
-        max_calls: The most calls of all; None for no limit.
-        concurrency: Items that are worked on at the same time.
-        on_done: Gets the report after each item.
+        sources: The sources that RPG searches for questions without passages of their own.
+        max_calls: The maximum number of calls in total, or None for no limit.
+        concurrency: The number of items processed at the same time.
+        on_done: Called with the report after each item.
     """
 
     folder: Path
@@ -84,16 +84,16 @@ class Build:
     concurrency: int = 4
     on_done: Callable[[Report], object] = lambda _report: None
     report: Report = field(init=False, default_factory=Report)
-    """What came of it so far."""
+    """The result of the build so far."""
 
     def __post_init__(self) -> None:
         self._label = build_label(self.model)
 
     def run(self, items: Iterable[Item]) -> Report:
-        """Make a sample of each item.
+        """Make a sample from each item.
 
         Raises:
-            BadInput: The folder is in use, or cannot be written.
+            BadInput: The folder is in use or cannot be written to.
             RunStopped: The model refuses every call.
         """
         lock = FolderLock(self.folder, "samples are being made into")
@@ -191,7 +191,7 @@ class Build:
 def segments_of(result: Mapping[str, Any]) -> list[Unlabelled]:
     """Return the paragraphs of RPG's answer, each with the sentences of the passages it cites.
 
-    A heading begins one, and a short paragraph belongs to the one after it.
+    A heading begins a new segment, and a short paragraph is joined to the one after it.
     """
     passages = {
         each["id"]: sentences_of(each["title"], each["text"]) for each in result["evidence"]

@@ -1,8 +1,8 @@
-"""What a model learns of a sample: the prompts of the paper's graph, and the replies (RPG §3.4).
+"""Examples from a sample: prompts of the paper's graph, and the replies to learn (RPG §3.4).
 
-A sample of n segments has a plan and an answer for each, and the plan that says that the answer is
-complete. They are the very prompts of `rpg_paper`, so that a trained model serves as its planner
-and its writer.
+A sample with n segments has a plan and an answer for each, and a plan that says that the answer is
+complete. The prompts are exactly those of `rpg_paper`, so a trained model can serve as its planner
+and writer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,17 +21,17 @@ from stepcraft_papers.training.samples import Segment, TrainingSample
 
 Task = Literal["plan", "answer"]
 TASKS: tuple[Task, ...] = ("plan", "answer")
-"""The tasks, by their numbers in the prompts of multitask prompt tuning."""
+"""The tasks, in the order of their numbers in multitask prompt tuning."""
 NO_INFO, COMPLETE = "<no_info>", "<complete>"
-"""The plans that say that nothing has to be looked up, and that the answer is complete."""
+"""The plans that say that nothing has to be looked up, or that the answer is complete."""
 IGNORED = -100
-"""The label of a token that is no part of a loss."""
+"""The label of a token that does not count towards the loss."""
 _SETTINGS = RpgPaperContext.model_validate({})
 
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt, and the reply that is learned."""
+    """A prompt and the reply to be learned."""
 
     task: Task
     messages: Sequence[BaseMessage]
@@ -43,13 +43,13 @@ class Encoded(TypedDict):
 
     input_ids: list[int]
     labels: list[int]
-    """The tokens of the reply and of its end; all before them are ignored."""
+    """The tokens of the reply and its end token; all tokens before them are ignored."""
     task: int
-    """The number of its task."""
+    """The number of the example's task."""
 
 
 def examples(sample: TrainingSample) -> Iterator[Example]:
-    """Yield what is learned of a sample, in the order in which the graph asks for it."""
+    """Yield the examples from a sample, in the order in which the graph makes the calls."""
     for number, segment in enumerate(sample.segments):
         state = _state(sample, sample.segments[:number])
         if segment.plan or not number:
@@ -83,7 +83,7 @@ def _selected(segment: Segment) -> dict[str, Any]:
 
 
 def prompt_text(messages: Sequence[BaseMessage], tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a prompt as the model reads it: in its chat template where it has one."""
+    """Return a prompt as the model reads it, using its chat template if it has one."""
     if tokenizer.chat_template:
         roles = {"system": "system", "human": "user", "ai": "assistant"}
         chat = [{"role": roles[each.type], "content": each.text} for each in messages]
@@ -94,7 +94,7 @@ def prompt_text(messages: Sequence[BaseMessage], tokenizer: PreTrainedTokenizerB
 def prompt_ids(
     messages: Sequence[BaseMessage], tokenizer: PreTrainedTokenizerBase, *, instructions: bool
 ) -> list[int]:
-    """Return the tokens of a prompt, with or without the system message that instructs."""
+    """Return the tokens of a prompt, with or without the system message with the instructions."""
     shown = messages if instructions else [each for each in messages if each.type != "system"]
     plain = not tokenizer.chat_template  # a template writes its special tokens itself
     return list(tokenizer(prompt_text(shown, tokenizer), add_special_tokens=plain)["input_ids"])

@@ -1,7 +1,7 @@
-"""Ask a model for the plan of each segment, and for the sentences that bear it out (RPG §3.3).
+"""Ask a model for the plan of each segment and the sentences that support it (RPG §3.3).
 
-The paper asks for both one by one, and of ASQA for the readings of the question that a sentence
-answers; here one call labels all segments of an answer.
+The paper asks for these one at a time, and for ASQA also asks which readings of the question a
+sentence answers. Here, a single call labels all segments of an answer.
 """
 
 import re
@@ -48,21 +48,21 @@ _LABELS = re.compile(
 
 
 class Unlabelled(TypedDict):
-    """A segment without its plan, and the sentences that were at hand for it."""
+    """A segment without its plan, and the sentences that were available for it."""
 
     text: str
     sentences: list[tuple[str, str]]
-    """The title of the passage of each, and the sentence."""
+    """Each sentence, preceded by the title of its passage."""
 
 
 class LabelContext(Settings):
-    """The settings of labelling."""
+    """The settings for labelling."""
 
     label_instructions: str = instructions("label", INSTRUCTIONS)
 
 
 class LabelState(RunState):
-    """The state of labelling one answer."""
+    """The state while one answer is labelled."""
 
     question: str
     answered: list[Unlabelled]
@@ -72,7 +72,7 @@ class LabelState(RunState):
 
 
 def sentences_of(title: str, text: str) -> list[tuple[str, str]]:
-    """Return the sentences of a passage, each with its title."""
+    """Return the sentences in a passage, each with the title of the passage."""
     return [(title, sentence) for sentence in passage_sentences(text)]
 
 

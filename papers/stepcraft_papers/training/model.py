@@ -1,4 +1,4 @@
-"""A trained folder as a chat model: its plans and its answers by the adapters of their tasks."""
+"""A trained folder as a chat model, with a separate adapter for planning and for answering."""
 
 import json
 from pathlib import Path
@@ -20,14 +20,14 @@ from stepcraft_papers.training.train import PROMPTS, RECORD, loaded_model, loade
 
 
 class TunedModel(BaseChatModel):
-    """A model that `train` has made; give it to `build_rpg_paper(model=)`.
+    """A model trained by `train`, for use in `build_rpg_paper(model=)`.
 
-    The node `plan` has the adapter for plans, every other node that for answers. It writes
-    greedily.
+    The node `plan` uses the adapter for plans; all other nodes use the adapter for answers.
+    Decoding is greedy.
 
     Args:
         folder: The folder that it was trained into.
-        fields: The other fields.
+        fields: The other fields of the model.
 
     Raises:
         BadInput: The folder holds no trained model, or its base cannot be loaded.
@@ -35,9 +35,9 @@ class TunedModel(BaseChatModel):
 
     folder: Path
     plan_tokens: int = 30
-    """Length limit of a plan (RPG §4)."""
+    """The maximum number of tokens in a plan (RPG §4)."""
     answer_tokens: int = 100
-    """Length limit of a segment (RPG §4)."""
+    """The maximum number of tokens in a segment (RPG §4)."""
 
     _tokenizer: Any = PrivateAttr()
     _adapted: Any = PrivateAttr()
@@ -117,7 +117,7 @@ class TunedModel(BaseChatModel):
 
 
 def vllm_command(folder: Path) -> str:
-    """Return the command that serves the LoRAs of a folder by vLLM, under the names of their tasks.
+    """Return the command that serves a folder's LoRAs with vLLM, each named after its task.
 
     Raises:
         BadInput: The folder holds no LoRAs.

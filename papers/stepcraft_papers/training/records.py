@@ -1,4 +1,4 @@
-"""What samples are made of: records of Self-RAG and HotpotQA, and questions of a user's."""
+"""The inputs for samples: records from Self-RAG and HotpotQA, and a user's own questions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,24 +20,24 @@ _VERDICT = re.compile(
 
 @dataclass(frozen=True)
 class Item:
-    """A question of which a sample is made."""
+    """A question from which a sample is made."""
 
     id: str
     question: str
     origin: Literal["self-rag", "hotpotqa", "run"]
     answered: list[Unlabelled] = field(default_factory=list[Unlabelled])
-    """The segments of the record's answer; of a record without, RPG writes one."""
+    """The segments of the answer in the record; if there are none, RPG writes an answer."""
     passages: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Title and text of the passages that RPG writes it from; else it searches the sources."""
+    """The titles and texts of the passages for RPG; without any, it searches the sources."""
     right: list[str] = field(default_factory=list[str])
-    """The right answers, of which the answer has to hold one."""
+    """The right answers; RPG's answer must contain at least one of them."""
 
 
 def self_rag(file: Path) -> Iterator[Item]:
     """Yield the records of Self-RAG's training data (`instruction`, `input`, `output`).
 
     Raises:
-        BadInput: The file, or a record of it, cannot be read.
+        BadInput: The file or one of its records cannot be read.
     """
     for entry in entries(file, "id"):
         question, output = text_of(entry.fields, "instruction"), text_of(entry.fields, "output")
@@ -53,7 +53,7 @@ def self_rag(file: Path) -> Iterator[Item]:
 
 
 def _answered(output: str) -> Iterator[Unlabelled]:
-    """Yield the segments of an output; one that goes on with a passage has that of the last."""
+    """Yield the segments of an output; one without a new passage keeps that of the previous one."""
     sentences: list[tuple[str, str]] = []
     for piece in _TURN.split(output):
         if piece.startswith("<paragraph>"):
@@ -70,7 +70,7 @@ def hotpotqa(file: Path) -> Iterator[Item]:
     """Yield the questions of HotpotQA's official file, with their passages.
 
     Raises:
-        BadInput: The file, or a record of it, cannot be read.
+        BadInput: The file or one of its records cannot be read.
     """
     for entry in entries(file, "id", "_id"):
         question, right = text_of(entry.fields, "question"), texts_of(entry.fields.get("answer"))
@@ -81,10 +81,10 @@ def hotpotqa(file: Path) -> Iterator[Item]:
 
 
 def questions(file: Path) -> Iterator[Item]:
-    """Yield the questions of a user's file (`question`, and `id` if there is one).
+    """Yield the questions in a user's file (`question`, and optionally `id`).
 
     Raises:
-        BadInput: The file, or a record of it, cannot be read.
+        BadInput: The file or one of its records cannot be read.
     """
     for entry in entries(file, "id"):
         question = text_of(entry.fields, "question")
@@ -98,4 +98,4 @@ READERS: Mapping[str, Callable[[Path], Iterator[Item]]] = {
     "hotpotqa": hotpotqa,
     "questions": questions,
 }
-"""The kinds of files that samples are made of."""
+"""The kinds of files from which samples can be made, with their readers."""

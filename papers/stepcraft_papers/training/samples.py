@@ -1,4 +1,4 @@
-"""The samples that a model is trained on: a question, and the segments of its answer (RPG §3.3)."""
+"""Training samples: a question and the segments of its answer (RPG §3.3)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class _Strict(BaseModel):
 
 
 class Support(_Strict):
-    """A sentence that bears a segment out."""
+    """A sentence that supports a segment."""
 
     title: str
     """The title of its passage."""
@@ -25,12 +25,12 @@ class Support(_Strict):
 
 
 class Segment(_Strict):
-    """A part of an answer, with what it was planned as and written from."""
+    """A part of an answer, with its plan and the sentences that support it."""
 
     plan: str
-    """The topic that was looked up for it; "" where nothing had to be looked up."""
+    """The topic to look up for it, or "" if nothing had to be looked up."""
     support: tuple[Support, ...]
-    """The sentences that bear it out, of all that were shown."""
+    """The sentences that support it, out of all those shown."""
     text: str = Field(min_length=1)
 
 
@@ -41,15 +41,15 @@ class TrainingSample(_Strict):
     question: str = Field(min_length=1)
     kind: Kind = "long"
     origin: Literal["self-rag", "hotpotqa", "run"]
-    """The records that it comes from, or a run of RPG on a question of a user's."""
+    """The data set that its record is from, or "run" for an RPG run on a user's question."""
     segments: tuple[Segment, ...] = Field(min_length=1)
 
 
 def read_samples(path: Path) -> list[TrainingSample]:
-    """Return the samples of a file of JSON lines.
+    """Return the samples in a JSON Lines file.
 
     Raises:
-        BadInput: It cannot be read, or a line is no sample.
+        BadInput: The file cannot be read, or a line is not a valid sample.
     """
     samples: list[TrainingSample] = []
     for record in records(path):
@@ -66,16 +66,16 @@ def read_samples(path: Path) -> list[TrainingSample]:
 
 
 _HELD_BACK = (2**256 // 10).to_bytes(32, "big")
-"""The hashes of samples for validation are less."""
+"""Samples whose hashes are below this value are reserved for validation."""
 
 
 def split(
     samples: Sequence[TrainingSample], train: int, validation: int
 ) -> tuple[list[TrainingSample], list[TrainingSample]]:
-    """Return samples to train on and others to validate with, at most so many of each.
+    """Return at most `train` samples for training and at most `validation` others.
 
-    A tenth of all ids is for validation alone, by their hash, so that no sample that was held back
-    is trained on as the file grows.
+    A tenth of all ids, chosen by hash, is reserved for validation, so that no sample that was held
+    back is used for training when the file grows.
 
     Raises:
         BadInput: Nothing is left to train on.

@@ -1,9 +1,9 @@
 """Train a model to plan and to answer: multitask prompt tuning, or a LoRA for each task (RPG §3.4).
 
-Multitask prompt tuning learns one prompt P* that both tasks share, and for each task the vectors u
-and v of P_task = P* ∘ (u_task ⊗ v_taskᵀ), over a frozen model. The loss of planning is that of the
-tokens of plans alone, the loss of answering that of the tokens of answers alone, and they are
-added. LoRAs share nothing, so that the sum of their losses is least where each is.
+Multitask prompt tuning learns a prompt P* shared by both tasks and, for each task, the vectors u
+and v in P_task = P* ∘ (u_task ⊗ v_taskᵀ), while the model stays frozen. The planning loss covers
+only the tokens of plans, the answering loss covers only the tokens of answers, and the two are
+added. LoRAs share no weights, so the sum of their losses is at its minimum when each loss is.
 """
 
 import json
@@ -35,59 +35,57 @@ from stepcraft_papers.training.examples import IGNORED, TASKS, Encoded, Task, en
 from stepcraft_papers.training.samples import TrainingSample
 
 RECORD = "training.json"
-"""The file of a trained folder that says what it was trained with."""
+"""The file in a trained folder that records how the model was trained."""
 MEASURED = 300
-"""Examples that the losses before and after are measured on."""
+"""The maximum number of examples for measuring the losses before and after training."""
 CHECKPOINTS = "checkpoints"
 PROMPTS = "prompts"
-"""The folder of the prompts; LoRAs are in folders named after their tasks."""
+"""The folder of the trained prompts; LoRAs are in folders named after their tasks."""
 _PROMPT = "Plan what has to be looked up for the question, or answer it from what was found."
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained.
+    """The settings for training a model.
 
     The defaults are those of the script that the paper's authors released for Llama-2-7B.
     """
 
     method: Literal["multitask-prompt", "lora"] = "multitask-prompt"
     plan_loss: bool = True
-    """Whether plans are learned; off, answers alone (RPG §4, table 3)."""
+    """Whether plans are learned; if not, only answers are (RPG §4, table 3)."""
     shared_prompt: bool = False
-    """Whether both tasks have one prompt (RPG §4, table 3)."""
+    """Whether both tasks share one prompt (RPG §4, table 3)."""
     instructions: bool = False
-    """Whether the model reads the instructions of the graph's nodes, as one that vLLM serves does.
-    Without, its adapters take their place."""
+    """Whether prompts include the nodes' instructions, as with vLLM, or adapters replace them."""
     virtual_tokens: int = 50
-    """Tokens of the prompts."""
+    """The number of virtual tokens in a prompt."""
     ranks: int = 64
     """The columns of u and the rows of v, or the rank of a LoRA."""
     also_trained: tuple[str, ...] = ()
-    """Modules that are trained as a whole, such as embed_tokens and lm_head, which the released
-    script trains for its new tokens. Here there are none."""
+    """Modules trained in full (in the released script, embed_tokens and lm_head for new tokens)."""
     epochs: float = 3
     learning_rate: float = 1e-5
     batch: int = 2
-    """Examples of a step on one device."""
+    """The number of examples per step on each device."""
     accumulated: int = 1
-    """Steps whose gradients are added before the weights change."""
+    """The number of steps over which gradients are added before the weights change."""
     warmup: float = 0.03
-    """The share of all steps in which the learning rate rises; it falls linearly after."""
+    """The proportion of steps in which the learning rate rises; afterwards it falls linearly."""
     max_tokens: int = 1024
-    """Longer examples are left out."""
+    """The maximum number of tokens in an example; longer examples are left out."""
     bf16: bool = False
     save_steps: int = 500
-    """Steps between two checkpoints."""
+    """The number of steps between two checkpoints."""
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Collator:
-    """Pads a batch on the right; padding is ignored and not attended to."""
+    """Pads a batch on the right; padding is not attended to and does not count in the loss."""
 
     padding: int
-    """The token for padding."""
+    """The id of the padding token."""
     shared_prompt: bool = False
 
     def __call__(self, batch: Sequence[Encoded]) -> dict[str, torch.Tensor]:
@@ -108,7 +106,7 @@ class Collator:
 
 
 def token_losses(model: Any, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Return the loss of every token of a batch, 0 where it is ignored; rows as in the batch."""
+    """Return the loss of every token in a batch, one row per example, with 0 if it is ignored."""
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "task_ids")}
     labels = batch["labels"][:, 1:]
     # Virtual tokens come first.
@@ -119,7 +117,7 @@ def token_losses(model: Any, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 
 class _Trainer(Trainer):
-    """Adds the losses of the tasks, each the mean of its own tokens."""
+    """Adds up the losses of the tasks, each of which is the mean over its own tokens."""
 
     def compute_loss(
         self,
@@ -135,7 +133,7 @@ class _Trainer(Trainer):
 
 
 def task_losses(model: Any, data: Sequence[Encoded], collator: Any) -> dict[Task, float]:
-    """Return the mean loss of the tokens of each task."""
+    """Return the mean loss per token for each task."""
     sums = dict.fromkeys(TASKS, 0.0)
     counts = dict.fromkeys(TASKS, 0)
     model.eval()
@@ -155,19 +153,20 @@ def train(
     folder: Path,
     recipe: Recipe,
 ) -> dict[str, Any]:
-    """Train a model into a folder, going on from its last checkpoint, and return the record.
+    """Train a model, resuming from the last checkpoint in the folder, and return the record.
 
     Args:
-        base: The folder or the hub's name of a model of transformers for causal language modelling.
-        samples: What is learned.
-        validation: What the losses are measured on; without any, on `samples`.
-        folder: It gets the adapters, the tokenizer, the checkpoints and `training.json`, which is
-            what is returned.
-        recipe: How it is trained.
+        base: The folder or Hugging Face Hub name of a transformers model for causal language
+            modelling.
+        samples: The samples to learn.
+        validation: The samples on which losses are measured; if empty, `samples` are used.
+        folder: The folder for the adapters, the tokenizer, the checkpoints and `training.json`,
+            whose contents are returned.
+        recipe: The settings for training.
 
     Raises:
-        BadInput: The model cannot be loaded, the folder was trained otherwise, or no example is
-            short enough.
+        BadInput: The model cannot be loaded, the folder was trained with other settings, or no
+            example is short enough.
     """
     tokenizer = loaded_tokenizer(base)
     data, too_long = _encoded(samples, tokenizer, recipe)
@@ -206,7 +205,7 @@ def train(
 
 
 def loaded_model(base: str, *, bf16: bool = False) -> Any:
-    """Return a model of transformers, on the GPU where there is one.
+    """Return a transformers model, on the GPU if there is one.
 
     Raises:
         BadInput: It cannot be loaded.
@@ -217,10 +216,10 @@ def loaded_model(base: str, *, bf16: bool = False) -> Any:
 
 
 def loaded_tokenizer(base: str) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of a model; without a token for padding it takes that of the end.
+    """Return a model's tokenizer; if it has no padding token, its end token is used instead.
 
     Raises:
-        BadInput: It cannot be loaded, or has no token for the end.
+        BadInput: The tokenizer cannot be loaded, or has no end token.
     """
     tokenizer: PreTrainedTokenizerBase = _loaded(AutoTokenizer, base)
     if tokenizer.eos_token_id is None:
@@ -263,10 +262,10 @@ def _encoded(
 
 
 def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """Keep what a folder is trained with, and refuse to go on with something else.
+    """Save the settings with which a folder is trained, or check that they are unchanged.
 
     Raises:
-        BadInput: It was begun with another base, recipe, or data.
+        BadInput: The folder was begun with a different base, recipe or number of examples.
     """
     folder.mkdir(parents=True, exist_ok=True)
     begun = folder / "begun.json"
@@ -307,7 +306,7 @@ def _adapter(recipe: Recipe, base: str) -> Any:
 def _fit(
     model: Any, data: Sequence[Encoded], collator: Collator, folder: Path, recipe: Recipe
 ) -> float:
-    """Train a model, and return the tokens that it read in a second."""
+    """Train a model and return the number of tokens read per second."""
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
@@ -331,7 +330,7 @@ def _fit(
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """Return the last checkpoint that was written as a whole: its state is written last."""
+    """Return the last complete checkpoint, recognised by its state, which is written last."""
     whole = [state.parent for state in folder.glob("checkpoint-*/trainer_state.json")]
     last = max(whole, key=lambda path: int(path.name.partition("-")[2]), default=None)
     return str(last) if last else None
