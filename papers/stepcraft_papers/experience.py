@@ -53,7 +53,7 @@ class World:
     Args:
         seed: The random seed for the names.
         items: The items to include, along with everything needed to make them; by default, those of
-    all tasks.
+            all tasks.
     """
 
     def __init__(self, seed: int, items: Sequence[str] = ()) -> None:

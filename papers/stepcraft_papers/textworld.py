@@ -226,7 +226,7 @@ def solve(item: str, count: int) -> tuple[Step, ...]:
 
     Raises:
         BadInput: The target is not an item in the game or cannot be obtained, or its count is less
-    than 1.
+            than 1.
     """
     _checked((item, count))
     best = _cheapest()

@@ -120,7 +120,7 @@ def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[
     Args:
         ps: The p-value of each test.
         families: The family of each test, or None if each is its own; tests in the same family
-    count as one.
+            count as one.
     """
     families = range(len(ps)) if families is None else families
     adjusted, highest = [0.0] * len(ps), 0.0

@@ -175,7 +175,7 @@ def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: 
 
     Raises:
         MemoryFailure: The model differs; the message suggests `again`, a command that fills another
-    place.
+            place.
     """
     if embedder and recorded != embedder.name:
         raise MemoryFailure(

@@ -40,7 +40,7 @@ class RetrieverAdapter(Source):
 
     Raises:
         SourceFailure: The retriever raised anything other than a LangGraph interrupt or a Stepcraft
-    error.
+            error.
     """
 
     retriever: BaseRetriever

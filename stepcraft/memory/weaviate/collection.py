@@ -123,7 +123,7 @@ class OpenCollection:
             alpha: The weight of vectors, which is 0 without an embedder.
             filters: A client filter that limits which objects are searched.
             refine: Selects among the results, and may make further calls within the same time
-        limit.
+                limit.
         """
         check_search(k, alpha)
         vector = query_vector(self.embedder, clean(query)) if alpha and self.embedder else None

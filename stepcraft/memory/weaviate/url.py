@@ -57,7 +57,7 @@ class Address:
 
         Raises:
             BadInput: The key would be sent in plain text over a network that is not declared
-        private.
+                private.
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
         private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")

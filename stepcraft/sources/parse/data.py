@@ -87,7 +87,7 @@ def _operations(spec: _Data) -> tuple[str, list[str], str]:
 
     Raises:
         ValueError: There are none. The other errors in `_OTHERWISE` mean that the layout is
-    different.
+            different.
     """
     info = spec.get("info") or {}
     servers = [each["url"] for each in spec.get("servers") or ()]

@@ -134,7 +134,7 @@ class SharedPassages(ABC):
 
         Raises:
             MemoryFailure: The server or the embedding model failed. Anything already stored is
-        kept.
+                kept.
         """
         items, failed = self._embedded([*{each.id: each for each in entries}.values()])
         refused = {each.where: f"{each.reason} " for each in failed}

@@ -60,7 +60,7 @@ def readable(fetched: Fetched) -> Page:
 
     Raises:
         FetchFailed: The page has no text, or cannot be parsed within the limits on size, time and
-    memory.
+            memory.
     """
     charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else ""
     try:
