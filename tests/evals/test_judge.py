@@ -8,17 +8,20 @@ import pytest
 
 from stepcraft import BadInput
 from stepcraft.errors import RunStopped, UnreadableReply
+from stepcraft.evals.directory import SAMPLES
 from stepcraft.evals.judge import read_items, read_pairwise, sentences_of
 from stepcraft.evals.judging import judge
 from stepcraft.evals.progress import Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import read_judgements
+from stepcraft.journal import LineFile
 from stepcraft.text.sections import Section, parse
 from tests.evals.judged import (
     JudgeModel,
     evaluation,
     judged,
+    outcome,
     pair,
     passage,
     preferring,
@@ -319,6 +322,30 @@ def test_answers_are_graded_by_facts_a_rubric_and_what_is_right(tmp_path: Path) 
     judged(tmp_path, model, kinds=kinds, rubric=["It names the year.", "It is short."])
     assert len(model.calls) == 8, "another rubric is another question"
     assert "2. It is short." in model.calls[-1].prompt
+
+
+def test_after_a_fact_has_changed_old_grades_and_other_facts_do_not_count(tmp_path: Path) -> None:
+    answers = {"rag": ["1912", "in Mostar"], "rat": ["1912", "in Mostar"]}
+    evaluation(tmp_path, answers, {"facts": ["It is of 1912."]})
+    model = JudgeModel(lambda *_: "1: COVERED")
+    [pair, _] = judged(tmp_path, model, kinds=["facts"]).pairs[::2]
+    assert (pair.samples, len(model.calls)) == (2, 4)
+    corrected = outcome("rag", 0, {"answer": "1912"}, right={"facts": ["It is of 1913."]})
+    with LineFile(tmp_path / SAMPLES) as file:
+        file.add(corrected)
+    stale = summarise(tmp_path)
+    assert [each.samples for each in stale.pairs] == [1] * len(stale.pairs)
+    text = markdown(stale)
+    assert "1 of the questions have another right answer with some methods" in text
+    assert "facts covered by scripted:judge rests on 1 of 2 answers of rag" in text
+    judged(tmp_path, model, kinds=["facts"])
+    assert len(model.calls) == 5
+    assert "rests on" not in markdown(summarise(tmp_path))
+
+
+def test_facts_that_nobody_has_graded_are_named(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["1912"]}, {"facts": ["It is of 1912."]})
+    assert "No answer is graded yet" in markdown(summarise(tmp_path))
 
 
 def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
 def test_what_reports_no_calls_has_no_known_costs(tmp_path: Path) -> None:
     run(tmp_path, methods=[OwnMethod("mine", lambda _: "3"), DIRECT], prices=Prices.of(["1/1"]))
     mine, direct = summarise(tmp_path).methods
-    assert list(mine.costs) == ["seconds"]
+    assert (list(mine.costs), mine.model) == (["seconds"], "")
     assert list(direct.costs) == ["calls", "tokens in", "cached", "tokens out", "seconds", "USD"]
 
 

@@ -108,7 +108,7 @@ def _failures(method: MethodSummary) -> Iterator[str]:
         )
     answers = sum(map(answered, method.outcomes))
     judged = Counter(name for each in method.outcomes for name in each["scores"] if " by " in name)
-    for count, name in {count: name for name, count in judged.items()}.items():
+    for count, name in {count: name for name, count in reversed(judged.items())}.items():
         if count < answers:
             yield (
                 f"{name} rests on {count:,} of {answers:,} answers of {method.method}; have the "
