@@ -179,7 +179,7 @@ class _Step:
             if first_update is not None:
                 is_read = isinstance(error, UnreadableReply)
                 reason = str(error) if is_read else self._reason(error, choice)
-                self.warnings.append(f"{node.name}: a part of the reply was left out: {reason}")
+                self.warnings.append(f"{node.name}: its reply was used only in part: {reason}")
                 return first_update
             reason = self._reason(error, choice)
             self.warnings.append(reason)
