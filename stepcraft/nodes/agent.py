@@ -1,4 +1,4 @@
-"""An agent that searches as often as it likes, built on LangChain's `create_agent`."""
+"""An agent that decides how often to search, built on LangChain's `create_agent`."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -39,9 +39,9 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import written
 
 _Messages = Annotated[Any, InjectedState("messages")]
-"""The agent's messages, which LangGraph injects and the model does not supply."""
+"""The agent's messages, injected by LangGraph rather than supplied by the model."""
 _Found = tuple[str, dict[str, Any]]
-"""The text that a search shows the model, and what it adds to the state."""
+"""The text that a search returns to the model, and the update that it makes to the state."""
 
 NAME = "agent"
 ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
@@ -50,8 +50,8 @@ ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
 class Agent(Node):
     """Runs the agent.
 
-    After its last search the agent is told to answer, and it ends before any model call that a
-    limit forbids. If it has not answered by then, a call without tools writes the answer.
+    After its last search, the agent is told to answer, and it stops before any model call that
+    would exceed a limit. If it has not answered by then, a call without tools writes the answer.
 
     Args:
         resources: The resources that the graph is built with.
@@ -163,7 +163,7 @@ class _Counter(BaseCallbackHandler):
         self.limits.calls += 1
 
     def resume(self, messages: Sequence[Any]) -> None:
-        """Count the calls that were answered before the process ended and the run was resumed."""
+        """Count the calls that were answered in an earlier process, if the run was resumed."""
         counted = {reply.id for reply in self.replies}
         replies = [each for each in messages if isinstance(each, AIMessage)]
         earlier = [reply for reply in replies if reply.id not in counted]
@@ -236,7 +236,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
 
 
 class _Searches:
-    """Collects the results of the searches in one agent run. Several may run at once."""
+    """Collects the results of all searches in one agent run. Searches can run concurrently."""
 
     def __init__(self, retrieve: Retrieve, state: dict[str, Any]) -> None:
         self.retrieve = retrieve
@@ -268,7 +268,7 @@ class _Searches:
         )
 
     def resume(self, messages: Sequence[Any]) -> None:
-        """Add the searches that were made before the process ended and the run was resumed."""
+        """Add the searches that were made in an earlier process, if the run was resumed."""
         with self._lock:
             if not self.count:
                 for message in messages:

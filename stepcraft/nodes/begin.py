@@ -1,7 +1,7 @@
 """The first node of every graph: checks the input, opens resources, and resets the state.
 
-The keys of the input are removed after this node; anything that later nodes need is kept under
-separate keys.
+The input keys are removed after this node; anything that later nodes need is stored under other
+keys.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
 
 MAX_CHARACTERS = 50_000
-"""The maximum length of a question, of a list of resources, and of a draft to be checked."""
+"""The maximum length of a question, a list of resources, or a draft to be checked."""
 
 KEYLESS = (
     "no language model was used: the keyless model only compares and copies words; "
@@ -36,10 +36,10 @@ KEYLESS = (
 
 
 def check_nodes(named: Iterable[str], model_nodes: Sequence[str]) -> None:
-    """Check the node names for which a model is given.
+    """Check that every node that is given a model of its own is one that calls a model.
 
     Raises:
-        BadInput: A named node does not ask a model.
+        BadInput: A named node does not call a model.
     """
     if unknown := sorted(set(named) - set(model_nodes)):
         raise BadInput(
@@ -68,9 +68,10 @@ class Begin:
 
     Args:
         resources: The resources that the graph is built with.
-        model_nodes: The names of the nodes that ask a model.
-        initial: Builds the rest of the state from the input with the run's `task`, the settings and
-            the opened sources, which are empty if the deadline has passed. It raises BadInput.
+        model_nodes: The names of the nodes that call a model.
+        initial: Builds the rest of the state from the input (including the run's `task`), the
+            settings, and the opened sources, of which there are none if the deadline has passed.
+            Raises BadInput if the input is invalid.
         searches: Whether the graph searches at all.
 
     Raises:
@@ -172,7 +173,7 @@ def asked_question(state: Mapping[str, Any]) -> str:
     """Return the question in the input, or else the text of its last human message.
 
     Raises:
-        BadInput: There is none, or it is not a string of at most `MAX_CHARACTERS`.
+        BadInput: There is no question, or it is not a string of at most `MAX_CHARACTERS`.
     """
     question: object = state.get("question")
     if not question and (human := last_human(state.get("messages") or [])):
@@ -191,7 +192,7 @@ def last_draft(state: Mapping[str, Any]) -> str:
     It is "" if there is none.
 
     Raises:
-        BadInput: The message has no text, or the model or a filter refused.
+        BadInput: The message has no text, or the model or a content filter refused to answer.
     """
     messages: Sequence[BaseMessage] = state.get("messages") or []
     human = last_human(messages)

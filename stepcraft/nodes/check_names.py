@@ -1,4 +1,4 @@
-"""Look up the names in the steps' code without a model; an unknown name may be invented."""
+"""Look up the names in the steps' code without a model; unknown names may be made up."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -74,7 +74,7 @@ def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
 def _places_in_memory(
     names: Sequence[str], state: Any, resources: Resources[AagContext]
 ) -> dict[str, list[str]]:
-    """Search the memory for the words of each name, until the run's deadline."""
+    """Search the memory for each name by keyword until the run's deadline."""
     settings = resources.settings(state)
     limits = limits_of(state, settings)
     places: dict[str, list[str]] = {name: [] for name in names}

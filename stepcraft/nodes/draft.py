@@ -33,7 +33,7 @@ def shown_passages(state: Any) -> list[int]:
 
 
 def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
-    """Return passages for a prompt, each after the search that found it first.
+    """Return the prompt sections for passages, each below the search that first found it.
 
     Args:
         state: The state, with the findings of each query.

@@ -11,13 +11,13 @@ from stepcraft.text.lists import numbered
 
 
 def edit_text(state: Any) -> dict[str, Any]:
-    """Apply changes to a text. Everything outside of them stays exactly as it is."""
+    """Apply the changes to the text, leaving everything else exactly as it was."""
     update = _edited(state, by_claim=True)
     return {**update, "answer": "".join(part["text"] for part in update["parts"])}
 
 
 def edit_steps(state: Any) -> dict[str, Any]:
-    """Apply changes to the steps."""
+    """Apply the changes to the steps."""
     update = _edited(state, between="\n\n", by_claim=False)
     steps = [part["text"] for part in update["parts"]]
     return {**update, "steps": steps, "answer": numbered(steps), "reason": ""}

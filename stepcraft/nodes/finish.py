@@ -33,7 +33,7 @@ def checked_text_as_it_is(state: Any, _reason: str = "") -> dict[str, Any]:
 
 
 def no_form_asked_for(state: Any, settings: RatContext) -> dict[str, Any] | None:
-    """Skip the model if the text itself is wanted."""
+    """Skip the model if the checked text itself is wanted."""
     return checked_text_as_it_is(state) if settings.finish == "text" else None
 
 

@@ -29,9 +29,9 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 
 
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
-    """Return the draft with its marks in the form that prompts ask for.
+    """Return the draft with its citation marks in the form that prompts ask for.
 
-    The check adds marks in that form, and [2] counts as a mark only if there are no others.
+    The check adds marks in that form, and marks such as [2] count only if there are no others.
     """
     return written(with_prompt_marks(answer_text(reply)), state)
 

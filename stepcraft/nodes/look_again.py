@@ -1,4 +1,4 @@
-"""List what the first searches left open, as a reader of their results would.
+"""List what the first searches left unanswered, judging by their results.
 
 The paper's RPG does the same by planning after each segment (RPG §3.2).
 """
@@ -48,7 +48,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
-    """Return the queries with the new ones added; without new ones, this was the last look."""
+    """Return the queries with any new ones added; if there are none, no more rounds follow."""
     searched = {query.casefold() for query in state["queries"]}
     new = [
         query
@@ -83,7 +83,7 @@ look_again = ModelNode(
 
 
 def after_retrieve(state: Any) -> str:
-    """Check the draft, look again, or write."""
+    """Choose whether to check the draft, look again, or write."""
     if state["first_draft"]:
         return "draft to check"
     return "look again" if state["looks_left"] else "write"

@@ -41,7 +41,7 @@ def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
 
 
 def without_plan(state: Any, _reason: str) -> dict[str, Any]:
-    """Look up only the question, for a long answer unless a short one was requested."""
+    """Search only for the question; assume a long answer unless a short one was requested."""
     kind = "long" if state["form"] == "auto" else state["form"]
     return {"queries": [state["task"]], "form": kind}
 
@@ -60,7 +60,7 @@ def read_queries(reply: str, state: Any, settings: AagContext) -> dict[str, Any]
 
 
 def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
-    """Look up only the goal."""
+    """Search only for the goal."""
     return {"queries": [goal_query(state)]}
 
 

@@ -20,7 +20,7 @@ def remember(
 ) -> dict[str, Any]:
     """Return the id of the procedure, or "" with a warning if it was not remembered.
 
-    A failure prevents only the remembering; it does not fail the run.
+    A failure to remember the steps does not fail the run.
     """
     settings = resources.settings(state)
     approved = state["reviews"][-1]

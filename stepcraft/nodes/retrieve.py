@@ -1,4 +1,4 @@
-"""Retrieve passages for the queries of the plan, then of the parts (AAG §3.2, RAT §3.2)."""
+"""Retrieve passages for the queries in the plan, then for the parts (AAG §3.2, RAT §3.2)."""
 
 import hashlib
 import math
@@ -24,22 +24,23 @@ from stepcraft.text.clean import stems
 
 NAME = "retrieve"
 LEAST_FIT = 1.0
-"""The minimum length-weighted word overlap for a neighbour of a passage that was found."""
+"""The minimum length-weighted word overlap at which a neighbouring passage is added."""
 
 
 class Retrieve(Node):
     """Searches all of a run's sources for every query that has not been searched for yet.
 
-    Results for a query from several sources are interleaved by rank, because scores from different
-    sources are not comparable. A search that fails or exceeds the deadline becomes a warning. A
-    part that is looked up statement by statement, or whose writer saw passages, gets one passage
-    per query. In the former case it also gets the neighbouring passage on the same page that shares
-    the most words with it, since an exception is often in the next section.
+    If a query is run on several sources, their results are interleaved by rank, because scores from
+    different sources are not comparable. A search that fails or exceeds the deadline becomes a
+    warning. A part that is looked up statement by statement, or whose writer saw passages, gets one
+    passage per query. A part that is looked up statement by statement also gets the neighbouring
+    passage on the same page that shares the most words with it, since exceptions are often stated
+    in the next section.
 
     Args:
         resources: The resources that the graph is built with.
-        by_statement: Whether parts are looked up statement by statement rather than as a whole,
-            unless a model writes their queries.
+        by_statement: Whether to look up parts statement by statement rather than as a whole. It has
+            no effect if a model writes their queries.
     """
 
     def __init__(self, resources: Resources[Any], *, by_statement: bool = False) -> None:
@@ -143,7 +144,7 @@ class Passages:
         )
 
     def add(self, query: str, outcomes: Sequence[tuple[str, list[Document] | Exception]]) -> None:
-        """Add the results of each source for a query, or the reason why it failed.
+        """Add each source's results for a query, or the reason why its search failed.
 
         Raises:
             GraphBubbleUp: A retriever called `interrupt`.
@@ -200,7 +201,7 @@ def _beside(
 ) -> list[tuple[str, Document]]:
     """Return, for each part, the neighbouring passage that shares the most words with it.
 
-    Each passage comes with one of its part's queries.
+    Each passage is paired with one of its part's queries.
     """
     chosen: list[tuple[str, Document]] = []
     for part in parts:

@@ -94,7 +94,7 @@ def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:
 
 
 def check_can_pause() -> None:
-    """Reject a run that would pause and could not be resumed.
+    """Reject a run that would pause but could not be resumed.
 
     Raises:
         BadInput: The run has no checkpointer.

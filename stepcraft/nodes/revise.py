@@ -1,7 +1,7 @@
 """Check the draft against the evidence: judge every statement and change what is wrong.
 
-All parts and their evidence are in one prompt, so that any passage may prompt a change, and a
-change to one part may require another (RAT §3.3, its causality). Parts that do not fit into one
+All parts and their evidence are in one prompt, so that any passage can lead to a change, and a
+change to one part can lead to another (RAT §3.3, on causality). Parts that do not fit into one
 prompt are checked in the next call. The prompt for a text that the graph wrote begins like the
 writer's, with everything that the writer saw, so that a provider's prompt cache can be used.
 
@@ -120,7 +120,7 @@ def _prompt(
 
 
 def _material(state: Any) -> list[Section | None]:
-    """Return what the writer saw, then the parts checked in this call, each before its passages.
+    """Return what the writer saw, then the parts to check in this call with their passages.
 
     A passage is shown under the first part that it was found for or that cites it.
     """
@@ -203,7 +203,8 @@ def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
     """Return the changes to the steps that the reply requests.
 
     Raises:
-        UnreadableReply: It requests none without saying so, or a change cannot be made.
+        UnreadableReply: It neither requests a change nor says that none is needed, or a change
+            cannot be made.
     """
     return _read(reply, state, of_steps=True, cites=False)
 
@@ -254,16 +255,16 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
 
 
 def _says_unchanged(reply: str) -> bool:
-    """Return whether a reply says that nothing changes, other than as one item among others."""
+    """Return whether a reply as a whole, not just one item in it, says that nothing changes."""
     lines = [line for line in reply.splitlines() if line.strip()]
     others = [line for line in lines if not is_unchanged(line)]
     return len(others) < len(lines) and not any(map(item_start, others))
 
 
 def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
-    """Return a change that cites as the text does: by marks such as [p3], or not at all.
+    """Return a change with citations in the style of the text: marks such as [p3], or none.
 
-    Text in code is never a mark, and any marks in the old words may stay.
+    A change inside code is left alone, and marks are not removed if the replaced words have some.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1
@@ -325,7 +326,7 @@ def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
 def _corrections(
     changes: Sequence[Change], checks: Sequence[Check]
 ) -> tuple[list[Change], list[Problem]]:
-    """Refuse additions, and changes to parts that were judged and have nothing wrong."""
+    """Refuse additions, and changes to parts in which the check found nothing wrong."""
     judged = {each["part"] for each in checks}
     wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
     allowed: list[Change] = []

@@ -22,7 +22,8 @@ METHODS: Mapping[str, MethodName] = {
 }
 """The graph that answers each kind of message."""
 LONGEST_TURN = 1_200
-"""Characters shown of each message; what a later message refers to is usually at the beginning."""
+"""The number of characters shown from each message; later messages mostly refer to its beginning.
+"""
 TURNS = 12
 """The number of messages shown before the last one."""
 
@@ -78,7 +79,7 @@ def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
 
 
 def nothing_to_decide(state: Any, settings: ChatContext) -> dict[str, Any] | None:
-    """Skip the model for a single message if the settings name the graph."""
+    """Skip the model if the settings name the graph and there is no earlier message."""
     if settings.method == "auto" or earlier(state):
         return None
     return {"method": settings.method, "asked": state["task"]}

@@ -41,9 +41,9 @@ def as_parts(
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    A part is looked up by each of its statements, alone and preceded by the question, or only alone
-    if the check sees what was found for the question. If the model writes the queries, the part has
-    none yet.
+    With `by_claim`, each statement in a part becomes two queries, one of them preceded by the
+    question. If the check sees the passages found for the question, only the statement alone is a
+    query. If the model writes the queries, the parts have none yet.
 
     Args:
         texts: The texts of the parts.
@@ -78,17 +78,17 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
 
 
 def split_into_thoughts(state: Any) -> dict[str, Any]:
-    """Return the thoughts of the draft as its parts."""
+    """Split the draft into thoughts, which become its parts."""
     return _parts(state, split_thoughts(state["first_draft"]), by_claim=True)
 
 
 def split_into_blocks(state: Any) -> dict[str, Any]:
-    """Return the blocks of the draft as its parts."""
+    """Split the draft into blocks, which become its parts."""
     return _parts(state, split_blocks(state["first_draft"]), by_claim=True)
 
 
 def split_into_steps(state: Any) -> dict[str, Any]:
-    """Return the steps of the draft as its parts, each looked up as a whole."""
+    """Split the draft into steps, which become its parts, each looked up as a whole."""
     steps = read_steps(state["first_draft"]) or [state["first_draft"]]
     return {"steps": steps, **_parts(state, steps, by_claim=False)}
 

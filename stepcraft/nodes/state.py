@@ -29,9 +29,9 @@ Question = Annotated[
 
 @described
 class QuestionInput(TypedDict, total=False):
-    """A question, or messages.
+    """The input of a graph: a question, or messages.
 
-    Every key but `messages` belongs to one run, and is gone after its first node.
+    Every key except `messages` belongs to a single run and is removed after its first node.
     """
 
     question: Question
@@ -39,19 +39,19 @@ class QuestionInput(TypedDict, total=False):
 
 
 class Finding(TypedDict):
-    """What a query found."""
+    """The passages that a query found."""
 
     query: str
     passages: list[int]
-    """The numbers of the passages among the evidence, from 1."""
+    """The numbers of the passages in the evidence, starting at 1."""
 
 
 class Part(TypedDict):
-    """A part of the draft: what is checked and changed as one."""
+    """A part of the draft, which is checked and changed as a unit."""
 
     text: str
     queries: list[str]
-    """What it is looked up by; empty until the model has written a query."""
+    """The queries used to look it up; empty until the model has written one."""
 
 
 Verdict = Literal["supported", "contradicted", "not found"]
@@ -59,37 +59,39 @@ Verdict = Literal["supported", "contradicted", "not found"]
 
 @described
 class Check(TypedDict):
-    """What the evidence says of a statement of the draft."""
+    """A verdict on a statement in the draft, according to the evidence."""
 
     round: int
-    """The round of checks, from 1."""
+    """The round of checks, starting at 1."""
     part: int
-    """The number of the part that the statement is in, from 1."""
+    """The number of the part that contains the statement, starting at 1."""
     statement: int
     """The number of the statement in its part, from 1, or 0 if the part was judged as a whole."""
     text: str
     """The statement as it was checked: a sentence, or the whole part."""
     words: str
-    """The quoted words of it that the verdict is about, "" for all of it."""
+    """The words quoted from the statement to which the verdict applies, or "" if it applies to the
+    whole statement.
+    """
     verdict: Verdict
     """`supported`: the evidence says the same. `contradicted`: it says otherwise. `not found`: it
     does not say."""
     evidence: list[str]
-    """The ids of the passages that decide."""
+    """The ids of the passages on which the verdict is based."""
 
 
 @described
 class Revision(TypedDict):
-    """What a check changed in one part of the draft."""
+    """A change that a check made to one part of the draft."""
 
     round: int
-    """The round of checks, from 1."""
+    """The round of checks, starting at 1."""
     part: int
-    """The number of the part, from 1."""
+    """The number of the part, starting at 1."""
     before: str
-    """Its text before the changes."""
+    """The text of the part before the changes."""
     after: str
-    """Its text after them."""
+    """The text of the part after the changes."""
     evidence: list[str]
     """The ids of the passages that contradict it, or else of those that were found for it."""
 
@@ -125,7 +127,7 @@ class CheckState(Answer, RunState):
     task: str
     """The question, or the goal."""
     task_resources: NotRequired[str]
-    """The resources available for a goal, as one text."""
+    """The resources available for a goal, as a single string."""
     queries: list[str]
     """The queries made before the draft is written, including the question."""
     findings: list[Finding]
@@ -143,8 +145,8 @@ class CheckState(Answer, RunState):
     revisions: list[Revision]
     """The changes that were made, by part and round."""
     seen: int
-    """The number of passages that the writer of the draft saw, which are the first ones, or 0 if
-    the draft was passed in or some were left out of the writer's prompt.
+    """The number of passages, counting from the first, that the writer of the draft saw; 0 if the
+    draft was passed in or if some passages were left out of the writer's prompt.
     """
     rounds: int
     """The number of completed rounds of checks."""
@@ -157,7 +159,7 @@ class CheckState(Answer, RunState):
 
 
 class LookState(CheckState):
-    """The state of a graph that looks up its plan before it writes."""
+    """The state of a graph that runs the searches in its plan before it writes."""
 
     looks_left: int
     """The number of search rounds that are still allowed before the draft."""

@@ -1,6 +1,6 @@
 """Write a query for each part, for engines that truncate or misread long queries (RAT §3.2).
 
-If the statements of a part are its queries, the model is not asked.
+The model is not called if the statements in the parts serve as queries.
 """
 
 import re

@@ -25,9 +25,9 @@ _ANSWER = re.compile(
     |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-"""The label of an answer: emphasised, beginning an emphasis (`open`), or plain."""
+"""The label of an answer: emphasised, plain, or at the start of emphasised text (`open`)."""
 _EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
-"""Emphasis around a whole text, unlike in `__init__`, which is a name."""
+"""Emphasis around a whole text, as opposed to a name such as `__init__`."""
 _FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 
 
@@ -40,15 +40,15 @@ class TracedSentence(TypedDict):
     evidence: list[str]
     """The ids of the passages that it cites, without duplicates."""
     supported: bool
-    """Whether it cites evidence, and all names in its code occur there or in the question."""
+    """Whether it cites evidence, and every name in its code occurs there or in the question."""
 
 
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     """Return the traced sentences, the answer with its final marks, and the passages.
 
-    Marks are numbered from 1, and passages ordered, by first citation, followed by the passages
-    that decided a check. A short answer is the text after "Answer:", without marks; its sentences
-    are those of the reasoning that led to it.
+    Marks are numbered from 1 in the order in which passages are first cited. The passages are in
+    the same order, followed by any others that decided a check. A short answer is the text after
+    "Answer:", without marks; its sentences are those of the reasoning that led to it.
     """
     text, evidence = state["answer"], state["evidence"]
     cited = [number for number in marks(text) if number <= len(evidence)]
@@ -83,7 +83,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
 def short_answer(text: str) -> str:
     """Return the text after the last "Answer:" in a text, or else its last paragraph.
 
-    Emphasis around all of it is removed, and so is the full stop, unless it belongs to an
+    Emphasis around the whole answer is removed. So is the final full stop, unless it belongs to an
     abbreviation or the answer has several sentences.
     """
     labels = [*_ANSWER.finditer(text)]

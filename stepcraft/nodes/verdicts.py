@@ -136,7 +136,7 @@ class _Line(NamedTuple):
     written: str
     """The first number as written."""
     first: tuple[float, float]
-    """The part and the statement, where 0 to infinity stands for the whole part."""
+    """The part and the statement; a range from statement 0 to infinity means the whole part."""
     last: tuple[float, float]
     verdict: Verdict
     passages: list[int]
@@ -150,7 +150,7 @@ class _Line(NamedTuple):
 
 
 def _of_part(part: int, line: _Line) -> _Line:
-    """Return a line on parts 2 to 3 as one on statements 2 to 3 of the given part."""
+    """Return a line with its part numbers read as statement numbers in the given part."""
     written, first, last = f"{part}.{line.written}", (part, line.first[0]), (part, line.last[0])
     return line._replace(written=written, first=first, last=last)
 

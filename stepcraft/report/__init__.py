@@ -1,7 +1,7 @@
 """An HTML page about a single run of a graph.
 
 The page is self-contained: it fetches nothing and runs no scripts, and a content security policy
-enforces both. The markup is in `templates/`; autoescaping makes all text of the run inert.
+enforces both. The markup is in `templates/`; autoescaping makes any text from the run inert.
 """
 
 from collections import Counter
@@ -126,7 +126,7 @@ def page(
 
 
 def _title(graph: str) -> str:
-    """Return the name of a graph in full."""
+    """Return the full name of a graph."""
     method = graph.removesuffix("_paper")
     return _TITLES.get(method, method) + ", as in the paper" * (method != graph)
 
@@ -136,7 +136,7 @@ def _without_marks(text: str) -> str:
 
 
 def _change(revision: Revision, plain: Callable[[str], str]) -> dict[str, Any] | None:
-    """Return a revision with its word diff, plus the whole diff if that one is shortened.
+    """Return a revision with its word diff and, if that was shortened, the full diff as well.
 
     Return None if only citations differ.
     """

@@ -1,4 +1,4 @@
-"""The verdicts on statements, shown in the answer if it still has them, or else in a list."""
+"""Verdicts on statements, shown in the answer where the statement remains, or else in a list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
     has_changed: bool
     """Whether the statement has changed since."""
     passages: list[int]
-    """The numbers of the deciding passages in the evidence, from 1."""
+    """The numbers of the deciding passages in the evidence, starting at 1."""
     others: int
     """How many of the deciding passages are not in the evidence."""
     now: str
@@ -30,7 +30,9 @@ class CheckedPiece(NamedTuple):
 
     text: str
     verdict: str
-    """The verdict, "corrected" if the statement was contradicted, or "" if there is none."""
+    """The verdict, with "corrected" for a contradicted statement that was changed, or "" if there
+    is none.
+    """
     ends: list[Verdict]
     """The verdicts on the statements that end with this piece."""
 
@@ -51,10 +53,10 @@ def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
 def checked_pieces(
     answer: str, checks: Sequence[Verdict]
 ) -> tuple[list[CheckedPiece], list[Verdict]]:
-    """Split an answer at its statements; also return the verdicts that have no place in it.
+    """Split an answer at its statements; also return the verdicts to list separately.
 
-    A statement has a place if it occurs exactly once. A place that overlaps code is extended to all
-    of that code.
+    A statement is placed in the answer only if it occurs exactly once. A place that overlaps code
+    is extended to include all of that code.
     """
     blocks = [*code(answer)]
     places: list[tuple[int, int, Verdict]] = []

@@ -17,9 +17,9 @@ class StepTime:
 
 
 def rows(steps: Sequence[StepTime], usage: Usage) -> list[list[str]]:
-    """Return the cells for each node, with those for the whole run in the last row.
+    """Return a row of cells for each node, followed by one for the whole run.
 
-    The cells are the name, the number of runs of the node, their total time, model calls, and
+    A row has the node's name, the number of times it ran, its total time, its model calls, and the
     tokens read and written.
     """
     return [

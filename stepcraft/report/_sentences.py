@@ -15,21 +15,21 @@ from stepcraft.text.sentences import passage_sentences
 _OPENING = re.compile(
     rf"\s*+(?:(?:{HEADING.pattern})[ \t]*+\n\s*+)*+(?:(?:[-*+>\u2022]|\d{{1,3}}[.)])[ \t]++)*+"
 )
-"""Headings, and the bullet of a list item."""
+"""Any headings, and the bullet or number of a list item."""
 
 
 class Quote(NamedTuple):
     """The part of a cited passage that relates to a sentence."""
 
     number: int
-    """The number of the passage in the evidence, from 1."""
+    """The number of the passage in the evidence, starting at 1."""
     passage: Evidence
     text: str
-    """The sentence in the passage that shares the most words with the answer's."""
+    """The sentence in the passage that shares the most words with the sentence in the answer."""
 
 
 class CitedSentence(NamedTuple):
-    """A sentence of an answer without its marks."""
+    """A sentence from an answer, without its citation marks."""
 
     before: str
     """Headings and bullets before its words."""
@@ -43,7 +43,7 @@ class CitedSentence(NamedTuple):
 def cited_sentences(
     sentences: Sequence[TracedSentence], evidence: Sequence[Evidence]
 ) -> list[CitedSentence]:
-    """Return the sentences with their quotes, in the order of the evidence."""
+    """Return the sentences, each with its quotes in the order of the evidence."""
     numbers = {passage["id"]: number for number, passage in enumerate(evidence, 1)}
 
     @cache

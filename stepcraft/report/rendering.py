@@ -1,7 +1,7 @@
-"""Shared parts of all HTML pages: the frame with its security policy, the style, the filters.
+"""The parts shared by all HTML pages: the frame with its security policy, styles and filters.
 
-A page is self-contained. Its policy lists the style, and the script if there is one, by their
-hashes, and forbids everything else, so that nothing is fetched and no external code runs.
+A page is self-contained. Its policy allows only the style and, if there is one, the script, both
+identified by their hashes, so that nothing is fetched and no external code runs.
 """
 
 import base64
@@ -38,9 +38,9 @@ def rendered(
 
     Args:
         template: Its file name.
-        folder: The folder with `templates`; those in this package are always found.
-        style: CSS in addition to that of all pages.
-        script: The page's JavaScript; without it, the policy permits none.
+        folder: The folder that contains `templates`; templates in this package are always found.
+        style: CSS to add to the CSS shared by all pages.
+        script: The page's JavaScript. If there is none, the policy does not permit any.
         values: The values that the template shows; the frame uses `title`, `heading`, `facts`,
             `sections` and `warnings`.
     """
@@ -82,7 +82,7 @@ def _environment(folder: Traversable) -> Environment:
 
 
 def seconds(value: float) -> str:
-    """Return a time in seconds, with as many digits as a comparison needs."""
+    """Format a time in seconds, with enough digits for comparison."""
     return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
 
 
@@ -99,7 +99,7 @@ _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+
 
 
 def _with_code(text: str) -> list[tuple[str, str]]:
-    """Split a text into prose, strong parts and headings, and code, without their Markdown."""
+    """Split a text into prose, code, and strong parts or headings, without their Markdown."""
     pieces: list[tuple[str, str]] = []
     end = 0
     for start, stop in [*outside_code(text), (len(text), len(text))]:

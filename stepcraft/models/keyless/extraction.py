@@ -1,4 +1,4 @@
-"""The keyless model's replies on documents and stored procedures, for building a memory."""
+"""The keyless model's replies about documents and stored procedures, used to build a memory."""
 
 import re
 
@@ -10,14 +10,14 @@ from stepcraft.text.names import names_in
 
 _MAX_STEPS = 20
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?!(?:Goal|At hand|Answer|Call \d+: .*)$)(.*)")
-"""A heading that does not belong to a transcript, which is a single section."""
+"""A heading, unless it belongs to a transcript, which is treated as a single section."""
 _CALL = re.compile(r"(?ms)^# Call \d+: `([^\n]+)`\n\n(?>(`{3,})\n(.*?)\n\2)(?!\n\nIt failed:)")
 _ARGUMENT = re.compile(r"(?m)^(\w+): ")
 _NUMBERED_HOW_TO = re.compile(r"(?i)^(?:\d+(?:\.\d+)*[.)]?\s+)?(?:how (?:to|do you|do i)\s+)?")
 
 
 def find_procedures(material: Material) -> str:
-    """Turn a transcript's calls, or sections with a list, into procedures."""
+    """Turn the calls in a transcript, or the sections that contain a list, into procedures."""
     title, text = material.text("titles").partition("\n")[0], material.text("text")
     blocks = (_block(heading or title, body) for heading, body in _sections(text))
     return "\n\n".join(filter(None, blocks)) or (
@@ -34,7 +34,7 @@ def judge(material: Material) -> str:
 
 
 def compare(material: Material) -> str:
-    """Return whether two outputs are equal; if so, one procedure with all steps replaces both."""
+    """Compare the outputs of two procedures; if they are equal, keep one that has all the steps."""
     texts = [section.text for section in material.named("procedure")]
     if len({normalised(text.partition("\n")[0]).casefold() for text in texts}) > 1:
         return "DIFFERENCE: their outputs are not equal\nVERDICT: DIFFERENT"
@@ -53,7 +53,7 @@ def _calls(text: str) -> list[str]:
 
 
 def _block(heading: str, body: str) -> str:
-    """Return the procedure in a section, with its calls or else its list as steps, or ""."""
+    """Return a section as a procedure, with its calls or else its list items as steps, or ""."""
     steps = list(dict.fromkeys(_calls(body) or read_bullets(body)))[:_MAX_STEPS]
     if not heading or len(steps) < 2:
         return ""
@@ -65,7 +65,7 @@ def _block(heading: str, body: str) -> str:
 
 
 def _sections(text: str) -> list[list[str]]:
-    """Return each heading with the text below it; text before the first has none."""
+    """Return each heading with the text below it, and "" with any text before the first heading."""
     sections = [["", ""]]
     for row, is_code in lines(text):
         if not is_code and (heading := _HEADING.match(row)):

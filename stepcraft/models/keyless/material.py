@@ -1,4 +1,4 @@
-"""The material in a prompt, and how well texts match by the words that they share."""
+"""The material in a prompt, and functions that match texts by the words they share."""
 
 import math
 import re
@@ -20,14 +20,14 @@ _ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
 _END = re.compile(rf"(?:{_ENDED.pattern}|\Z)")
 _ALIKE = 0.6
 _MAX_COMPARED = 100
-"""The maximum number of texts that are compared with all known ones, best first."""
+"""The maximum number of texts, best first, that are compared with those already known."""
 
 
 class Material:
     """The sections in a prompt.
 
     Args:
-        messages: The texts of the messages. The id of the section `reply_format` is the `kind`.
+        messages: The texts of the messages. The id of their `reply_format` section becomes `kind`.
     """
 
     def __init__(self, messages: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ class Material:
 
     @cached_property
     def resources(self) -> list[str]:
-        """The comma-separated resources, without duplicates."""
+        """The resources that the prompt lists, split at commas, without duplicates."""
         things = _SEPARATOR.split(self.text("resources").strip(" .\n"))
         return list(dict.fromkeys(filter(None, things)))
 
@@ -64,7 +64,7 @@ class Material:
 
 
 def statements(text: str) -> list[str]:
-    """Return the sentences of prose without list numbers and, if possible, without titles."""
+    """Return the sentences in a text's prose, without list numbers and, if possible, titles."""
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
     parts = [*map(without_number, sentences("".join(rows)))]
     return [part for part in parts if _ENDED.search(part)] or parts
@@ -82,7 +82,7 @@ def heading(text: str) -> str:
 
 
 def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
-    """Return how well each text fits: rare shared stems count more, and longer texts score less."""
+    """Return a score for each text: rare shared stems raise it, and length lowers it."""
     counts = Counter(stem for text in texts for stem in stems(text))
     # Sorted, because adding floats in another order changes the sum.
     return [
@@ -93,7 +93,7 @@ def scores(wanted: frozenset[str], texts: Sequence[str]) -> list[float]:
 
 
 def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "") -> list[str]:
-    """Return the best texts, in their original order, each adding something new to those known."""
+    """Return the best texts, in their original order, that add something new to what is known."""
     chosen: list[str] = []
     seen = [stems(sentence) for sentence in sentences(known)]
     ranked = sorted(zip(scores(wanted, texts), texts, strict=True), key=lambda pair: -pair[0])
@@ -106,11 +106,11 @@ def best(wanted: frozenset[str], texts: Sequence[str], most: int, known: str = "
 
 
 def nearest(text: str, others: Sequence[str]) -> int:
-    """Return the index of the text that shares most with the given one."""
+    """Return the index of the text that best matches the given one."""
     fits = scores(stems(text), others)
     return fits.index(max(fits))
 
 
 def mentions(text: str, thing: str) -> bool:
-    """Return whether a text has at least half of the words that name a thing."""
+    """Return whether a text contains at least half of the words in the name of a thing."""
     return 2 * len(stems(thing) & stems(text)) >= len(stems(thing))

@@ -45,26 +45,26 @@ REPLIES: dict[str, Callable[[Material], str]] = {
     "success": judge,
     "comparison": compare,
 }
-"""The function that writes each format, by the id of the prompt's `reply_format` section.
+"""The function that writes each reply format, by the id of the prompt's `reply_format` section.
 
-The prompts of the papers' graphs are not listed: replies to them cannot be read, and the steps are
-skipped.
+The prompts of the papers' graphs are not covered: the keyless replies to them cannot be parsed, so
+those steps are skipped.
 """
 
 _CHUNK = re.compile(r"\s*+\S+\s*|\s++")
 
 
 class ExtractiveModel(BaseChatModel):
-    """A chat model without a language model: deterministic, offline, and as good as its evidence.
+    """A chat model with no language model: deterministic, offline, only as good as its evidence.
 
     It recombines the sentences in the sections of the prompt (`stepcraft.text.sections`) in the
     format that the `reply_format` section names. For a prompt without a known format, it returns
-    the first sentences of the passages or of the last message, so that any messages get a reply.
-    Usage counts words.
+    the first sentences of the passages or of the last message, so that every prompt gets a reply.
+    Token usage is counted in words.
     """
 
     model: str = "extractive"
-    """The name in traces and in the metadata of replies."""
+    """The model name in traces and in reply metadata."""
 
     @property
     def _llm_type(self) -> str:

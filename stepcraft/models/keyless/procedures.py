@@ -1,4 +1,4 @@
-"""The keyless model's replies on procedures: steps, and what they lack."""
+"""The keyless model's replies about procedures: steps, and anything missing from them."""
 
 import re
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ _HOW_TO = re.compile(r"(?i)\A(?:please\s+)?how (?:to|do i|do you|can i|do we|can
 _DEPENDENT = re.compile(
     r"(?i)(?:if|to|for|then|it|its|this|that|these|those|they|otherwise|here|there|also)\b"
 )
-"""How a sentence begins that cannot be understood without the preceding one."""
+"""The opening word of a sentence that cannot be understood without the preceding one."""
 
 
 def write_steps(material: Material) -> str:
-    """Write the steps of the example that fits best, or else an outline."""
+    """Write the steps of the best-matching example, or an outline if none matches."""
     examples = _examples(material)
     titles = scores(stems(material.question), [text.partition("\n")[0] for text in examples])
     texts = scores(stems(f"{material.question}\n{material.text('resources')}"), [*examples])
@@ -31,7 +31,7 @@ def write_steps(material: Material) -> str:
 
 
 def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
-    """Return a person's reason for a rejection, and at most two steps that mention resources."""
+    """Return steps to add: the reason for a rejection, and up to two about unused resources."""
     reason = " ".join(material.text("reason").split())
     text, goal = "\n".join(steps), stems(material.question)
     unused = [thing for thing in material.resources if not mentions(text, thing)]
@@ -49,6 +49,6 @@ def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
 
 
 def _examples(material: Material) -> dict[str, list[str]]:
-    """Return the steps of each procedure among the passages, or the sentences of prose."""
+    """Return each passage's text with its steps or, if it has none, its sentences."""
     texts = [passage.text for passage in material.named("passage")]
     return {text: read_steps(text) or sentences(text) for text in texts}

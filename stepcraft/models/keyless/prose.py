@@ -37,7 +37,7 @@ _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
 def plan(material: Material) -> str:
-    """Look up the words of the question, and the goal with each resource."""
+    """Plan queries: the words of the question, and the question combined with each resource."""
     question = material.question
     queries = [_query(question), *(f"{question} with {thing}" for thing in material.resources)]
     lines = [f"- {query}" for query in queries]
@@ -47,12 +47,12 @@ def plan(material: Material) -> str:
 
 
 def gaps(_material: Material) -> str:
-    """Say that nothing is missing, as only a language model could tell."""
+    """Report that nothing is missing, since only a language model could tell otherwise."""
     return "NOTHING"
 
 
 def look_up(material: Material) -> str:
-    """Look up each part, or the thought, by its words and those of the question."""
+    """Write a query for each part, or for the thought, from its words and the question's."""
     head = f"{material.question} {material.text('thought')}"
     lines = [f"PART {part.id}: {_query(f'{head} {part.text}')}" for part in material.named("part")]
     return "\n".join(lines) or _query(head)
@@ -63,23 +63,23 @@ def _query(text: str) -> str:
 
 
 def draft(material: Material) -> str:
-    """Write sentences from passages or, without any, a question, which claims nothing."""
+    """Write sentences from passages or, if there are none, a question, which claims nothing."""
     return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 
 def reason(material: Material) -> str:
-    """Write a draft, and state that there is no answer."""
+    """Write a draft, then state that no answer was found."""
     return f"{draft(material)}\n\nANSWER\n{_NOTHING}"
 
 
 def write(material: Material) -> str:
-    """Write sentences from passages on the question and plan that the text does not contain."""
+    """Write sentences from passages that fit the question and plan and are not in the text yet."""
     wanted = stems(f"{material.question}\n{material.text('plan')}")
     return "\n\n".join(best(wanted, material.statements, 6, material.text("text"))) or _NOTHING
 
 
 def write_shortly(material: Material) -> str:
-    """Write sentences from passages, and the one that fits best as the answer."""
+    """Write sentences from passages, with the best-matching one as the short answer."""
     text = write(material)
     plain = without_marks(text)
     answer = best(stems(material.question), statements(plain), 1) or [plain]
@@ -89,7 +89,8 @@ def write_shortly(material: Material) -> str:
 def check(material: Material) -> str:
     """Judge each statement by the words that it shares with passages, and append what is missing.
 
-    Missing sentences go to the part that fits best, or become a step after it.
+    A missing sentence is added to the part that it fits best; if the parts are steps, it becomes a
+    new step after that part.
     """
     parts = [part for part in material.named("part") if "Answer:" not in part.text]
     texts = [without_numbers(part.text) for part in parts]
@@ -144,8 +145,7 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
 def _missing(material: Material, text: str) -> list[str]:
     """Return the two most informative statements, except those that the text contains.
 
-    Which ones are most informative does not depend on the text: once they are added, nothing is
-    missing.
+    The choice does not depend on the text, so once both have been added, nothing more is missing.
     """
     wanted = stems(material.question)
     return [
@@ -161,13 +161,13 @@ def write_article(material: Material) -> str:
 
 
 def write_code(material: Material) -> str:
-    """Join the code blocks of the text; a text without any becomes comments."""
+    """Join the code blocks in the text, or turn the text into comments if it has none."""
     text = material.text("text")
     return f"```\n{''.join(_CODE.findall(text)) or re.sub('(?m)^', '# ', text)}\n```"
 
 
 def route(material: Material) -> str:
-    """Choose by rules; a message that refers to an earlier one is appended to it."""
+    """Choose a graph by rules; a message that refers to an earlier one is appended to it."""
     message = material.question
     kind = "TALK" if _TALK.match(message) else "GOAL" if _GOAL.search(message) else "QUESTION"
     before = _PERSON.findall(material.text("conversation"))[-1:] if _REFERS.search(message) else []
