@@ -21,6 +21,7 @@ _NO_CLAIM = re.compile(
 """A heading, a rule, or other text that cannot be true or false."""
 _TITLE = re.compile(r"(?:\*\*[^*\n]+|__[^_\n]+)(?:\*\*|__)")
 _LABEL = re.compile(r"(?:\*\*[^*\n]+|__[^_\n]+)(?:[:\uff1a](?:\*\*|__)|(?:\*\*|__)[:\uff1a])")
+_FILLED = re.compile(r"\s*\S")
 _STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}]\\W*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
@@ -80,7 +81,7 @@ def _is_title(text: str, begin: int, end: int) -> bool:
         _TITLE.fullmatch(words) is not None
         and not _STOPPED.search(words)
         and not before.strip("> \t")
-        and re.compile(r"\s*\S").match(text, end) is not None
+        and _FILLED.match(text, end) is not None
     )
 
 

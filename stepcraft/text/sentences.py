@@ -17,7 +17,7 @@ _CLOSER = (
     r"(?:[\"'\u2018\u2019\u201c\u201d\u2039\u203a\u00ab\u00bb)\]*_~$\\\u2020\u2021]"
     r"|[\u00b2\u00b3\u00b9\u2070-\u2079]|[ \u00a0\u202f]\u00bb(?=\s)"
     rf"|\[[^\[\]\n]{{1,40}}\](?:\([^()\s]{{0,200}}\))?|\[{_MARK}\]"
-    r"|\((?:[^()\n]|\([^()\s]{0,200}\)){1,200}\)(?!\w)"
+    r"|\((?:[^()\n]|\([^()\s]{0,200}\)){1,200}+\)(?!\w)"
     rf"|\[\[[^\[\]\n]{{1,40}}\]\](?:\([^()\s]{{0,200}}\))?|\u3010[^\u3011\n]{{1,40}}\u3011"
     r"|<(sup|ref)\b[^\n]{0,200}?(?:/>|</\1>)|</(?:[abisu]|em|strong|del|ins|mark|span|q|cite)>)"
 )
@@ -25,9 +25,10 @@ _CLOSER = (
 _BREAK = r"<(?:br[ /]{0,2}|/?(?:p|li|dd|dt|div|td|th|tr|h[1-6]|blockquote|summary))>"
 _STOP = re.compile(
     f"[{STOPS}{SPACELESS_STOPS}\n`<]"
-    f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*{_CLOSER}{{0,6}}"
+    f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*{_CLOSER}{{0,6}}+"
     rf"(?:[ \t]+{_MARK}(?:[ \t]*{_MARK}){{0,9}}|(?=[\s{CJK}]|&nbsp;|{_BREAK}))"
-    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*{_CLOSER}{{0,6}}[\uff09\u300d\u300f]*"
+    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*(?:[\u201d\u2019\uff09\u300d\u300f]|{_MARK})*"
+    r"(?:[*_~]{1,3}(?=\s))?"
     rf"|(?<=\n)\n*|(?<=<){_BREAK[1:]}|(?<=`)(?:(?<!``)`+[^`\n]+`{{2,}}|[^`\n]*`))",
     re.IGNORECASE,
 )
