@@ -1,6 +1,7 @@
 """The statements in a Markdown text, each of which a check judges."""
 
 import re
+from itertools import accumulate, pairwise
 
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
@@ -10,7 +11,7 @@ _OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
 _RULE = re.compile(r"[|:= \t-]+")
 _LINE = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]|\|)[^\n]*", re.MULTILINE)
 _TABLE = re.compile(
-    r"^[^\n|]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t]*"
+    r"^[^\n|]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*"
     r"(?:\n[^\n|]*\|[^\n]*)*",
     re.MULTILINE,
 )
@@ -19,10 +20,10 @@ _NO_CLAIM = re.compile(
     r"#{1,6}[ \t].*|(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*", re.DOTALL
 )
 """A heading, a rule, or other text that cannot be true or false."""
-_TITLE = re.compile(r"(?:\*\*[^*\n]+|__[^_\n]+)(?:\*\*|__)")
-_LABEL = re.compile(r"(?:\*\*[^*\n]+|__[^_\n]+)(?:[:\uff1a](?:\*\*|__)|(?:\*\*|__)[:\uff1a])")
+_TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
+_COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _FILLED = re.compile(r"\s*\S")
-_STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}]\\W*$")
+_STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7(?:[ ]|\n(?=[ \t]*(?:```|~~~)))?")
@@ -50,11 +51,8 @@ def claims(text: str) -> list[tuple[int, int]]:
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     shown = _LINE.sub(_whole, _TABLE.sub(_whole, text[start:stop]))
-    split: list[str] = []
-    for piece in pieces(shown):
-        split.append(text[start : start + len(piece)])
-        start += len(piece)
-    start = stop - len(shown)
+    ends = [*accumulate(map(len, pieces(shown)), initial=start)]
+    split = [text[begin:end] for begin, end in pairwise(ends)]
     for piece, below in zip(split, [*split[1:], ""], strict=True):
         opening = _OPENING.match(piece)
         begin = start + (opening.end() if opening else 0)
@@ -74,12 +72,11 @@ def _whole(lines: re.Match[str]) -> str:
 def _is_title(text: str, begin: int, end: int) -> bool:
     """Return whether text in bold is a label with a colon, or a line above others."""
     words = text[begin:end]
-    if _LABEL.fullmatch(words):
-        return True
+    if not _TITLE.fullmatch(words) or _COLON.search(words):
+        return _TITLE.fullmatch(words) is not None
     before = text[text.rfind("\n", 0, begin) + 1 : begin]
     return (
-        _TITLE.fullmatch(words) is not None
-        and not _STOPPED.search(words)
+        not _STOPPED.search(words)
         and not before.strip("> \t")
         and _FILLED.match(text, end) is not None
     )

@@ -52,16 +52,15 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 """Units and labels that look like an initial or an abbreviation."""
-_TIME = re.compile(r"\b[ap]\.m\.$")
 _ZONE = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific")
 _MAYBE_STOP = re.compile(
-    rf"\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc|al|usw|Chr|St|Mt|Jan|Feb|Mar|Apr|Jun"
-    r"|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
+    rf"\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc|al|usw|Chr|St|Mt|Jan|Feb|Mar|Apr"
+    r"|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
 """Abbreviations that end a sentence only before a word that begins a new one."""
 _NUMBER = re.compile(
-    r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam|[Pp]\u00e1gs?"
-    r"|[Pp]ag|[Pp]ara?|env|aprox|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
+    r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam"
+    r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
 )
 """Abbreviations before a number."""
 _ORDINAL = re.compile(
@@ -114,7 +113,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         follows = follows.lstrip("> \t")
     is_new = end[0] != "\n" and _NEW.match(follows)
     starts = not follows[:1].islower() or bool(is_new)
-    before = text[max(start, match.start() - 30) : match.start() + 1].lstrip()
+    before = text[max(start, match.start() - 16) : match.start() + 1].lstrip()
     if end[0] != "." or end.startswith("..") or _UNIT.search(before):
         return starts
     if _is_abbreviated(before, follows):
@@ -123,8 +122,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         word = _FIRST_WORD.match(follows)
         if word is None or not word[0].istitle():
             return False
-        is_time = _TIME.search(before) and not _ZONE.match(follows)
-        return bool(is_time) or word[0].lower() in STOP_WORDS
+        is_time = before.endswith(".m.") and not _ZONE.match(follows)
+        return is_time or word[0].lower() in STOP_WORDS
     return starts or (follows[0].isascii() and _WORD_BEFORE.search(before) is not None)
 
 

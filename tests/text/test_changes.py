@@ -354,6 +354,34 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["    ", "\t", "  ", "> ", ">   ", ""]),
+    st.lists(st.sampled_from(["x = 1", "y: 2", "z"]), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_further_lines_get_the_indentation_of_the_line_that_they_replace(
+    margin: str, rows: list[str], is_copied: bool
+) -> None:
+    text = f"```\n{margin}a = 0\n{margin}b\n```\n"
+    new = f"\n{margin * is_copied}".join(rows)
+    after = "".join(f"{margin}{row}\n" for row in rows)
+    edited, reasons = changed([text], block(1, "a = 0", new))
+    assert (edited.parts, reasons) == ([f"```\n{after}{margin}b\n```\n"], [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["a", "it\u2019s", "\u201cb c\u201d", "\u2018d\u2019", "1\u20132", "\u2014", "e,"]), max_size=8), st.integers(0, 8))  # fmt: skip
+def test_one_new_word_leaves_the_quotes_and_dashes_around_it(said: list[str], at: int) -> None:
+    def written(word: str) -> str:
+        return " ".join([*said[:at], f"\u201cno {word}\u201d", *said[at:]])
+
+    ascii_only = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014", "''\"\"--")
+    old, new = (written(word).translate(ascii_only) for word in ("80", "90"))
+    edited, reasons = changed([written("80")], block(1, old, new))
+    assert (edited.parts, reasons) == ([written("90")], [])
+
+
 @pytest.mark.parametrize(
     ("head", "new"),
     [("AFTER 1", ""), *(("PART 1", new) for new in ("", " \n", "B.", "A.\nB.", "C is so"))],

@@ -30,6 +30,8 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         # Bold text is a statement unless it titles what is below it.
         ("**It is 8.** Yes.\n", ["**It is 8.**", "Yes."]),
         ("> __It is 8!__\n", ["__It is 8!__"]),
+        ("__It is 8.__ So **a** or **b**", ["__It is 8.__", "So **a** or **b**"]),
+        ("__A__ is __b__\n\nC.", ["__A__ is __b__", "C."]),
         ("- **Port: 80**\n- **Host: a**\n", ["**Port: 80**", "**Host: a**"]),
         ("**Note:** A.\n- **Note**:\n  B.", ["**Note:** A.", "B."]),
         ("So. **It is 8**\nA.", ["So.", "**It is 8**", "A."]),
@@ -63,3 +65,21 @@ def test_statements_are_in_order_and_their_numbers_can_be_removed(text: str) -> 
     assert places == sorted(places)
     assert all(text[start:stop].strip() for start, stop in claims(text))
     assert without_numbers(with_numbers(text, 3)) == text
+
+
+SENTENCES = [
+    "The port is 80.",
+    "**It is open.**",
+    "So is z. B. the host!",
+    "\u201eIst es 8?\u201c",
+    "Built in 1837.[2]",
+]
+
+
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), st.sampled_from(["{}\n", "- {}\n", "> {}\n"]))  # fmt: skip
+def test_each_sentence_is_a_statement_and_a_row_is_one(said: list[str], line: str) -> None:
+    text = line.format(" ".join(said))
+    assert [text[start:stop] for start, stop in claims(text)] == said
+    row = f"| {' '.join(said)} | x |"
+    text = f"| a | b |\n|---|---|\n{row}\n"
+    assert [text[start:stop] for start, stop in claims(text)] == [row]
