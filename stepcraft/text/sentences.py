@@ -15,7 +15,8 @@ LONGEST = 1000
 _MARK = r"\[\^?[ \t]?(?:p[ \t]?)?\d[^\[\]\n]{0,20}\](?:\([^()\s]{0,200}\))?"
 _CLOSER = (
     r"(?:[\"'\u2018\u2019\u201c\u201d\u2039\u203a\u00ab\u00bb)\]*_~$\\\u2020\u2021]"
-    r"|[\u00b2\u00b3\u00b9\u2070-\u2079]|[ \u00a0\u202f]\u00bb(?=\s)"
+    r"|[\u00b2\u00b3\u00b9\u2070-\u207e]|\^[^\s^]{1,20}\^|<!--[^\n]{0,200}?-->"
+    r"|[ \u00a0\u202f]\u00bb(?=\s)"
     rf"|\[[^\[\]\n]{{1,40}}\](?:\([^()\s]{{0,200}}\))?|\[{_MARK}\]"
     r"|\((?:[^()\n]|\([^()\s]{0,200}\)){1,200}+\)(?!\w)"
     rf"|\[\[[^\[\]\n]{{1,40}}\]\](?:\([^()\s]{{0,200}}\))?|\u3010[^\u3011\n]{{1,40}}\u3011"
@@ -40,13 +41,14 @@ _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|figs?|eq|sec|ch|vol|pp?|ca|approx|incl|resp"
     r"|bzw|vgl|evtl|ggf|inkl|zzgl|sog|hrsg|dipl|ing|dott|sig|sra|srta|dra|bijv|dhr|mevr|tzn"
     r"|z\.[ ]?b|d\.[ ]?h|p\.[ ]?(?:ex|ej|es)|u\.[ ]?a|av|\u0443\u043b|\u0438\u043c)"
-    rf"|\b(?-i:v|{_TITLED}|Abs|Nr|Hr|Fr|MM|Mlle|apr|Ud|Uds|\u043f\u0440\u043e\u0444)"
+    rf"|\b(?-i:v|{_TITLED}|Abs|Nr|Hr"
+    r"|Fr|MM|Mlle|apr|[Gg]em|med|phil|Fa|Ud|Uds|\u043f\u0440\u043e\u0444)"
     rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
     re.IGNORECASE,
 )
 _UNIT = re.compile(
     r"(?:[\u00b0\u00ba][ ]?|(?<![\w.,])(?!(?:1[5-9]|20)\d\d[ ])\d[\d.,]*[ \u00a0]?)"
-    rf"(?:ms|secs?|(?-i:[{CAPITALS}]))\.$"
+    rf"(?:ms|secs?|(?-i:(?!S)[{CAPITALS}]))\.$"
     rf"|\b(?:vitamin|plan|type|class|group|option|grade|hepatitis|appendix|annex|case|part|drive"
     rf"|typ|klasse|gruppe|anhang)[ ][{CAPITALS}]\.$",
     re.IGNORECASE,
@@ -54,13 +56,14 @@ _UNIT = re.compile(
 """Units and labels that look like an initial or an abbreviation."""
 _ZONE = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific")
 _MAYBE_STOP = re.compile(
-    rf"\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc|al|usw|Chr|St|Mt|Jan|Feb|Mar|Apr"
-    r"|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
+    rf"\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc|al|usw|Mio|Mrd"
+    r"|Chr|St|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
 )
 """Abbreviations that end a sentence only before a word that begins a new one."""
 _NUMBER = re.compile(
     r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam"
-    r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
+    r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|janv|f\u00e9vr|juil"
+    r"|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
 )
 """Abbreviations before a number."""
 _ORDINAL = re.compile(
@@ -74,6 +77,9 @@ _ORDERED = re.compile(
 )
 _LETTER = re.compile(r"\b(?:[^\W\d_]|EE)\.$")
 _LETTERS = re.compile(r"[^\W\d_]{1,3}\.")
+_STARTERS = STOP_WORDS | set(
+    re.findall(r"\w+", "der die das er sie es ein eine dies diese wir dann il elle")
+)
 _NEW = re.compile(r"[a-z]{1,6}[A-Z]|[a-z]\)")
 """Lower-case beginnings of a sentence: iPhones, "b)"."""
 _WORD_BEFORE = re.compile(r"[^\W\d_]{5,}\.$")
@@ -123,7 +129,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         if word is None or not word[0].istitle():
             return False
         is_time = before.endswith(".m.") and not _ZONE.match(follows)
-        return is_time or word[0].lower() in STOP_WORDS
+        return is_time or word[0].lower() in _STARTERS
     return starts or (follows[0].isascii() and _WORD_BEFORE.search(before) is not None)
 
 

@@ -46,7 +46,7 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
             (f"It is 8.{mark} It is 9.{mark}\n", [f"It is 8.{mark}", f"It is 9.{mark}"])
             for mark in (
                 "[1]", "[^a]", "[2, 3]", "[p1][p2]", "\u3010" "4\u2020a\u3011", "[[1]](#a)", "([a](b))", "\u00b9",
-                "<sup>1</sup>", '<sup><a href="#1">1</a></sup>', "<ref name='a'/>", "\u2020", " [1] [2]", " [3](a)",
+                "<sup>1</sup>", '<sup><a href="#1">1</a></sup>', "<ref name='a'/>", "\u2020", "^[1]^", "<!-- a -->", " [1] [2]", " [3](a)",
                 "_", "***", "~~", "\u201c", "\u00bb", " \u00bb", "\u2018", "</b>", "$", "\\)", ')"',
             )
         ),

@@ -40,6 +40,8 @@ PROSE = st.lists(
         ("Voir p. ex. Paris avec M. Dupont. Il va bien.", ["Voir p. ex. Paris avec M. Dupont.", "Il va bien."]),
         ("En EE. UU. el Sr. Vega, pág. 5. Se fue ya.", ["En EE. UU. el Sr. Vega, pág. 5.", "Se fue ya."]),
         ("他说是吗?我说是的!对不对呢?", ["他说是吗?", "我说是的!", "对不对呢?"]),
+        ("Gem. § 5 Abs. 3 S. 2 BGB kam Dr. med. Berg. Er war da.", ["Gem. § 5 Abs. 3 S. 2 BGB kam Dr. med. Berg.", "Er war da."]),
+        ("Er zahlt 5 Mio. Euro usw. Dann ging er weg.", ["Er zahlt 5 Mio. Euro usw.", "Dann ging er weg."]),
         # decimals and versions
         ("They took 3.5 g. Nobody saw v1.2.3 there.", ["They took 3.5 g.", "Nobody saw v1.2.3 there."]),
         # quotations
