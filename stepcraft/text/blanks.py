@@ -1,57 +1,118 @@
-"""Replace words in a text while keeping its whitespace and indentation."""
+"""Replace words in a text while keeping its whitespace, indentation, quotes and dashes."""
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 
-_WORD = re.compile(r"(\s*+)(\S++)")
+from stepcraft.text.lists import item_start
+
+_SIGN = re.compile(r"\s+|\w+|\.+|.")
+_WORD = re.compile(r"\s+|\S+")
+_PLAIN = str.maketrans(
+    "\u2018\u2019\u201a\u201b\u2032`\u00b4\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
+    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    "'" * 7 + '"' * 7 + "-" * 7,
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
+)
+_LEAD = re.compile(r"([ \t>]*)((?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?")
+_HEADING = re.compile(r"\n#{1,6}[ \t]")
+_OPENS = (":", "{", "(", "[")
 
 
-def kept_blanks(text: str, old: str, new: str) -> str | None:
-    """Return the new words with the whitespace of a text that matches `old` word for word.
+def plain(text: str) -> str:
+    """Return a text in plain typography: ASCII quotes and dashes, no full-width forms."""
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
-    Words shared by the old and new text keep the whitespace that the text has around them, so that
-    tabs, indentation and line breaks survive.
+
+def kept_blanks(text: str, old: str, new: str, line: str = "") -> str | None:
+    """Return the new words with the whitespace and signs of a text that matches `old`.
+
+    What the old and new text share keeps the form that it has in the text, so that tabs,
+    indentation, line breaks, curly quotes and dashes survive. New lines are indented like the
+    text's.
 
     Args:
         text: The text.
         old: Its words as somebody copied them.
         new: The words that replace them.
+        line: What is before the text on its line.
 
     Returns:
         The new text, or None if a new line needs an indentation that cannot be inferred.
     """
-    before, copied, written = ([*_WORD.findall(each)] for each in (text, old, new))
-    if len(before) != len(copied):
-        return new
-    indent = _indent(before, copied)
-    same: dict[int, int] = {}
-    places: dict[int, int] = {}
-    matcher = SequenceMatcher(None, [w for _, w in copied], [w for _, w in written], autojunk=False)
-    for kind, first, last, start, stop in matcher.get_opcodes():
-        pairs = dict(zip(range(start, stop), range(first, last), strict=False))
-        places |= pairs
-        same |= pairs if kind == "equal" else {}
+    for pattern in (_SIGN, _WORD):
+        before, copied, written = (pattern.findall(each) for each in (text, old, new))
+        if [*map(_key, before)] == [*map(_key, copied)]:
+            break
+    else:
+        return _indented(new, line)
+    indent = _indent(before, copied) if "\n" in text else ""
+    is_copy = text == old
+    shared = [_keys(each, is_copy=is_copy) for each in (copied, written)]
+    if [key for key in shared[0] if key.strip()] == [key for key in shared[1] if key.strip()]:
+        # Only whitespace or signs change.
+        shared = [
+            [token if token.strip() else key for token, key in zip(each, keys, strict=True)]
+            for each, keys in zip((copied, written), shared, strict=True)
+        ]
     pieces: list[str] = []
-    for number, (blank, word) in enumerate(written):
-        place = places.get(number)
-        follows = place is not None and places.get(number - 1) == place - 1
-        if place is not None and follows and _breaks(copied[place][0]) == _breaks(blank):
-            pieces.append(before[place][0])
-        elif number and "\n" in blank:
-            if indent is None:
-                return None
-            lines, _, rest = blank.rpartition("\n")
-            pieces.append(f"{lines}\n{indent}{rest}")
-        elif number:
-            pieces.append(blank)
-        pieces.append(before[same[number]][1] if number in same else word)
-    return "".join(pieces)
+    for kind, first, last, start, stop in _opcodes(*shared):
+        if kind == "equal":
+            pieces += before[first:last]
+            continue
+        for token in written[start:stop]:
+            if "\n" in token and token.isspace():
+                if indent is None:
+                    return None
+                lines, _, rest = token.rpartition("\n")
+                pieces.append(f"{lines}\n{indent}{rest}")
+            else:
+                pieces.append(token)
+    return "".join(pieces) if "\n" in text else _indented("".join(pieces), line)
 
 
-def _indent(before: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str | None:
+def _key(token: str) -> str:
+    return " " if token.isspace() else plain(token)
+
+
+def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
+    """Return what is compared of each token; a quote that opens is not equal to one that closes."""
+    keys: list[str] = []
+    for left, token in pairwise(["", *tokens]):
+        key = plain(token)
+        if "`" in token:
+            key = token
+        elif key in {"'", '"'}:
+            key += "<" * (left[-1:] in {"", *" \n\t([{-"})
+        elif token.isspace() and not is_copy:
+            lines, broken, rest = token.rpartition("\n")
+            key = "\n" * min(lines.count("\n") + 1, 2) + rest if broken else " "
+        elif token.isspace():
+            key = token
+        keys.append(key)
+    return keys
+
+
+def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+    """Return how one list becomes the other; what they begin and end with is quick to find."""
+    least = min(len(old), len(new))
+    head = next((at for at in range(least) if old[at] != new[at]), least)
+    tail = next((at for at in range(least - head) if old[-1 - at] != new[-1 - at]), least - head)
+    a, b = len(old) - tail, len(new) - tail
+    inner = SequenceMatcher(None, old[head:a], new[head:b]).get_opcodes()
+    return [
+        ("equal", 0, head, 0, head),
+        *((kind, head + i, head + j, head + k, head + n) for kind, i, j, k, n in inner),
+        ("equal", a, len(old), b, len(new)),
+    ]
+
+
+def _indent(before: Sequence[str], copied: Sequence[str]) -> str | None:
     """Return the prefix that each line of a text has and its copy lacks, or None if it varies."""
     indents: set[str | None] = set()
-    for (blank, _), (other, _) in zip(before, copied, strict=True):
+    for blank, other in zip(before, copied, strict=True):
         if "\n" in blank and "\n" in other:
             mine, theirs = blank.rpartition("\n")[2], other.rpartition("\n")[2]
             indents.add(mine.removesuffix(theirs) if mine.endswith(theirs) else None)
@@ -60,5 +121,25 @@ def _indent(before: list[tuple[str, str]], copied: list[tuple[str, str]]) -> str
     return indents.pop() if len(indents) == 1 else None if indents else ""
 
 
-def _breaks(blank: str) -> int:
-    return min(blank.count("\n"), 2)
+def _indented(new: str, line: str) -> str:
+    """Return the new words with their further lines below the start of a line.
+
+    They stay as they are if each has the line's indentation already.
+    """
+    lead = _LEAD.match(line)
+    first, *rows = new.split("\n")
+    filled = [row for row in rows if row.strip()]
+    if not lead or not lead[0] or not filled:
+        return new
+    margin = lead[1]
+    hang = "" if _HEADING.search(new) else " " * len(lead[2] or "")
+
+    def needed(row: str) -> str:
+        return margin if item_start(row) else margin + hang
+
+    opens = first.rstrip().endswith(_OPENS) and margin.isspace() and not hang
+    is_deeper = not opens or filled[0].startswith((f"{margin} ", f"{margin}\t"))
+    if is_deeper and all(row.startswith(needed(row)) for row in filled):
+        return new
+    below = (f"{needed(row)}{row}" if row.strip() else margin.rstrip() for row in rows)
+    return "\n".join([first, *below])

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
-from stepcraft.text.blanks import kept_blanks
+from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
@@ -51,12 +51,6 @@ _EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
 """A run of whitespace, or a character with its combining marks."""
-_PLAIN = str.maketrans(
-    "\u2018\u2019\u201a\u201b\u2032`\u00b4\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
-    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
-    "'" * 7 + '"' * 7 + "-" * 7,
-    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff",
-)
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts that put no spaces between words, and of Korean, whose particles have none.
 """
@@ -178,7 +172,9 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
     changes: list[Change] = []
     for middle in middles:
         old, new = body[: middle.start()].strip("\n"), body[middle.end() :].strip("\n")
-        begins_item = body[middle.end() :].startswith("\n\n") and item_start(new)
+        begins_item = (
+            body[middle.end() :].startswith("\n\n") and item_start(new) and not item_start(old)
+        )
         change = Change(part=number, kind="append", old="", new=new)
         if "AFTER" in kind.upper():
             change = Change(part=number, kind="insert", old="", new=new or old)
@@ -355,11 +351,8 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
         for first, last in islice(_occurrences(fold(old)[0], text), 2):
             start, stop = spans[first][0], spans[last - 1][1]
             if all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last)):
-                by = (
-                    new
-                    if fold is _exact
-                    else kept_blanks(part[start:stop].replace("\r", ""), old, new)
-                )
+                line = part[part.rfind("\n", 0, start) + 1 : start]
+                by = kept_blanks(part[start:stop].replace("\r", ""), old, new, line)
                 places += [] if by is None else [(start, stop, by)]
         if places:
             return places
@@ -440,11 +433,11 @@ def _folded(text: str) -> _Folded:
     folded: list[str] = []
     spans: list[tuple[int, int]] = []
     for cluster in _CLUSTER.finditer(text):
-        plain = unicodedata.normalize("NFKC", cluster[0]).translate(_PLAIN)
+        characters = plain(cluster[0])
         if cluster[0].isspace():
-            plain = "\n" if cluster[0].count("\n") > 1 else " "
-        folded += plain
-        spans += [cluster.span()] * len(plain)
+            characters = "\n" if cluster[0].count("\n") > 1 else " "
+        folded += characters
+        spans += [cluster.span()] * len(characters)
     return "".join(folded), spans
 
 

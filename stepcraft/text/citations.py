@@ -15,7 +15,9 @@ from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code
 from stepcraft.text.sentences import pieces
 
-HEADING = re.compile(r"#{1,6}[ \t][^\n]++|\*\*[^*\n]++\*\*:?|__[^_\n]++__:?|[|: \t]*+-[|: \t-]*+")
+_NO_STOP = rf"(?<![{STOPS}{SPACELESS_STOPS}])"
+_TITLE = rf"(?:\*\*[^*\n]++{_NO_STOP}\*\*|__[^_\n]++{_NO_STOP}__)"
+HEADING = re.compile(rf"#{{1,6}}[ \t][^\n]++|{_TITLE}:?|[|: \t]*+-[|: \t-]*+")
 """A heading, a rule, or the delimiter line below a table's header."""
 
 _BLOCK = "\u0238"

@@ -1,16 +1,30 @@
 """The statements in a Markdown text, each of which a check judges."""
 
 import re
+from itertools import accumulate, pairwise
 
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
 _OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
 _RULE = re.compile(r"[|:= \t-]+")
-_NO_CLAIM = re.compile(r"#{1,6}[ \t].*|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?|\W*", re.DOTALL)
+_LINE = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]|\|)[^\n]*", re.MULTILINE)
+_TABLE = re.compile(
+    r"^[^\n|]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*"
+    r"(?:\n[^\n|]*\|[^\n]*)*",
+    re.MULTILINE,
+)
+"""Headings and rows, which are not split into sentences."""
+_NO_CLAIM = re.compile(
+    r"#{1,6}[ \t].*|(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*", re.DOTALL
+)
 """A heading, a rule, or other text that cannot be true or false."""
+_TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
+_COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
+_FILLED = re.compile(r"\s*\S")
+_STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
-_CITED = re.compile(r"(?:\[\^?p?\d{1,3}\][ \t]*)+")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _MARK = re.compile(r"\u27e6\d{1,4}\.\d{1,4}\u27e7(?:[ ]|\n(?=[ \t]*(?:```|~~~)))?")
 
@@ -36,19 +50,36 @@ def claims(text: str) -> list[tuple[int, int]]:
 
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    split = pieces(text[start:stop])
+    shown = _LINE.sub(_whole, _TABLE.sub(_whole, text[start:stop]))
+    ends = [*accumulate(map(len, pieces(shown)), initial=start)]
+    split = [text[begin:end] for begin, end in pairwise(ends)]
     for piece, below in zip(split, [*split[1:], ""], strict=True):
         opening = _OPENING.match(piece)
         begin = start + (opening.end() if opening else 0)
-        if spans and "\n" not in text[start:begin] and (cited := _CITED.match(text, begin, stop)):
-            begin = cited.end()
-            spans[-1] = (spans[-1][0], begin - len(cited[0]) + len(cited[0].rstrip()))
         start += len(piece)
         end = begin + len(text[begin:start].rstrip())
         is_head = text.count("\n", end, start) == 1 and _RULE.fullmatch(below.strip())
-        if not is_head and not _NO_CLAIM.fullmatch(text[begin:end]):
+        if not (is_head or _NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
             spans.append((begin, end))
     return spans
+
+
+def _whole(lines: re.Match[str]) -> str:
+    """Return capital letters in place of the characters of lines that are not split."""
+    return re.sub(r"[^\n]", "X", lines[0])
+
+
+def _is_title(text: str, begin: int, end: int) -> bool:
+    """Return whether text in bold is a label with a colon, or a line above others."""
+    words = text[begin:end]
+    if not _TITLE.fullmatch(words) or _COLON.search(words):
+        return _TITLE.fullmatch(words) is not None
+    before = text[text.rfind("\n", 0, begin) + 1 : begin]
+    return (
+        not _STOPPED.search(words)
+        and not before.strip("> \t")
+        and _FILLED.match(text, end) is not None
+    )
 
 
 def with_numbers(text: str, part: int) -> str:

@@ -20,6 +20,12 @@ _BOUND = re.compile(
     r"|\bas (\w+)|\bfor (\w+) in\b",
     re.MULTILINE,
 )
+_COMPOUNDED = re.compile(r"[A-Za-z]\w*[A-Z_]\w*")
+"""A name that can only be itself in a compound such as "StateGraph-based"."""
+_FILE = re.compile(
+    r"\.(?:ya?ml|json|toml|ini|cfg|conf|lock|env|txt|md|rst|csv|tsv|xml|html?|css|pdf|png|svg|jpe?g"
+    r"|py|pyi|ipynb|[jt]sx?|sh|rb|go|rs|java|sql|db|zip|gz|tar|whl|exe)$"
+)
 _ANYWHERE = ("self", "cls", "args", "kwargs", "--help", "--version")
 COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYWHERE})
 """Names that belong to Python itself or to any command."""
@@ -58,19 +64,29 @@ def codes(text: str) -> Iterator[str]:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Return whether a text contains a name as a whole word, or all parts of a dotted name."""
-    parts = filter(None, name.split("."))
-    return has_word(text, name) or all(has_word(text, part) for part in parts)
+    """Return whether a text contains a name as a whole word, or all parts of a dotted name.
+
+    The name of a file has no parts.
+    """
+    if has_word(text, name):
+        return True
+    parts = [*filter(None, name.split("."))]
+    return not _FILE.search(name) and all(has_word(text, part) for part in parts)
 
 
 def has_word(text: str, name: str) -> bool:
     """Return whether a text contains a name, option or number as a whole.
 
-    Letters of scripts without spaces may be directly next to it.
+    `--force` is not in `--force-recreate`, nor `app.yaml` in `app.yaml.example`, but `Graph` is in
+    `Graph-based`. Letters of scripts without spaces may be directly next to it.
     """
     before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     if name[0].isdigit():
         before, after = r"(?<![0-9])(?<![0-9]\.)", r"(?!\.?[0-9])"
+    elif not _COMPOUNDED.fullmatch(name):
+        before, after = rf"{before}(?<!-)", rf"{after}(?!-[A-Za-z0-9_])"
+    if "-" in name or _FILE.search(name):
+        before, after = rf"{before}(?<![A-Za-z0-9_]\.)", rf"{after}(?!\.[A-Za-z0-9_])"
     # Most texts do not contain the name at all, which is quick to determine.
     return name in text and re.search(f"{before}{re.escape(name)}{after}", text) is not None
 

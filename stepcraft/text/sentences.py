@@ -12,23 +12,77 @@ from stepcraft.text.markdown import code_blocks
 LONGEST = 1000
 """The length above which a sentence is split between words, as in a table or a minified page."""
 
-_STOP = re.compile(
-    f"[{STOPS}{SPACELESS_STOPS}\n`]"
-    f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*[\"'\u201d\u2019)\\]*]{{0,4}}(?=\\s)"
-    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*[\u201d\u2019\uff09\u300d\u300f]*"
-    "|(?<=\n)\n*|(?<=`))"
+_MARK = r"\[\^?[ \t]?(?:p[ \t]?)?\d[^\[\]\n]{0,20}\](?:\([^()\s]{0,200}\))?"
+_CLOSER = (
+    r"(?:[\"'\u2018\u2019\u201c\u201d\u2039\u203a\u00ab\u00bb)\]*_~$\\\u2020\u2021]"
+    r"|[\u00b2\u00b3\u00b9\u2070-\u207e]|\^[^\s^]{1,20}\^|<!--[^\n]{0,200}?-->"
+    r"|[ \u00a0\u202f]\u00bb(?=\s)"
+    rf"|\[[^\[\]\n]{{1,40}}\](?:\([^()\s]{{0,200}}\))?|\[{_MARK}\]"
+    r"|\((?:[^()\n]|\([^()\s]{0,200}\)){1,200}+\)(?!\w)"
+    rf"|\[\[[^\[\]\n]{{1,40}}\]\](?:\([^()\s]{{0,200}}\))?|\u3010[^\u3011\n]{{1,40}}\u3011"
+    r"|<(sup|ref)\b[^\n]{0,200}?(?:/>|</\1>)|</(?:[abisu]|em|strong|del|ins|mark|span|q|cite)>)"
 )
-"""A possible sentence end. It begins with a single character class, which makes it much faster."""
+"""Quotes, emphasis, footnote marks and tags that belong to the sentence that they follow."""
+_BREAK = r"<(?:br[ /]{0,2}|/?(?:p|li|dd|dt|div|td|th|tr|h[1-6]|blockquote|summary))>"
+_STOP = re.compile(
+    f"[{STOPS}{SPACELESS_STOPS}\n`<]"
+    f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*{_CLOSER}{{0,6}}+"
+    rf"(?:[ \t]+{_MARK}(?:[ \t]*{_MARK}){{0,9}}|(?=[\s{CJK}]|&nbsp;|{_BREAK}))"
+    f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*(?:[\u201d\u2019\uff09\u300d\u300f]|{_MARK})*"
+    r"(?:[*_~]{1,3}(?=\s))?"
+    rf"|(?<=\n)\n*|(?<=<){_BREAK[1:]}|(?<=`)(?:(?<!``)`+[^`\n]+`{{2,}}|[^`\n]*`))",
+    re.IGNORECASE,
+)
+"""A code span, or a possible sentence end. It begins with a single character class, which makes it
+much faster.
+"""
+_TITLED = "Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres"
 _NO_STOP = re.compile(
-    r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|fig|figs|eq|sec|ch|vol|pp?|ca|approx|incl|resp)"
-    r"|\b(?-i:v|St|Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Jan|Feb|Mar|Apr|Jun"
-    r"|Jul|Aug|Sept?|Oct|Nov|Dec)"
+    r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|figs?|eq|sec|ch|vol|pp?|ca|approx|incl|resp"
+    r"|bzw|vgl|evtl|ggf|inkl|zzgl|sog|hrsg|dipl|ing|dott|sig|sra|srta|dra|bijv|dhr|mevr|tzn"
+    r"|z\.[ ]?b|d\.[ ]?h|p\.[ ]?(?:ex|ej|es)|u\.[ ]?a|av|\u0443\u043b|\u0438\u043c)"
+    rf"|\b(?-i:v|{_TITLED}|Abs|Nr|Hr"
+    r"|Fr|MM|Mlle|apr|[Gg]em|med|phil|Fa|Ud|Uds|\u043f\u0440\u043e\u0444)"
     rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
     re.IGNORECASE,
 )
-_MAYBE_STOP = re.compile(rf"(?:\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc))\.$")
+_UNIT = re.compile(
+    r"(?:[\u00b0\u00ba][ ]?|(?<![\w.,])(?!(?:1[5-9]|20)\d\d[ ])\d[\d.,]*[ \u00a0]?)"
+    rf"(?:ms|secs?|(?-i:(?!S)[{CAPITALS}]))\.$"
+    rf"|\b(?:vitamin|plan|type|class|group|option|grade|hepatitis|appendix|annex|case|part|drive"
+    rf"|typ|klasse|gruppe|anhang)[ ][{CAPITALS}]\.$",
+    re.IGNORECASE,
+)
+"""Units and labels that look like an initial or an abbreviation."""
+_ZONE = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific")
+_MAYBE_STOP = re.compile(
+    rf"\b(?:[{CAPITALS}]|[ap]\.m|Inc|Ltd|Corp|Co|Bros|Jr|Sr|etc|al|usw|Mio|Mrd"
+    r"|Chr|St|Mt|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
+)
 """Abbreviations that end a sentence only before a word that begins a new one."""
-_NUMBER = re.compile(r"\b[Nn]os?\.$")
+_NUMBER = re.compile(
+    r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam"
+    r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|janv|f\u00e9vr|juil"
+    r"|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
+)
+"""Abbreviations before a number."""
+_ORDINAL = re.compile(
+    r"\b(?:(?<!\bI )[Aa]m|[Vv]om|[Zz]um|[Ii]m|[Bb]eim|[Bb]is|[Ss]eit|[Aa]b|und"
+    r"|[Dd](?:er|ie|as|en|em|es))[ ]\d{1,2}\.$"
+)
+_DAY = re.compile(r"(?<![\w.,])(?:[12]?\d|3[01])\.$")
+_ORDERED = re.compile(
+    r"(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November"
+    r"|Dezember|Jahrhundert|Jh|Quartal|Auflage|Kapitel|Klasse|Weltkrieg|Platz|Stock|Etage)"
+)
+_LETTER = re.compile(r"\b(?:[^\W\d_]|EE)\.$")
+_LETTERS = re.compile(r"[^\W\d_]{1,3}\.")
+_STARTERS = STOP_WORDS | set(
+    re.findall(r"\w+", "der die das er sie es ein eine dies diese wir dann il elle")
+)
+_NEW = re.compile(r"[a-z]{1,6}[A-Z]|[a-z]\)")
+"""Lower-case beginnings of a sentence: iPhones, "b)"."""
+_WORD_BEFORE = re.compile(r"[^\W\d_]{5,}\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 
 _WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
@@ -50,28 +104,44 @@ def sentences(text: str) -> list[str]:
 def pieces(text: str) -> list[str]:
     """Split a text into sentences verbatim; joined, they are the text."""
     split: list[str] = []
-    start, in_code = 0, False
+    start = 0
     for match in _STOP.finditer(text):
-        if match[0] == "`":
-            in_code = not in_code
-        elif match[0][0] == "\n":
-            in_code = False
-        if not in_code and match[0] != "`" and _ends_sentence(text, start, match):
+        if match[0][0] != "`" and _ends_sentence(text, start, match):
             split.append(text[start : match.end()])
             start = match.end()
     return [*split, text[start:]]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
+    end = match[0]
     follows = text[match.end() : match.end() + 40].lstrip()
-    if match[0] == ".":
-        before = text[max(start, match.end() - 12) : match.end()].lstrip()
-        if _NO_STOP.search(before) or (_NUMBER.search(before) and follows[:1].isdigit()):
+    if end == "\n" and text.startswith(">", text.rfind("\n", 0, match.start()) + 1):
+        follows = follows.lstrip("> \t")
+    is_new = end[0] != "\n" and _NEW.match(follows)
+    starts = not follows[:1].islower() or bool(is_new)
+    before = text[max(start, match.start() - 16) : match.start() + 1].lstrip()
+    if end[0] != "." or end.startswith("..") or _UNIT.search(before):
+        return starts
+    if _is_abbreviated(before, follows):
+        return False
+    if end == "." and follows and _MAYBE_STOP.search(before):
+        word = _FIRST_WORD.match(follows)
+        if word is None or not word[0].istitle():
             return False
-        if _MAYBE_STOP.search(before) and follows:
-            word = _FIRST_WORD.match(follows)
-            return word is not None and word[0].istitle() and word[0].lower() in STOP_WORDS
-    return not follows[:1].islower()
+        is_time = before.endswith(".m.") and not _ZONE.match(follows)
+        return is_time or word[0].lower() in _STARTERS
+    return starts or (follows[0].isascii() and _WORD_BEFORE.search(before) is not None)
+
+
+def _is_abbreviated(before: str, follows: str) -> bool:
+    """Return whether a full stop belongs to an abbreviation or an ordinal that cannot end here."""
+    return bool(
+        _NO_STOP.search(before)
+        or (_NUMBER.search(before) and follows[:1].isdigit())
+        or (_LETTER.search(before) and _LETTERS.match(follows))
+        or _ORDINAL.search(before)
+        or (_DAY.search(before) and _ORDERED.match(follows))
+    )
 
 
 def passage_sentences(text: str) -> list[str]:

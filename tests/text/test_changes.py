@@ -40,7 +40,28 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("A  b c.\n\n  D e f.", "A b c.\n\nD e f.", "A b c.\nD e g.", "A  b c.\n  D e g."),
         ("Version 11.0, then version 1.0.", "1.0", "2.0", "Version 11.0, then version 2.0."),
         ("\u5b83\u57281837\u5e74\u5efa\u6210\u3002", "1837", "1873", "\u5b83\u57281873\u5e74\u5efa\u6210\u3002"),
-        ("Say \u201ca \u2013 b\u201d now", '"a - b"', '"c"', 'Say "c" now'),
+        ("Say \u201ca \u2013 b\u201d now", '"a - b"', '"c"', "Say \u201cc\u201d now"),
+        # Quotes and dashes stay where the words next to them change, unless only they change.
+        ("Say \u201ca is 10\u201d now", '"a is 10" now', '"a is 77" now', "Say \u201ca is 77\u201d now"),
+        ("Open 9:00\u201317:30.", "Open 9:00-17:30", "Open 9:00-18:30", "Open 9:00\u201318:30."),
+        ("It\u2019s Ann\u2019s.", "It's Ann's", "It's Bob's", "It\u2019s Bob\u2019s."),
+        ("It\u2019s \u201c10\u201d.", "It\u2019s \u201c10\u201d", "It's \"77\"", "It\u2019s \u201c77\u201d."),
+        ("It is 3-5 km.", "3-5", "3\u20135", "It is 3\u20135 km."),
+        ("At \u22125 \u00b0C", "-5", "-7", "At \u22127 \u00b0C"),
+        ("x = 'a'", "'a'", "`b`", "x = `b`"),
+        ("a  b", "a  b", "a c", "a c"),
+        # Further lines of one line's replacement are indented like it.
+        ("```\nf:\n    x = 1\n```\n", "x = 1", "x = 2\ny = 3", "```\nf:\n    x = 2\n    y = 3\n```\n"),
+        ("```\nf:\n    x = 1\n```\n", "x = 1", "x = 2\n    y = 3", "```\nf:\n    x = 2\n    y = 3\n```\n"),
+        ("```\nf:\n    x = 1\n```\n", "x = 1", "if a:\n    x = 2", "```\nf:\n    if a:\n        x = 2\n```\n"),
+        ("```\nf:\n    x = 1\n```\n", "    x = 1", "    x = 2\ny = 3", "```\nf:\n    x = 2\ny = 3\n```\n"),
+        ("```\nf:\n\tx = g(1)\n```\n", "g(1)", "g(\n\t1,\n)", "```\nf:\n\tx = g(\n\t\t1,\n\t)\n```\n"),
+        ("```\nf:\n    x\n    y\n```\n", "    x\n    y", "  x\n  y", "```\nf:\n  x\n  y\n```\n"),
+        ("- x\n  - a: 1\n- y\n", "- a: 1", "- a: 7\n- b: 3", "- x\n  - a: 7\n  - b: 3\n- y\n"),
+        ("- x\n  - a: 1\n- y\n", "a: 1", "a: 7\n\nB.\n- b", "- x\n  - a: 7\n\n    B.\n  - b\n- y\n"),
+        ("> A 8.\r\n> B.\r\n", "A 8.", "A 9.\n\nC.", "> A 9.\r\n>\r\n> C.\r\n> B.\r\n"),
+        ("!!! note\n    A. B.\n", "B.", "C.\nD.", "!!! note\n    A. C.\n    D.\n"),
+        ("- a\n- b\n", "\n- a\n", "\n- c\n", "- c\n- b\n"),
         ("At \uff11\uff18\uff13\uff17 it fell", "1837", "1873", "At 1873 it fell"),
         ("caf\u0065\u0301 x", "caf\u00e9 x", "tea", "tea"),
         ("a\tb  c", "a b c", "d", "d"),
@@ -291,6 +312,8 @@ def expected(part: str, changes: list[Change]) -> str | None:
         start = part.find(change["old"])
         if not change["old"] or part.count(change["old"]) != 1 or not change["new"].strip():
             return None
+        if "\n" in change["new"] or not (change["old"] + change["new"]).isascii():
+            return None  # further lines are indented, and quotes and dashes are kept
         new = change["new"].replace("\n", "\r\n") if "\r\n" in part else change["new"]
         places.append((start, start + len(change["old"]), new))
     for start, stop, new in sorted(places, reverse=True):
@@ -329,6 +352,34 @@ def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: st
     if edited.applied and old:
         expected = parts[number - 1].replace(old, f"n{new}n".replace("\n", ""))
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["    ", "\t", "  ", "> ", ">   ", ""]),
+    st.lists(st.sampled_from(["x = 1", "y: 2", "z"]), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_further_lines_get_the_indentation_of_the_line_that_they_replace(
+    margin: str, rows: list[str], is_copied: bool
+) -> None:
+    text = f"```\n{margin}a = 0\n{margin}b\n```\n"
+    new = f"\n{margin * is_copied}".join(rows)
+    after = "".join(f"{margin}{row}\n" for row in rows)
+    edited, reasons = changed([text], block(1, "a = 0", new))
+    assert (edited.parts, reasons) == ([f"```\n{after}{margin}b\n```\n"], [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["a", "it\u2019s", "\u201cb c\u201d", "\u2018d\u2019", "1\u20132", "\u2014", "e,"]), max_size=8), st.integers(0, 8))  # fmt: skip
+def test_one_new_word_leaves_the_quotes_and_dashes_around_it(said: list[str], at: int) -> None:
+    def written(word: str) -> str:
+        return " ".join([*said[:at], f"\u201cno {word}\u201d", *said[at:]])
+
+    ascii_only = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014", "''\"\"--")
+    old, new = (written(word).translate(ascii_only) for word in ("80", "90"))
+    edited, reasons = changed([written("80")], block(1, old, new))
+    assert (edited.parts, reasons) == ([written("90")], [])
 
 
 @pytest.mark.parametrize(

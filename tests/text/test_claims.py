@@ -27,6 +27,31 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645.", ["\u0647\u0644 \u0647\u0630\u0627\u061f", "\u0646\u0639\u0645."]),
         ("\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32", ["\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32"]),
         ("", []),
+        # Bold text is a statement unless it titles what is below it.
+        ("**It is 8.** Yes.\n", ["**It is 8.**", "Yes."]),
+        ("> __It is 8!__\n", ["__It is 8!__"]),
+        ("__It is 8.__ So **a** or **b**", ["__It is 8.__", "So **a** or **b**"]),
+        ("__A__ is __b__\n\nC.", ["__A__ is __b__", "C."]),
+        ("- **Port: 80**\n- **Host: a**\n", ["**Port: 80**", "**Host: a**"]),
+        ("**Note:** A.\n- **Note**:\n  B.", ["**Note:** A.", "B."]),
+        ("So. **It is 8**\nA.", ["So.", "**It is 8**", "A."]),
+        ("**It is 8**\n", ["**It is 8**"]),
+        ("> [!NOTE]\n> **Ports**\n> A.\n> B is\n> c.", ["A.", "B is\n> c."]),
+        ("# Why? How?\n\nA.\n\n[1]: https://a.b\n<br>", ["A."]),
+        # A row is one statement, whatever its cells hold.
+        ("| a |\n|---|\n| A is. So is B. |\n| D<br>E |", ["| A is. So is B. |", "| D<br>E |"]),
+        ("a | b\n--|--\nIt is. So. | x\n\nA is. B is.", ["It is. So. | x", "A is.", "B is."]),
+        # Marks, quotes, emphasis and tags belong to the sentence that they follow.
+        *(
+            (f"It is 8.{mark} It is 9.{mark}\n", [f"It is 8.{mark}", f"It is 9.{mark}"])
+            for mark in (
+                "[1]", "[^a]", "[2, 3]", "[p1][p2]", "\u3010" "4\u2020a\u3011", "[[1]](#a)", "([a](b))", "\u00b9",
+                "<sup>1</sup>", '<sup><a href="#1">1</a></sup>', "<ref name='a'/>", "\u2020", "^[1]^", "<!-- a -->", " [1] [2]", " [3](a)",
+                "_", "***", "~~", "\u201c", "\u00bb", " \u00bb", "\u2018", "</b>", "$", "\\)", ')"',
+            )
+        ),
+        ("<p>A is.</p><p>B is.</p>", ["A is.", "B is."]),
+        ("A is.<br/>B is<br>C is.", ["A is.", "B is<br>", "C is."]),
     ],
 )  # fmt: skip
 def test_statements_are_sentences_rows_and_code(text: str, statements: list[str]) -> None:
@@ -40,3 +65,21 @@ def test_statements_are_in_order_and_their_numbers_can_be_removed(text: str) -> 
     assert places == sorted(places)
     assert all(text[start:stop].strip() for start, stop in claims(text))
     assert without_numbers(with_numbers(text, 3)) == text
+
+
+SENTENCES = [
+    "The port is 80.",
+    "**It is open.**",
+    "So is z. B. the host!",
+    "\u201eIst es 8?\u201c",
+    "Built in 1837.[2]",
+]
+
+
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), st.sampled_from(["{}\n", "- {}\n", "> {}\n"]))  # fmt: skip
+def test_each_sentence_is_a_statement_and_a_row_is_one(said: list[str], line: str) -> None:
+    text = line.format(" ".join(said))
+    assert [text[start:stop] for start, stop in claims(text)] == said
+    row = f"| {' '.join(said)} | x |"
+    text = f"| a | b |\n|---|---|\n{row}\n"
+    assert [text[start:stop] for start, stop in claims(text)] == [row]

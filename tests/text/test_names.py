@@ -49,6 +49,16 @@ def test_what_one_step_defines_is_no_name_in_another() -> None:
         ("from langgraph.graph import StateGraph", "langgraph.graph.MessageGraph", False),
         ("pass --verbose", "--verbose", True),
         ("Add_Node", "add_node", False),
+        ("up --force-recreate", "--force", False),
+        ("run --dry-run=client, --force.", "--dry-run", True),
+        ("run --dry-run=client, --force.", "--force", True),
+        ("copy app.yaml.example", "app.yaml", False),
+        ("an app reads yaml", "app.yaml", False),
+        ("open src/app.yaml.", "app.yaml", True),
+        ("install redis-py", "redis", False),
+        ("my-agent-server", "my-agent", False),
+        ("docker-compose.yml", "docker-compose", False),
+        ("a StateGraph-based agent", "StateGraph", True),
     ],
 )
 def test_a_name_is_looked_up_exactly(text: str, name: str, found: bool) -> None:

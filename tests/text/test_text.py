@@ -57,7 +57,7 @@ def test_stems_are_terms_without_their_endings_but_short_ones_stay() -> None:
         ("Use e.g. Paris, i.e. France. Then go.", ["Use e.g. Paris, i.e. France.", "Then go."]),
         ("Is the answer no. Then stop.", ["Is the answer no.", "Then stop."]),
         ("A line that\nis broken. And\n\nMore", ["A line that is broken.", "And", "More"]),
-        ("An unclosed `tick. And\nMore. End.", ["An unclosed `tick. And", "More.", "End."]),
+        ("An unclosed `tick. And\nMore. End.", ["An unclosed `tick.", "And", "More.", "End."]),
         ("  \n ", []),
     ],
 )
