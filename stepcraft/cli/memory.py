@@ -307,13 +307,18 @@ def field_names(text: str) -> dict[str, str]:
     Raises:
         BadInput: The text does not have this form.
     """
+    from stepcraft.memory.files import FIELDS
+
     try:
         pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]
-        return {field.strip(): name.strip() for field, name in pairs}
+        names = {field.strip(): name.strip() for field, name in pairs}
     except ValueError as error:
         raise BadInput(
             f"--map {text!r} is no list such as output=title,steps=directions"
         ) from error
+    for field in names.keys() - {*FIELDS}:
+        raise BadInput(f"--map {text!r}: {field!r} is none of the fields {', '.join(FIELDS)}")
+    return names
 
 
 def headline(procedure: "Procedure") -> str:
