@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -122,7 +123,8 @@ def search(
     from stepcraft.memory.outcomes import fetched, reranked
 
     with opened(memory, embeddings) as source:
-        hits = source.search(query, fetched(k, outcome_weight), alpha=alpha, where=tags_of(where))
+        search_ = partial(source.search, query, alpha=alpha, where=tags_of(where))
+        hits = fetched(search_, k, outcome_weight)
     hits = reranked(hits, k, outcome_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])
