@@ -250,8 +250,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
         """Return the procedures that fit a text best, except the known ones."""
-        count = fetched(k, OUTCOME_WEIGHT) + len(known)
-        hits = self._opened().search(query, count, alpha=1 if self.least_score else None)
+        alpha = 1 if self.least_score else None
+        search = partial(self._opened().search, query, alpha=alpha)
+        hits = fetched(search, k + len(known), OUTCOME_WEIGHT)
         new = [hit for hit in hits if hit.procedure.id not in known]
         return reranked([hit for hit in new if hit.score >= self.least_score], k, OUTCOME_WEIGHT)
 

@@ -77,6 +77,7 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
         is_below = any(map(path.is_relative_to, listing.roots))
         is_gone = is_below and not (str(path).startswith(unread) or path.exists())
         if is_gone and (record.done or record.taught):
+            record.removed |= removed_by_people(record, memory)
             record.taught = record.taught_so_far()
             stale += mark_stale(record, set(), memory)
             record.done, record.taught = False, []

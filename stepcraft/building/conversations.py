@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeGuard
 from stepcraft.errors import Failed
 from stepcraft.records import Record, records
 
-_LISTS = ("messages", "conversations", "conversation", "traj", "history", "events")
-"""The fields that hold the messages in LangChain, ShareGPT, tau-bench and others."""
+_LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
+"""The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
 
 

@@ -84,7 +84,7 @@ class Placer:
 
     Two procedures for the same task are merged into one, under the id of the stored one. Both are
     kept and linked if they contradict each other, if the merged one would contain names that
-    neither has, or if a person has approved one of them.
+    neither has, if their tags or keys differ, or if a person has approved one of them.
 
     Many procedures can be placed at once on one event loop: the model compares them concurrently,
     and before each is placed, it is also compared with those placed in the meantime. A placer does
@@ -124,14 +124,18 @@ class Placer:
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
         """Return the model's verdict on two procedures; equal ones need no model call.
 
-        A procedure that a person has approved is not rewritten.
+        A procedure that a person has approved is not rewritten, nor are two merged whose tags
+        or keys differ, because searches and updates must find both.
 
         Raises:
             ModelFailure: The model refuses the call.
         """
         contents = content_of(first), content_of(second)
+        is_apart = second.key not in ("", first.key) or any(
+            first.tags.get(name, value) != value for name, value in second.tags.items()
+        )
         if contents[0] == contents[1]:
-            return Verdict(same=True, merged=contents[0])
+            return Verdict(same=True, merged=None if is_apart else contents[0])
         approved = first.metadata.get("approved") or second.metadata.get("approved")
         name = model_name(self._resources.choice(compare.name, self.settings))
         # Everything that the verdict depends on; models are identified by name.
@@ -144,7 +148,7 @@ class Placer:
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
         verdict = Verdict(**answer)
-        return replace(verdict, merged=None) if approved else verdict
+        return replace(verdict, merged=None) if approved or is_apart else verdict
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts

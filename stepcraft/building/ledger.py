@@ -103,7 +103,6 @@ class Record:
             done=False,
             placed=[],
             taught=[],
-            removed={},
         )
 
     def taught_so_far(self) -> list[str]:
@@ -155,12 +154,17 @@ class Ledger:
         return next(iter(self._records(query, self._memory, key)), None)
 
     def same(self, digest: str, identity: str) -> Record | None:
-        """Return any document's error-free record with this digest and identity, or None."""
+        """Return any document's error-free record with this digest and identity, or None.
+
+        It says what was removed only if it is of this memory.
+        """
         query = (
             "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
             " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
         )
-        return next(iter(self._records(f"{query} LIMIT 1", digest, identity)), None)
+        own = self._records(f"{query} AND memory = ? LIMIT 1", digest, identity, self._memory)
+        others = self._records(f"{query} LIMIT 1", digest, identity) if not own else []
+        return next(iter([*own, *(replace(each, removed={}) for each in others)]), None)
 
     def put(self, key: str, record: Record) -> None:
         """Write a record. Once this returns, the record survives a process crash.

@@ -22,14 +22,22 @@ _ACTION = re.compile(
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
-_ARGUMENTS = ("arguments", "args", "input")
-_CALLS = {"function_call", "custom_tool_call", "tool_call", "tool_use", "functionCall"}
+_ARGUMENTS = ("arguments", "args", "input", "action", "queries", "code")
+_CALLS = {
+    *("function_call", "custom_tool_call", "tool_call", "tool_use", "functionCall"),
+    # of tools that the provider runs
+    *("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"),
+    *("computer_call", "local_shell_call", "server_tool_use", "mcp_tool_use"),
+}
 _RESULTS = {
-    "function_call_output",
-    "custom_tool_call_output",
-    "tool_result",
-    "tool",
-    "functionResponse",
+    *("function_call_output", "custom_tool_call_output", "tool_result", "tool"),
+    *("functionResponse", "function_response"),
+    *("computer_call_output", "local_shell_call_output", "mcp_tool_result"),
+    *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
+}
+_OF_GEMINI = {
+    *("functionCall", "functionResponse", "inlineData"),
+    *("function_call", "function_response", "inline_data"),
 }
 _OF_LINE = ("type", "isSidechain", "isMeta")
 """The fields of a log line that are kept along with the message that it contains."""
@@ -72,7 +80,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages in a value in OpenAI's format, with tool calls in LangChain's."""
     value = _unwrapped(value)
-    if "observation" in value or "action" in value:
+    if "observation" in value or ("action" in value and value.get("type") not in _CALLS):
         yield from _step(value)
         return
     kind = str(value.get("role") or value.get("from") or value["type"])
@@ -178,19 +186,20 @@ def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN4
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool call in LangChain's form."""
-    call = block.get("function") or block.get("functionCall") or block
+    call = _first(block, ("function", "functionCall", "function_call")) or block
     arguments: Any = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
     if isinstance(arguments, str):
         arguments = _json(arguments)
     if not isinstance(arguments, dict):
         arguments = {"arguments": arguments}
     id_ = call.get("call_id") or call.get("id") or block.get("id")
-    return {"name": str(call["name"]), "args": arguments, "id": id_, "type": "tool_call"}
+    name = call.get("name") or block["type"].removesuffix("_call")
+    return {"name": str(name), "args": arguments, "id": id_, "type": "tool_call"}
 
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool result in OpenAI's format; without an id, the tool's name identifies it."""
-    result = block.get("functionResponse") or block
+    result = _first(block, ("functionResponse", "function_response")) or block
     content = _first(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
     is_error = block.get("is_error") or block.get("status") == "error"
@@ -210,6 +219,6 @@ def _text(block: object) -> str:
     if isinstance(block, Mapping):
         if isinstance(text := block.get("text"), str):
             return text
-        if "type" in block or {*block} & {"functionCall", "functionResponse", "inlineData"}:
+        if "type" in block or _OF_GEMINI & block.keys():
             return ""
     return block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)

@@ -183,7 +183,10 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
 
 def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     """Yield transcript entries: a label, a text, and the minimum number of characters to keep."""
-    replies = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
+    replies: dict[str, list[ToolMessage]] = {}  # some agents use the id of a call again
+    for each in messages:
+        if isinstance(each, ToolMessage):
+            replies.setdefault(each.tool_call_id, []).append(each)
     goal = next((each for each in messages if each.type == "human"), None)
     yield "# Goal", goal.text if goal else "", 4_000
     system = [each.text for each in messages if each.type == "system"]
@@ -203,7 +206,8 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
             )
             label = f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
             yield label, "\n".join(arguments) or "(no arguments)", 0
-            if reply := replies.get(call["id"] or ""):
+            if waiting := replies.get(call["id"] or ""):
+                reply = waiting.pop(0)
                 yield "It failed:" if reply.status == "error" else "Result:", reply.text, 0
 
 

@@ -213,12 +213,17 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
         for _, run in listing.read():
             if run.judged is not None and run.shown:
                 judged += 1
-                credited += len(
-                    record_outcome(target, run.shown, succeeded=run.judged, run=run.source)
-                )
+                id_ = _run_id(run.source)
+                credited += len(record_outcome(target, run.shown, succeeded=run.judged, run=id_))
     show_failed(listing.failed)
     counts = {"runs": len(listing.documents), "judged": judged, "credited": credited}
     show_counts(counts, as_json=as_json)
+
+
+def _run_id(source: str) -> str:
+    """Return the id of a run, whichever way its file is named."""
+    kind, _, path = source.partition(":")
+    return f"{kind}:{Path(path).resolve()}" if kind == "threads" else source
 
 
 def repair(

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -122,7 +123,8 @@ def search(
     from stepcraft.memory.outcomes import fetched, reranked
 
     with opened(memory, embeddings) as source:
-        hits = source.search(query, fetched(k, outcome_weight), alpha=alpha, where=tags_of(where))
+        search_ = partial(source.search, query, alpha=alpha, where=tags_of(where))
+        hits = fetched(search_, k, outcome_weight)
     hits = reranked(hits, k, outcome_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])
@@ -307,13 +309,18 @@ def field_names(text: str) -> dict[str, str]:
     Raises:
         BadInput: The text does not have this form.
     """
+    from stepcraft.memory.files import FIELDS
+
     try:
         pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]
-        return {field.strip(): name.strip() for field, name in pairs}
+        names = {field.strip(): name.strip() for field, name in pairs}
     except ValueError as error:
         raise BadInput(
             f"--map {text!r} is no list such as output=title,steps=directions"
         ) from error
+    for field in names.keys() - {*FIELDS}:
+        raise BadInput(f"--map {text!r}: {field!r} is none of the fields {', '.join(FIELDS)}")
+    return names
 
 
 def headline(procedure: "Procedure") -> str:

@@ -85,7 +85,8 @@ def memory_tools(
 
     def search(query: str, k: int = 3) -> Reply:
         place = opened(memory, embeddings)
-        hits = reranked(place.search(query, fetched(k, OUTCOME_WEIGHT)), k, OUTCOME_WEIGHT)
+        hits = fetched(partial(place.search, query), k, OUTCOME_WEIGHT)
+        hits = reranked(hits, k, OUTCOME_WEIGHT)
         artifact = {"found": [{"score": hit.score, **hit.procedure.to_dict()} for hit in hits]}
         nothing = "The memory has no procedure that fits; work without one."
         return shown_procedures(hits) or nothing, artifact

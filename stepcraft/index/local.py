@@ -354,8 +354,10 @@ def _stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Ent
 
 def _tagged(connection: sqlite3.Connection, tags: Mapping[str, str]) -> list[int]:
     """Return the numbers of the rows whose payload has the given tags."""
-    conditions = " AND ".join(["json_extract(payload, ?) = ?"] * len(tags))
-    values = [each for name, value in tags.items() for each in (f'$.tags."{name}"', value)]
+    # Older versions of SQLite find no name that JSON escapes with json_extract.
+    has_tag = "EXISTS (SELECT 1 FROM json_each(payload, '$.tags') WHERE key = ? AND value = ?)"
+    conditions = " AND ".join([has_tag] * len(tags))
+    values = [each for pair in tags.items() for each in pair]
     query = f"SELECT seq FROM entries WHERE {conditions}"  # noqa: S608 - our own constants
     return [number for (number,) in connection.execute(query, values)]
 

@@ -40,5 +40,5 @@ def record_outcome(
 
 def shown_ids(result: Mapping[str, Any]) -> list[str]:
     """Return the ids of the procedures and passages that a run was shown."""
-    evidence = [str(each["id"]) for each in result.get("evidence", ())]
-    return [*result.get("shown_procedures", ()), *evidence]
+    evidence = [str(each["id"]) for each in result.get("evidence") or ()]
+    return [*map(str, result.get("shown_procedures") or ()), *evidence]

@@ -30,13 +30,18 @@ _OTHER_NAMES = {
     "input": ("recipeingredient", "ingredients", "needs", "resources", "supply", "tool"),
     "steps": ("recipeinstructions", "instructions", "directions", "step", "method"),
 }
-_TEXTS = ("text", "step", "itemListElement", "instruction", "description", "name")
+_TEXTS = ("text", "step", "itemListElement", "instruction")
 """The fields that can hold the text of a step that is an object, including those of schema.org."""
+_TITLES = ("description", "name")
+"""The fields that hold it in schema.org's objects without any of those, which have links too."""
+_ORDER = ("step", "number", "position", "order", "id")
+"""The fields of such an object that say only which step it is."""
+_NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
 def _r_vector(text: str) -> object:
     """Read an R vector, such as c("flour", "yeast")."""
-    return ast.literal_eval(text.removeprefix("c"))
+    return ast.literal_eval(f"[{text[2:].removesuffix(')')}]")
 
 
 _LISTS = (
@@ -159,6 +164,8 @@ def _named(values: Mapping[str, Any], field: str) -> str:
 def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if record.values is None:
         raise BadInput(record.reason)
+    if _is_exported(record.values):
+        return Procedure.from_dict(record.values)
     rest = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
     for field in _OTHER_NAMES.keys() - fields.keys():
@@ -171,8 +178,8 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if "key" in fields:
         fields["key"] = str(fields["key"])
-    if "input" in fields and len(needs := texts_of(fields["input"])) > 1:
-        fields["input"] = ", ".join(needs)
+    if "input" in fields and (needs := texts_of(fields["input"])) != [fields["input"]]:
+        fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
     if "steps" in fields:
         steps = texts_of(fields["steps"])
         fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
@@ -180,6 +187,18 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
         fields["metadata"] = {**rest, **metadata}
     others = {name: value for name, value in rest.items() if name not in FIELDS}
     return Procedure.from_dict({**others, **fields})
+
+
+def _is_exported(values: Mapping[str, Any]) -> bool:
+    """Return whether a record is one of `write_jsonl`, of which nothing needs to be interpreted."""
+    steps = values.get("steps")
+    return (
+        values.keys() <= {*FIELDS}
+        and values.keys() >= {"output", "input", "steps", "id", "metadata"}
+        and isinstance(steps, list)
+        and all(isinstance(each, str) for each in [*steps, values["input"]])
+        and all(has_our_form(name, value) for name, value in values.items())
+    )
 
 
 def _steps(text: str) -> list[str]:
@@ -191,25 +210,49 @@ def _steps(text: str) -> list[str]:
 def texts_of(value: object) -> list[str]:
     """Return the strings in a list, which can be written in any of several forms.
 
-    The list can be a list of strings or of objects that contain one, an object with numbered
-    strings, or a string that contains such a list in JSON, Python or R. Any other string is a
-    single item.
+    The list can be a list of strings or of objects that contain one, an object with numbered or
+    named strings, or a string that contains such a list in JSON, Python or R. Any other string is
+    a single item, as is each string in a list.
     """
-    if isinstance(value, str):
-        text = value.strip()
-        for beginning, read in _LISTS:
-            if beginning.match(text):
-                with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                    if isinstance(items := read(text), list | tuple | dict) and items:
-                        return texts_of([*items] if isinstance(items, tuple) else items)
-        return [value]
+    text = value.strip() if isinstance(value, str) else ""
+    for beginning, read in _LISTS:
+        if beginning.match(text):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                items = read(text)
+                if isinstance(items, list | tuple | dict) and items:
+                    return texts_of([*items] if isinstance(items, tuple) else items)
+    if isinstance(value, dict) and not _text_of(value):
+        if all(map(_NUMBERED.fullmatch, value)):
+            return _items([value[name] for name in sorted(value, key=_number)])
+        return [text for name, item in value.items() for text in _named_items(name, item)]
+    return _items(value)
+
+
+def _items(value: object) -> list[str]:
+    """Return the strings in a list or an object; they contain no further lists."""
     if isinstance(value, dict):
-        named = [value[name] for name in _TEXTS if value.get(name)]
-        inside = named[0] if named else [*value.values()]
-        return texts_of(inside)
+        if text := _text_of(value):
+            return _items(text)
+        # Such as an ingredient with its amount, or the name of a step with a command.
+        return ["\n".join(_items([each for name, each in value.items() if name not in _ORDER]))]
     if isinstance(value, list):
-        return [text for item in value for text in (texts_of(item) if item else [])]
+        return [text for item in value if item not in (None, "") for text in _items(item)]
     return [str(value)]
+
+
+def _named_items(name: str, item: object) -> list[str]:
+    return _items(item) if isinstance(item, list | dict) else [f"{name}: {item}"]
+
+
+def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps
+    """Return the text of a step that is an object, or None if all of its values count."""
+    names = (*_TEXTS, *_TITLES) if "@type" in value or len(value) == 1 else _TEXTS
+    texts = (value.get(name) for name in names)
+    return next((text for text in texts if text and isinstance(text, str | list | dict)), None)
+
+
+def _number(name: str) -> int:
+    return int(re.sub(r"\D", "", name))
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from stepcraft.errors import BadInput
@@ -39,12 +40,15 @@ def same_text(first: Procedure, second: Procedure) -> bool:
 
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     """Return the replacement for a stored procedure, with the stored text among its versions."""
-    earlier = tuple(new.versions or stored.versions)
+    earlier = (*stored.versions, *(each for each in new.versions if each not in stored.versions))
+    if earlier != stored.versions:  # an import of another history
+        earlier = (*sorted(earlier, key=itemgetter("at"), reverse=True),)
     if not same_text(stored, new):
         why, by = _reason.get()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         latest = Version(at=now, why=why, by=by, **content_of(stored))
-        earlier = (latest, *earlier)[:MOST_VERSIONS]
+        earlier = (latest, *earlier)
+    earlier = earlier[:MOST_VERSIONS]
     return new if earlier == new.versions else replace(new, versions=earlier)
 
 

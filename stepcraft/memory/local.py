@@ -151,9 +151,9 @@ def recorded_embedder(
     place: str, embeddings: "str | Embeddings | None", recorded: str | None
 ) -> Embedder | None:
     """Return the requested embedding model, or else the one that a memory was made with."""
-    wanted = embeddings if embeddings is not None else os.environ.get(VARIABLE) or None
-    if wanted is not None or recorded is None:
-        return resolve_embeddings(wanted)
+    if embeddings is not None or recorded is None:
+        named = os.environ.get(VARIABLE) or None
+        return resolve_embeddings(named if embeddings is None else embeddings)
     if recorded == "wordllama" and not find_spec("wordllama"):
         _log.warning(
             "%s was made with wordllama, which is not installed here: it is searched by words, and "

@@ -15,7 +15,7 @@ not raise results that do not fit.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -27,6 +27,9 @@ OUTCOME_WEIGHT = 0.1
 
 _BEYOND = 10
 """The number of extra procedures to fetch, so that any that move down can be replaced."""
+
+_MOST_EXPIRED = 1_000
+"""The number of fetched procedures at which no more are fetched in place of expired ones."""
 
 _KEEPS_FAILING = 0.5
 """A procedure keeps failing if the lower bound for its failure rate exceeds this, as it does with
@@ -76,15 +79,26 @@ def has_expired(procedure: Procedure) -> bool:
     return bool(procedure.expires) and procedure.expires < datetime.now(UTC).date().isoformat()
 
 
-def fetched(k: int, weight: float) -> int:
-    """Return how many procedures to search for so that `reranked` can choose k of them.
+def fetched(search: Callable[[int], Sequence[Found]], k: int, weight: float) -> Sequence[Found]:
+    """Search for enough procedures for `reranked` to choose k of them.
+
+    Args:
+        search: Returns the given number of procedures that fit best.
+        k: The number of procedures to choose.
+        weight: The maximum by which outcomes change a score.
 
     Raises:
         BadInput: The weight is not between 0 and 1.
     """
     if not 0 <= weight <= 1:
         raise BadInput(f"outcome_weight must be between 0 and 1, not {weight}")
-    return k + _BEYOND if weight and k > 0 else k
+    count = k + _BEYOND if weight and k > 0 else k
+    while True:
+        hits = search(count)
+        valid = sum(not has_expired(hit.procedure) for hit in hits)
+        if valid >= k or len(hits) < count or count > _MOST_EXPIRED:
+            return hits
+        count *= 4
 
 
 def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:

@@ -1,5 +1,6 @@
 """A procedural memory as a LangChain retriever."""
 
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -31,9 +32,9 @@ class ProcedureRetriever(Source):
     """The minimum score, before outcomes are considered; results below it are left out."""
 
     def _search(self, query: str, k: int) -> list[Document]:
-        count = fetched(k, self.outcome_weight)
         options = {"where": self.where} if self.where else {}
-        hits = self.memory.search(query, count, alpha=self.alpha, **options)
+        search = partial(self.memory.search, query, alpha=self.alpha, **options)
+        hits = fetched(search, k, self.outcome_weight)
         fits = [hit for hit in hits if hit.score >= self.least_score]
         return [
             Document(

@@ -137,22 +137,48 @@ def _front(text: str) -> dict[str, Any]:
 
 def _procedure(path: Path) -> Procedure:
     description, body, stored = _parts(path)
-    if stored and body == _body(stored):
-        return stored
-    title, needs = _TITLE.match(body), _NEEDS.search(body)
-    input_ = needs[1].strip() if needs else ""
-    steps = _steps(_NEEDS.sub("", _TITLE.sub("", body)).strip())
-    changes: dict[str, Any] = {
-        "input": ", ".join(read_bullets(input_)) or input_ or "nothing in particular",
-        "steps": steps,
-    }
     if stored:
-        return replace(stored, output=title[1] if title else stored.output, **changes)
+        return stored if body == _body(stored) else _edited(stored, body)
     if not description:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
         )
-    return Procedure(output=sentences(description)[0].rstrip("."), source=str(path), **changes)
+    _, input_, steps = _content(body)
+    output = sentences(description)[0].rstrip(".")
+    return Procedure(output=output, source=str(path), input=input_, steps=tuple(steps))
+
+
+def _edited(stored: Procedure, body: str) -> Procedure:
+    """Return an exported procedure with the changes in its body; all else stays as it is."""
+    marks = {f"{stored.id} {place}": step for place, step in enumerate(stored.steps)}
+    for mark in sorted(marks, key=lambda mark: -len(marks[mark])):
+        for digits in (1, 2, 3):
+            body = _as_exported(marks[mark], digits).sub(rf"\g<1>{mark}", body)
+    needs = f"## Needs\n\n{stored.input}\n\n"
+    title, input_, steps = _content(body.replace(needs, "", 1))
+    return replace(
+        stored,
+        output=stored.output if title == normalised(stored.output) else title or stored.output,
+        input=stored.input if needs in body else input_,
+        steps=tuple(marks.get(step, step) for step in steps),
+    )
+
+
+def _as_exported(step: str, digits: int) -> re.Pattern[str]:
+    """Return a pattern for an unchanged step, whichever number of so many digits it has now."""
+    first, *rest = numbered([step]).removeprefix("1. ").split("\n")
+    rows = [re.escape(first), *(re.escape(" " * (digits - 1) + row) for row in rest)]
+    text = r"\n".join(row if row.strip("\\ ") else " *" for row in rows)
+    return re.compile(rf"^(\d{{{digits}}}\. ){text}(?=\n*(?:\S|\Z))", re.MULTILINE)
+
+
+def _content(body: str) -> tuple[str, str, list[str]]:
+    """Return the title, the resources and the steps in the body of a skill."""
+    title, needs = _TITLE.match(body), _NEEDS.search(body)
+    input_ = needs[1].strip() if needs else ""
+    input_ = ", ".join(read_bullets(input_)) or input_ or "nothing in particular"
+    steps = _steps(_NEEDS.sub("", _TITLE.sub("", body)).strip())
+    return title[1] if title else "", input_, steps
 
 
 def _steps(body: str) -> list[str]:

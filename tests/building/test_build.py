@@ -213,6 +213,20 @@ def test_what_was_removed_from_the_memory_stays_out(docs: Path, tmp_path: Path) 
         assert {*procedures(tmp_path)} == {"betaclose"}
 
 
+def test_what_was_removed_from_the_memory_stays_out_when_its_page_is_renamed(
+    docs: Path, tmp_path: Path
+) -> None:
+    write_pages(docs, "beta")
+    build(tmp_path)
+    with open_memory(str(tmp_path / "m.db")) as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    (docs / "guide").mkdir()
+    for before, now in (("alpha.md", "first.md"), ("first.md", "guide/alpha.md")):
+        (docs / before).rename(docs / now)
+        assert build(tmp_path, ScriptedModel([])).placed["removed"] == 1
+        assert {*procedures(tmp_path)} == {"betaclose"}
+
+
 @pytest.mark.usefixtures("docs")
 @pytest.mark.parametrize("ledger", [None, Path("builds")], ids=["one folder", "one ledger"])
 def test_memories_share_no_records(tmp_path: Path, ledger: Path | None) -> None:

@@ -75,6 +75,21 @@ async def test_what_contradicts_itself_is_linked_once(memory: Counting):
     assert (result.changes, len(model.calls) - asked) == ([], asked - 1)
 
 
+@pytest.mark.parametrize(
+    "other", [{"tags": {"pot": "clay"}}, {"key": "wiki/2"}], ids=["tags", "keys"]
+)
+async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(other: dict):
+    memory = LocalMemory(":memory:", embeddings="none")
+    first = replace(GREEN, tags={"pot": "steel"}, key="wiki/1")
+    second = replace(BREWED, **({"tags": first.tags} | other))
+    twin = replace(first, id="00000000-0000-4000-8000-000000000001", **other)
+    memory.add([first, second, twin])
+    result = await dedupe(Placer(memory, taster()))
+    assert (result.count("merged"), memory.count()) == (0, 3)
+    [again] = memory.search("green tea", 1, where=twin.tags)
+    assert Provenance.of(again.procedure).also
+
+
 async def test_what_is_stale_is_left_alone(memory: Counting):
     stale = {"stale": "ice.md no longer teaches it"}
     memory.add([replace(each, metadata=stale) for each in (BREWED, ICED)])

@@ -225,6 +225,26 @@ FORMS: dict[str, list[Any]] = {
         },
         {"role": "model", "parts": [{"text": "Done."}]},
     ],
+    "Gemini in Python": [
+        {"role": "user", "parts": [{"text": GOAL}]},
+        {"role": "model", "parts": [{"function_call": {"name": "refund", "args": ARGUMENTS}}]},
+        {
+            "role": "user",
+            "parts": [{"function_response": {"name": "refund", "response": {"r": "refunded"}}}],
+        },
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ],
+    "tools that Anthropic runs": [
+        {"role": "user", "content": GOAL},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "server_tool_use", "id": "t1", "name": "refund", "input": ARGUMENTS},
+                {"type": "mcp_tool_result", "tool_use_id": "t1", "content": "refunded"},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ],
     "serialized by LangChain": [
         dumpd(each)
         for each in (
@@ -260,6 +280,7 @@ FILES: dict[str, tuple[str, Any]] = {
     "a list of messages": ("runs.jsonl", [FORMS["functions of OpenAI"]]),
     "a list of messages as a file": ("run.json", FORMS["functions of OpenAI"]),
     "tau-bench": ("runs.jsonl", [{"reward": 1.0, "traj": FORMS["functions of OpenAI"]}]),
+    "a request of Gemini": ("runs.jsonl", [{"contents": FORMS["Gemini"]}]),
     "a request with its output": (
         "runs.jsonl",
         [{"input": GOAL, "output": FORMS["responses of OpenAI"][1:]}],
@@ -376,6 +397,22 @@ def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     assert "refunded" in document.text.partition("Result:")[2]
     assert form == "SWE-agent" or "# Answer\n\n```\nDone." in document.text
     assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
+
+
+def test_a_search_that_the_provider_made_is_a_call(tmp_path: Path) -> None:
+    search = {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "tea"}}
+    output = [search, FORMS["responses of OpenAI"][-1]]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"input": GOAL, "output": output}))
+    assert '# Call 1: `web_search`\n\n```\ntype: "search"\nquery: "tea"' in document.text
+    assert document.succeeded is None
+
+
+def test_every_call_has_its_own_result_where_an_agent_uses_the_id_of_a_call_again() -> None:
+    first, second = (called("refund", result, order=17) for result in ("refused", "refunded"))
+    text = transcript([HumanMessage(GOAL), *first, *second], "a run").text
+    places = [text.find(part) for part in ("# Call 1", "refused", "# Call 2", "refunded")]
+    assert places == sorted(places), text
+    assert min(places) > 0, text
 
 
 def test_of_several_states_of_a_thread_the_most_complete_one_counts(tmp_path: Path) -> None:

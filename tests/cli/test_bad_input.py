@@ -36,6 +36,7 @@ BAD = [
     ("memory import empty.jsonl -m m.db", "empty.jsonl"),
     ("memory import folder -m m.db", "SKILL.md"),
     ("memory import p.jsonl --map output -m m.db", "'output'"),
+    ("memory import p.jsonl --map output=title,sorce=url -m m.db", "'sorce' is none of"),
     ("memory add -m m.db", "JSON"),
     ("memory add -o tea -s Boil. -m m.db", "input is empty"),
     ("memory search x --alpha 3 -m p.jsonl", "3"),

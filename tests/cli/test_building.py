@@ -105,15 +105,16 @@ def test_the_outcomes_of_runs_are_credited_once() -> None:
         {"shown_procedures": [tea], "feedback": {"success": 1}},
         {"shown_procedures": [tea], "feedback": {"success": 0}},
         {"shown_procedures": [tea]},
-        {"feedback": {"success": 1}},
+        {"shown_procedures": None, "feedback": {"success": 1}},
+        {"shown_procedures": [17, None], "feedback": {"success": 1}},
         {
             "values": {"question": "tea?", "answer": "So.", "evidence": [{"id": tea}]},
             "feedback": {"thumbs_up": 1},
         },
     )
-    for _ in range(2):
-        credited = data("memory credit threads:runs.jsonl -m m.db")
-        assert credited == {"runs": 5, "judged": 3, "credited": 3}
+    for path in ("runs.jsonl", "./runs.jsonl", Path("runs.jsonl").resolve()):
+        credited = data(f"memory credit threads:{path} -m m.db")
+        assert credited == {"runs": 6, "judged": 4, "credited": 3}
     assert "note    worked in 2 of 3 runs\n" in run(f"memory show {tea} -m m.db").stdout
 
 

@@ -396,6 +396,21 @@ def test_a_search_finds_only_what_has_the_tags(tagged, kind):
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
+def test_tags_may_have_names_and_values_in_any_script(made, kind):
+    tags = [
+        {"größe": "groß"},
+        {"產品": "開關"},
+        {"🍞": "it's"},
+        {"the oven": "100 %"},
+        {"a'b": "[1]"},
+    ]
+    with made(kind).open() as memory:
+        memory.add(dish(number, tags=each) for number, each in enumerate(tags))
+        for number, each in enumerate(tags):
+            assert outputs(memory.search("dish", 9, where=each)) == [f"dish {number}"]
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
 def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
     with made(kind).open() as memory:
         memory.add([dish(1, key="page/1", tags={"kitchen": "a"}), dish(2)])
@@ -437,6 +452,25 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
         ]
         with pytest.raises(BadInput, match="3 earlier versions, and no version 4"):
             memory.update(first.id, lambda kept: undone(kept, 4))
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_an_older_export_that_is_imported_again_drops_no_version(made, kind):
+    with made(kind).open() as memory:
+        memory.add([dish(1)])
+        for step in ("Grill.", "Fry.", "Boil."):
+            exported = memory.get(dish(1).id)
+            memory.update(dish(1).id, lambda kept, step=step: replace(kept, steps=(step,)))
+        for _ in range(2):
+            memory.add([exported])
+            stored = memory.get(dish(1).id)
+            assert stored.steps == ("Fry.",)
+            assert [each["steps"] for each in stored.versions] == [
+                ["Boil."],
+                ["Fry."],
+                ["Grill."],
+                ["Mix 1.", "Bake."],
+            ]
 
 
 @pytest.mark.parametrize("kind", WRITABLE)

@@ -193,6 +193,54 @@ def test_procedures_as_people_keep_them(tmp_path: Path, name: str):
     assert (bread.output, bread.input, bread.steps) == ("bread", "flour, salt", STEPS)
 
 
+def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_they_are(
+    tmp_path: Path,
+):
+    body = ('{"name": "ana", "age": 3}', "[1, 2]", "['x']", 'c("a", "b")', "1. One\n2. Two")
+    kept = [Procedure(text, "send JSON", (text, *body)) for text in body]
+    write_jsonl(kept, tmp_path / "p.jsonl")
+    assert read_all(tmp_path / "p.jsonl") == kept
+    lists = [{"output": each.output, "input": "curl", "steps": [*each.steps]} for each in kept]
+    (tmp_path / "q.json").write_text(json.dumps(lists))
+    assert [each.steps for each in read_all(tmp_path / "q.json")] == [each.steps for each in kept]
+
+
+@pytest.mark.parametrize(
+    ("input_", "needs", "steps", "texts"),
+    [
+        (["flour"], "flour", ["Mix."], ["Mix."]),
+        ('["flour"]', "flour", '["Mix."]', ["Mix."]),
+        ('c("flour")', "flour", 'c("Mix.")', ["Mix."]),
+        ({"flour": "500 g", "salt": 1}, "flour: 500 g, salt: 1", {"1": "Mix."}, ["Mix."]),
+        (
+            [{"name": "flour", "amount": 500, "unit": "g"}, "salt"],
+            "flour 500 g, salt",
+            {"step1": "Mix.", "step10": "Serve.", "step2": "Bake."},
+            ["Mix.", "Bake.", "Serve."],
+        ),
+        (
+            "flour",
+            "flour",
+            [{"step": 1, "action": "Mix."}, {"name": "Install", "code": "pip install x"}],
+            ["Mix.", "Install\npip install x"],
+        ),
+        (
+            [{"@type": "HowToSupply", "name": "flour", "image": "f.png"}],
+            "flour",
+            [{"@type": "HowToStep", "name": "Mix.", "url": "#1"}],
+            ["Mix."],
+        ),
+    ],
+)
+def test_nothing_that_a_list_says_is_left_out(
+    tmp_path: Path, input_: object, needs: str, steps: object, texts: list[str]
+):
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps([{"title": "bread", "ingredients": input_, "steps": steps}]))
+    [bread] = read_all(path)
+    assert (bread.input, [*bread.steps]) == (needs, texts)
+
+
 def test_tables_of_a_spreadsheet(tmp_path: Path, caplog):
     path, failed = tmp_path / "p.csv", list[Failed]()
     text = "Export of today\n\ntitle;needs;method\nT\u00fcr \u00f6ffnen;Schl\u00fcssel;1. Drehen.\ntitle;needs;method\n"

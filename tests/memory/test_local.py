@@ -59,6 +59,18 @@ def test_the_environment_names_a_memory(tmp_path: Path, monkeypatch):
         assert [item.output for item in memory] == ["dish 1"]
 
 
+def test_a_database_is_opened_with_its_own_embeddings_whatever_the_environment_names(
+    tmp_path: Path, monkeypatch
+):
+    for own, other in (("none", "wordllama"), ("wordllama", "none")):
+        with open_memory(tmp_path / f"{own}.db", embeddings=own) as memory:
+            memory.add([dish(1)])
+        monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", other)
+        with open_memory(tmp_path / f"{own}.db") as memory:
+            assert memory.add([dish(2)]).added == 1
+            assert len(memory.search("dish")) == 2
+
+
 def test_a_large_memory_names_weaviate_once_when_it_is_opened(tmp_path: Path, caplog):
     class Small(LocalMemory):
         large = 2

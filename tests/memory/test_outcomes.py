@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -140,6 +141,15 @@ def test_what_has_expired_is_not_found(memory: ProcedureMemory) -> None:
     assert found(memory, 1) == [second.output]
 
 
+@pytest.mark.parametrize("outcome_weight", [0, 0.1])
+def test_what_has_expired_crowds_out_nothing(
+    memory: ProcedureMemory, outcome_weight: float
+) -> None:
+    best = memory.search(QUERY, 1)[0].procedure
+    memory.add(replace(best, id=str(UUID(int=n)), expires="2020-02-29") for n in range(60))
+    assert len(found(memory, 3, outcome_weight=outcome_weight)) == 3
+
+
 @pytest.mark.parametrize("day", ["soon", "2020-02-30", 5])
 def test_a_day_that_is_none_is_refused(day: Any) -> None:
     with pytest.raises(BadInput, match="expires"):
@@ -164,7 +174,7 @@ def test_the_outcome_of_a_run_is_credited_to_what_it_was_shown(memory: Procedure
     assert [memory.get(each.id).outcomes[:2] for each in hits] == [(1, 1), (0, 1)]
 
 
-def test_a_weight_out_of_bounds() -> None:
+def test_a_weight_out_of_bounds(memory: ProcedureMemory) -> None:
     for weight in (-1, 2, float("nan")):
         with pytest.raises(ValueError, match="outcome_weight"):
-            ProcedureRetriever(memory=None, outcome_weight=weight).invoke(QUERY)
+            ProcedureRetriever(memory=memory, outcome_weight=weight).invoke(QUERY)

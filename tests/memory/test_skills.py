@@ -143,6 +143,33 @@ def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
     assert read(path) == [replace(bread, steps=("Knead.", "Let it rise.", "Fold it.", "Bake it."))]
 
 
+ODD = (
+    CODE,
+    "1. nested\n2. list",
+    "- a\n- b",
+    "Step 2: of the old list",
+    "One\n---\nTwo",
+    "Text  \nwith a hard break",
+    "First\n\n    code\n\nlast",
+)
+
+
+def test_an_edit_changes_nothing_else(tmp_path: Path) -> None:
+    odd = Procedure("## odd\n\n- a\n- b", "use a: b\nand c", ODD * 2)
+    write_skills([odd], tmp_path)
+    path = next(tmp_path.glob("*/SKILL.md"))
+    exported = path.read_text("utf-8")
+    for before, after, changed in (
+        ("# use a: b and c\n", "# use c\n", replace(odd, output="use c")),
+        ("## Needs\n\n## odd\n\n- a\n- b", "## Needs\n\n- c\n- d", replace(odd, input="c, d")),
+        ("## Steps\n\n1. ", "## Steps\n\n1. Go.\n2. ", replace(odd, steps=("Go.", *odd.steps))),
+        ("   # not a head", "     # not a head", None),
+    ):
+        path.write_text(exported.replace(before, after, 1), "utf-8")
+        [edited] = read(path)
+        assert edited == changed or (not changed and "\n  # not" in edited.steps[0])
+
+
 @pytest.mark.parametrize(
     ("body", "steps"),
     [
