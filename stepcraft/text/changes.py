@@ -52,18 +52,19 @@ _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
 """A run of whitespace, or a character with its combining marks."""
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
-"""Characters of scripts that put no spaces between words, and of Korean, whose particles have none.
+"""Characters of scripts written without spaces between words, and of Korean, whose particles are
+attached to words.
 """
 _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
-"""The fewest words that are sought outside the named part; shorter ones may mean something else."""
+"""The minimum number of words to look for outside the named part; fewer may mean something else."""
 _IN_NUMBER = re.compile(r"\d[.,]\d")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
-"""The number of refusals after which the rest of a damaging group is refused as a whole."""
+"""The number of refusals after which any further group that does damage is refused as a whole."""
 
 
 @described
@@ -81,22 +82,22 @@ class Change(TypedDict):
 
 
 class Problem(NamedTuple):
-    """The reason why a change cannot be made."""
+    """A change that cannot be made, with the reason."""
 
     change: Change
     reason: str
 
 
 class Edited(NamedTuple):
-    """A text in parts after its changes were applied."""
+    """A text in parts after changes were applied to it."""
 
     parts: list[str]
-    """The parts, with inserted ones after the part that they follow. A part can be empty."""
+    """The parts, with each inserted one after the part that it follows. A part can be empty."""
     origins: list[int]
     """The number (from 1) of the original part that each part comes from, or 0 if it was inserted.
     """
     applied: list[Change]
-    """The changes that were made, each with the part that it affected."""
+    """The changes that were made, each with the number of the part that it affected."""
     refused: list[Problem]
     """The changes that were not made."""
 
@@ -116,8 +117,7 @@ class _Edit(NamedTuple):
 def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[Problem], str]:
     """Return the changes in a reply, its unusable blocks, and the text outside of blocks.
 
-    Prefixes that a list or a quotation puts before the lines of a block are removed, and so are
-    statement numbers.
+    List and quotation prefixes on the lines of a block are removed, and so are statement numbers.
     """
     changes: list[Change] = []
     problems: list[Problem] = []
@@ -148,7 +148,7 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
 
 
 def _at_margin(block: str, margin: str) -> str:
-    """Return a block without the prefix that a list or a quotation puts before all its lines."""
+    """Return a block without the list or quotation prefix that all its lines share."""
     blanks = re.sub(r"[^ \t>]", " ", margin)
     rows = block.split("\n")
     ends = (at for at, row in enumerate(rows, 1) if _END.match(row.removeprefix(blanks)))
@@ -159,10 +159,10 @@ def _at_margin(block: str, margin: str) -> str:
 
 
 def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change | str:
-    """Return the change in a block, or the reason why it has none.
+    """Return the change in a block, or the reason why it contains none.
 
     If the parts themselves contain lines of equal signs, the block is split at the last such line
-    that leaves old words found in a part.
+    for which the old words can be found in a part.
     """
     middles = ([*_MIDDLE.finditer(body)] or [*_LOOSE_MIDDLE.finditer(body)])[:_MOST_MIDDLES]
     if not middles:
@@ -237,7 +237,7 @@ def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
 def _edits(
     parts: Sequence[str], changes: Sequence[Change], between: str, refused: list[Problem]
 ) -> list[_Edit]:
-    """Return located changes in order without duplicates, and add the others to `refused`."""
+    """Return located changes, ordered and without duplicates; add the others to `refused`."""
     edits: dict[tuple[object, ...], _Edit] = {}
     for change in changes:
         edit = _placed(change, parts)
@@ -262,7 +262,7 @@ def _edits(
 
 
 def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:
-    """Return ordered edits, dropping the whitespace that two removals share."""
+    """Return ordered edits such that two removals do not both cover the same whitespace."""
     apart = edits[:1]
     for edit in edits[1:]:
         before = apart[-1]
@@ -319,7 +319,7 @@ def _is_whole(part: str, start: int, stop: int) -> bool:
 def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
     """Return a located change, or the reason why it cannot be located.
 
-    Words that are not in the named part are sought in all others.
+    Words that are not in the named part are looked for in all others.
     """
     number, kind = change["part"], change["kind"]
     exists = 0 < number <= len(parts)
@@ -361,11 +361,11 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
 
 @lru_cache(maxsize=4096)
 def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]]:
-    """Return the forms in which the old words are sought, each with its replacement.
+    """Return the forms of the old words to look for, each with its replacement.
 
-    They are sought verbatim first, then ignoring differences in whitespace, quotes and dashes. Both
-    are then repeated without the quotes, backticks or fence around both halves, or without the
-    number before them.
+    The words are first looked for verbatim, then ignoring differences in whitespace, quotes and
+    dashes. Both searches are then repeated without any quotes, backticks or fence around both
+    halves, or without a leading number.
     """
     halves = [(old, new)]
     if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
@@ -442,7 +442,7 @@ def _folded(text: str) -> _Folded:
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:
-    """Extend a removal to cover whitespace, or a whole line, that it would leave empty."""
+    """Extend a removal to cover leftover whitespace, or a line that would be left empty."""
     if new.strip():
         return start, stop, new
     first = part.rfind("\n", 0, start) + 1

@@ -1,9 +1,9 @@
-r"""Citation marks such as [p3], which link a draft to passages, and the notations read as such.
+r"""Citation marks such as [p3], which link a draft to passages, and equivalent notations.
 
 Prompts number passages p1, p2 and so on, and ask for marks that cannot be confused with anything
-else. The notations of other products are read too, but [3] only in a text that has no other marks,
-and [3, 5] only next to such a mark, at the end of a clause. Nothing is read inside code, LaTeX,
-URLs and links.
+else. The notations of other products are recognised too, but [3] only in a text without any other
+marks, and [3, 5] only at the end of a clause in a text with marks such as [3]. Anything inside
+code, LaTeX, URLs and links is ignored.
 """
 
 import re
@@ -21,7 +21,8 @@ HEADING = re.compile(rf"#{{1,6}}[ \t][^\n]++|{_TITLE}:?|[|: \t]*+-[|: \t-]*+")
 """A heading, a rule, or the delimiter line below a table's header."""
 
 _BLOCK = "\u0238"
-"""A placeholder for each character of a block; as a lower-case letter, it begins no sentence."""
+"""A placeholder for each character of a block: a lower-case letter, which cannot begin a sentence.
+"""
 _LITERAL = re.compile(
     r"""(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
     |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
@@ -62,7 +63,8 @@ _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
     """Return a pattern that matches consecutive marks (`run`) and the space before them.
 
-    `end` is the punctuation of the sentence that they follow, or the line breaks after a block.
+    The group `end` is the punctuation of the sentence before the marks, or the line breaks after a
+    block.
     """
     return re.compile(
         rf"(?:(?P<end>(?<={_BLOCK})\s++|(?<!^\d)(?<!^\d\d)[{_ENDS}][{_ENDS}{_CLOSING}]{{0,6}}+)"
@@ -89,14 +91,14 @@ def marks(text: str, *, plain: bool = True) -> list[int]:
 
     Args:
         text: The text.
-        plain: Whether [1] counts as a mark if there are no others. It does not where the prompt
-            asks for no marks, as in "Press [1]".
+        plain: Whether [1] counts as a mark if there are no others. It should not if the prompt
+            asked for no marks, since it may then be ordinary text, as in "Press [1]".
     """
     return _numbers(_runs_of(text, plain=plain))
 
 
 def without_marks(text: str, *, plain: bool = True) -> str:
-    """Return a text without its marks, as found by `marks`, or the spaces before them."""
+    """Return a text without the marks that `marks` finds and the spaces before them."""
     return _rewritten(text, _runs_of(text, plain=plain), lambda _: "")
 
 
@@ -115,7 +117,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     sentence below it.
 
     Args:
-        text: The text. The joined sentences are the text with its marks in the form [1][2].
+        text: The text. Joining the sentences yields this text with its marks in the form [1][2].
         numbers: The new number of each passage. Marks of other passages are dropped.
     """
 

@@ -1,4 +1,4 @@
-"""The statements in a Markdown text, each of which a check judges."""
+"""Find the statements in a Markdown text, which a check judges one by one."""
 
 import re
 from itertools import accumulate, pairwise

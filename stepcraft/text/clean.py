@@ -91,7 +91,7 @@ def clean(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return the form in which texts are compared: clean, on one line, no invisible marks."""
+    """Return a text as used for comparison: clean, on one line, without invisible marks."""
     return " ".join(_INVISIBLE.sub("", clean(text)).split())
 
 
@@ -117,7 +117,7 @@ def unfenced(text: str, *, keep_code: bool = False) -> str:
     Args:
         text: The reply.
         keep_code: Whether to keep the fence around a program, as in an answer. A Markdown fence is
-            always removed, and so is one around prose that names no language.
+            always removed, as is a fence around prose if it names no language.
     """
     text = clean(text)
     for _ in range(2):

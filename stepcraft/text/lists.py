@@ -21,7 +21,7 @@ _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nin
 _COUNTS = f"(?:{'|'.join(_NUMBERS)})"
 _COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
 _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
-"""A character in the words before a label's number."""
+"""A character allowed in the words before a label's number."""
 _BULLET = re.compile(
     rf"""
     [-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}]
@@ -53,7 +53,7 @@ _COUNTED = re.compile(
     """,
     re.VERBOSE,
 )
-"""Numbers that count only if others continue them: "1 - ", "a) ", or "Schritt 1 von 3: "."""
+"""Numbers recognised only as part of a sequence: "1 - ", "a) ", or "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
 _LEADS = (
     re.compile(r"\*\*[^*\n]+\*\*:?"),
@@ -61,7 +61,7 @@ _LEADS = (
     re.compile(r"[A-Z][.)](?=\s)"),
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
 )
-"""Line beginnings that may be steps with a list of items below them."""
+"""Beginnings of lines that may be steps with a list of items below them."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 
@@ -137,7 +137,7 @@ def read_lines(text: str) -> list[str]:
 def item_start(line: str) -> int:
     """Return the length of the indentation and the bullet or number at the start of a line.
 
-    It is 0 for a line that begins no item. A number that only a following one would reveal as such,
+    It is 0 for a line that does not begin an item. A number recognised only as part of a sequence,
     as in "1 - Install", does not count.
     """
     text = line.lstrip()
@@ -148,7 +148,7 @@ def item_start(line: str) -> int:
 def without_number(step: str, *, bullets: bool = False) -> str:
     """Return a step without its leading number or label, and without a bullet if `bullets` is set.
 
-    A number that only a following one would reveal as such, as in "1 - Install", is kept.
+    A number recognised only as part of a sequence, as in "1 - Install", is kept.
     """
     first, _, below = step.strip("\n").partition("\n")
     line = _Line(first, first.lstrip()).without(_BULLET, _STEP)
@@ -297,7 +297,7 @@ def _is_apart(line: _Line) -> bool:
 
 
 def _outer_mark(items: list[_Line]) -> str:
-    """Return the mark of the outer items: those whose count continues, or else the first.
+    """Return the mark of the outer items, which continue after inner ones, or else the first.
 
     "Part 2:" continues after a "1. 2." list below "Part 1:". If "3." continues below "Part 2:", the
     numbers are the items.

@@ -139,7 +139,7 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
     r"""Yield each line including its "\n", and whether it belongs to a fenced code block.
 
     Args:
-        text: The text, which the joined lines reproduce.
+        text: The text. Joining the lines yields it again.
         unclosed: Whether a block without a closing fence counts as code, as in CommonMark.
     """
     blocks = (block for block in code_blocks(text) if block.closed or unclosed)

@@ -1,4 +1,4 @@
-"""Names in code within texts: calls, classes, modules, options and files, in spans or blocks."""
+"""Find names in the code spans and blocks of texts: calls, classes, modules, options and files."""
 
 import builtins
 import keyword
@@ -28,15 +28,16 @@ _FILE = re.compile(
 )
 _ANYWHERE = ("self", "cls", "args", "kwargs", "--help", "--version")
 COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYWHERE})
-"""Names that belong to Python itself or to any command."""
+"""Names that belong to Python itself, and options that any command may have."""
 
 
 def names_in(texts: Iterable[str]) -> dict[str, int]:
-    """Return the names in the code of texts, each with the number (from 1) of the first text.
+    """Return each name in the texts' code, with the number (from 1) of the first text with it.
 
     A code span of one word is a name. In other code, only words that look like names count: those
     with a dot, an underscore or inner capitals, options, and calls. Names that the code itself
-    defines, names from Python and its library, and options of any command are excluded.
+    defines, names from Python and its standard library, and options that any command may have are
+    excluded.
     """
     pieces = [(number, code) for number, text in enumerate(texts, 1) for code in codes(text)]
     defined = COMMON | bound_in(code for _, code in pieces)

@@ -49,7 +49,7 @@ _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
 _ENDED = re.compile(
     rf"(?:\A|[\n>\]{STOPS}{SPACELESS_STOPS}][\"'*_)\u201d\u2019\u00bb\u300d\uff09]*)[ \t]*\Z"
 )
-"""The end of a text at which reasoning may end."""
+"""The end of a line or sentence, where reasoning may end."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"\s*+(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"

@@ -102,7 +102,7 @@ def sentences(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[str]:
-    """Split a text into sentences verbatim; joined, they are the text."""
+    """Split a text into sentences that, joined together, yield the text again."""
     split: list[str] = []
     start = 0
     for match in _STOP.finditer(text):

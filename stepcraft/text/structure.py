@@ -13,10 +13,10 @@ _BLOCK = re.compile(
     r"[ ]{2,}\S|\t|[ ]?(?:#{1,6}\s|[|><]|\$\$|\\[\[be]|\[[^\]\n]+\]:|```|~~~"
     r"|(\*\*|__)[^*_\n]+\1:?\s*$|[\W_]*$)"
 )
-"""Line beginnings that are not running text, such as a heading, a rule or a definition."""
+"""Beginnings of lines that are not running text, such as headings, rules or definitions."""
 _DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
 _TAIL = 5_000
-"""The number of trailing characters in which the start of the last paragraph is sought."""
+"""The number of trailing characters searched for the start of the last paragraph."""
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"([ \t>]*+)(\d{1,3})[.)]\s")
 _PAIRS = (
@@ -46,7 +46,7 @@ def damage(before: str, after: str) -> str:
 
 @lru_cache(maxsize=2)
 def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
-    """Return the counted lines of a text with their kinds, and its counted faults."""
+    """Return how often each line occurs, by text and kind, and how often each fault does."""
     kinds: Counter[tuple[str, str]] = Counter()
     faults: Counter[str] = Counter()
     numbers: dict[str, int] = {}
@@ -79,7 +79,7 @@ def _cells(row: str) -> int:
 
 
 def glue(before: str, new: str) -> str:
-    """Return the separator between a text and what is appended to it.
+    """Return the separator to insert between a text and the text appended to it.
 
     Running text continues the same paragraph. Any other block begins on a new line, and so does
     anything that follows code, a table, a list, a heading or a quotation.

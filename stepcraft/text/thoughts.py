@@ -1,4 +1,4 @@
-"""Split a draft into thoughts (RAT §3.2); joined again, they are the draft."""
+"""Split a draft into thoughts (RAT §3.2) that, joined together, yield the draft again."""
 
 import re
 

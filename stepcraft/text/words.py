@@ -1,8 +1,8 @@
 """Split texts in any language into words, in the same way for every word-based index.
 
-A text and a query yield equal words where readers would consider them equal: they are compared in
-NFKC, ignoring case, accents, Hebrew and Arabic points, tatweel, and the forms of alef and yeh, with
-ASCII digits. Scripts without spaces between words yield pairs of characters.
+A text and a query yield the same words where readers would consider them the same: words are put in
+NFKC with ASCII digits, ignoring case, accents, Hebrew and Arabic points, tatweel, and the forms of
+alef and yeh. Scripts without spaces between words yield pairs of characters.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from stepcraft.text.clean import STOP_WORDS, clean
 
 VERSION = 2
-"""Changes whenever the words of a text do; an index built with another version is rebuilt."""
+"""Changes whenever texts are split differently; an index built with another version is rebuilt."""
 
 MAX_WORDS = 128
 """The maximum number of distinct words in a query that are searched for; the rest are ignored."""
@@ -41,7 +41,9 @@ _VARIANTS = str.maketrans(
     | dict.fromkeys("\u0629\u06be\u06c1\u06c3\u06d5", "\u0647")
     | {"\u0640": ""}
 )
-"""Letters without a decomposition: strokes, and variants in Arabic, Persian and Urdu."""
+"""Letters without a decomposition, such as those with strokes, and Arabic, Persian and Urdu
+variants.
+"""
 _LETTERS_OF_THEIR_OWN = "\u0439\u0457\u045e"
 """Cyrillic letters that are never written without their marks."""
 
@@ -52,7 +54,9 @@ _ONSET = (
 _STARTS = re.compile(_ONSET)
 _ENDS = re.compile(r"[aeiouy][^aeiouy]{0,4}$")
 _LINKED = re.compile(rf"(?:e?s|e?n|er|e)?(?:$|{_ONSET})")
-"""What may follow a part: the end or another part, possibly after a linking letter or an ending."""
+"""The text that can follow a part: the end of the word or another part, possibly after a linking
+letter or an ending.
+"""
 _LONG = re.compile(r"[a-z]{8,40}")
 _LEAST = 4
 _ENGLISH = frozenset(word for word in STOP_WORDS if len(word) > 2)
@@ -69,7 +73,7 @@ class Words(NamedTuple):
 
 @lru_cache(maxsize=1)
 def stored_words(text: str) -> Words:
-    """Return the words of a text, for an index that splits at spaces and does nothing else."""
+    """Return the words of a text for an index that does nothing but split at spaces."""
     words = _words(text, lambda units: [*units, *_pairs(units)])
     # More than three, since a procedure in any language is stored as "how to … using …".
     is_english = sum(map(_ENGLISH.__contains__, words)) > 3 + len(words) / 8
@@ -145,7 +149,7 @@ def _is_dropped(mark: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _parts(word: str) -> Sequence[str]:
-    """Return possible words in a compound: those that begin and end like syllables."""
+    """Return possible words in a compound: parts that begin and end like syllables."""
     places = range(len(word) + 1)
     ended = [place for place in places if _ENDS.search(word[:place])]
     starts = [0, *(place for place in ended if place >= 3 and _STARTS.match(word, place))]
