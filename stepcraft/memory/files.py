@@ -175,6 +175,8 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
     fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON if field in fields}
+    if isinstance(tags := fields.get("tags"), dict):
+        fields["tags"] = {name: _tag(value) for name, value in tags.items() if value is not None}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if "key" in fields:
         fields["key"] = str(fields["key"])
@@ -253,6 +255,13 @@ def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a li
 
 def _number(name: str) -> int:
     return int(re.sub(r"\D", "", name))
+
+
+def _tag(value: object) -> object:
+    """Return a number or a truth value, such as a year, as the text that searches use."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

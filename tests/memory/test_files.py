@@ -158,6 +158,15 @@ def test_what_is_no_uuid_and_no_known_field_goes_into_the_metadata(tmp_path: Pat
     assert second.id == own
 
 
+def test_tags_may_be_numbers(tmp_path: Path):
+    path = tmp_path / "p.jsonl"
+    tags = {"year": 2024, "version": 3.11, "stable": True, "town": None, "oven": "stone"}
+    path.write_text(json.dumps({**json.loads(GOOD), "tags": tags}))
+    [tea] = read_all(path)
+    assert tea.tags == {"year": "2024", "version": "3.11", "stable": "true", "oven": "stone"}
+    assert not tea.metadata
+
+
 def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     path.write_text("old")
