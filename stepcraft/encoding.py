@@ -1,6 +1,7 @@
 """Detect the encoding of texts: by byte-order mark, as UTF-8, or as the most likely one."""
 
 import codecs
+import re
 from typing import NamedTuple
 
 from charset_normalizer import from_bytes
@@ -18,8 +19,18 @@ _LABELS = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("iso8859-11", "tis-620"), "cp874"),
 }
 """What texts that declare an encoding are really written in (WHATWG's Encoding Standard)."""
+_TEXT = re.compile(
+    r"ascii|utf-(?:8|16|16-[bl]e)|iso8859-\d+|tis-620|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*"
+    r"|(?:shift_jis|euc|iso2022)_?\w*"
+)
+"""The encodings that can be declared; some of Python's others are slow on a hostile text."""
+_DECLARATION = re.compile(
+    rb"""<(?:\?xml\b[^>]*?\sencoding|meta\b[^>]*?\bcharset)\s*=\s*["']?\s*([\w.:-]+)""",
+    re.IGNORECASE,
+)
 _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "koi8_r", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256"),
     *("cp932", "euc_jp", "gb18030", "big5", "euc_kr"),
@@ -56,18 +67,20 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
     for mark, name in _MARKS.items():
         if data.startswith(mark):
             return Encoding(name)
-    if b"\0" in data[:8192]:
+    meant = _meant(declared)
+    has_zeros = b"\0" in data[:8192]
+    for name in meant:
+        if (has_zeros and "utf-16" in name) or (b"\x1b" in data and "iso2022" in name):
+            return Encoding(name)
+    if has_zeros:
         return Encoding(_wide(data[:8192]), "it was taken for UTF-16, without a byte-order mark")
-    if not (strays := _strays(data)):
-        return Encoding("utf-8")
-    if _characters(data) >= strays:
-        return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8")
-    for name in filter(None, [*_meant(declared), _likeliest(data), "cp1252"]):
-        is_declared = name in _meant(declared)
+    if not (strays := _strays(data)) or _characters(data) >= strays:
+        return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8" if strays else "")
+    for name in filter(None, [*meant, _likeliest(data), "cp1252"]):
+        is_declared = name in meant
         try:
-            codecs.decode(b"x", name)
-            data.decode(name, "strict" if is_declared else "replace")
-        except (LookupError, ValueError):
+            data.decode(name, "strict" if is_declared and name != "cp1252" else "replace")
+        except ValueError:
             continue
         return Encoding(name, "" if is_declared else f"it is not UTF-8; it was read as {name}")
     return Encoding("latin-1", "it is not UTF-8; it was read as latin-1")
@@ -76,10 +89,10 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
 def _meant(declared: str) -> list[str]:
     """Return the encodings that a declaration can stand for, most likely first."""
     try:
-        name = codecs.lookup(declared).name
+        name = codecs.lookup(declared.lower().removeprefix("x-").replace("windows-", "cp")).name
     except (LookupError, ValueError):
         return []
-    return [*filter(None, [_LABELS.get(name)]), name]
+    return [] if not _TEXT.fullmatch(name) else [*filter(None, [_LABELS.get(name)]), name]
 
 
 def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
@@ -90,6 +103,16 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
     """
     encoding = encoding_of(data, declared)
     return data.decode(encoding.name, "replace"), encoding.note
+
+
+def decoded_markup(data: bytes, declared: str = "") -> str:
+    """Return the text of HTML or XML; what it declares itself counts if `declared` is ""."""
+    own = _DECLARATION.search(data[:4096])
+    declared = declared or (own[1].decode("latin-1") if own else "")
+    try:
+        return decoded(data, declared)[0]
+    except Binary:  # stray zeros, which browsers ignore
+        return decoded(data.replace(b"\0", b""), declared)[0]
 
 
 def _strays(data: bytes) -> int:

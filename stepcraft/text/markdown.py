@@ -150,6 +150,11 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
         yield match[0], block is not None and block.start <= match.start()
 
 
+def fence_around(text: str) -> str:
+    """Return the mark of a fence that nothing in a text closes."""
+    return "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
+
+
 def shown_heading(heading: str) -> str:
     """Return a heading as readers see it, without markup, images and link targets."""
     for pattern, stays in _IN_HEADING:

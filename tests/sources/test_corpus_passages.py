@@ -195,6 +195,56 @@ def test_an_interface_is_read_by_operations(tmp_path: Path):
     assert other.text == "pots: 2  # at least"
 
 
+PARTS = """\
+openapi: 3.1.0
+info: {title: Tea}
+paths:
+  /pots: {$ref: '#/components/pathItems/Pots'}
+components:
+  pathItems:
+    Pots:
+      get:
+        deprecated: true
+        parameters:
+          - {name: most, in: query, schema: {type: integer, minimum: 1, maximum: 50, default: 20}}
+        responses: {200: {content: {application/json: {schema: {type: array, items: true}}}}, 204: }
+  securitySchemes:
+    key: {type: apiKey, in: header, name: X-Key}
+  schemas:
+    Pot:
+      allOf:
+        - {$ref: '#/components/schemas/Cup'}
+        - properties:
+            lid: {enum: [on, off]}
+            size: {type: object, properties: {depth: {type: number}}}
+            teas: {type: array, items: {type: object, properties: {name: {type: string}}}}
+            other: true
+"""
+
+
+def test_the_parts_and_constraints_of_an_interface_are_read(tmp_path: Path) -> None:
+    found = read(tmp_path, "tea.yaml", PARTS)
+    assert [(item.title, item.text.split("\n\n")) for item in found] == [
+        (
+            "Tea › GET /pots",
+            [
+                "Deprecated",
+                "Parameters:\n- most (query, integer, minimum 1, maximum 50, default 20)",
+                "Responses:\n- 200: (application/json array of any)\n- 204:",
+            ],
+        ),
+        (
+            "Tea › Schema Pot",
+            [
+                "Cup",
+                "- lid (one of on, off)\n- size (object)\n  - depth (number)\n"
+                "- teas (array of object)\n  - name (string)\n- other (any)",
+            ],
+        ),
+        ("Tea › Security scheme key", ["type: apiKey\nin: header\nname: X-Key"]),
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 
@@ -272,6 +322,73 @@ def test_of_html_the_main_element_is_read(tmp_path: Path):
     assert read(tmp_path, "tabs.html", tabs)[0].text == "Black: four minutes"
     small = "<main><p>Menu</p></main><h1>Tea</h1><p>" + "Steep it for long. " * 9
     assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
+
+
+def test_end_tags_that_html_lets_out_are_implied(tmp_path: Path) -> None:
+    page = (
+        "<!doctype html><html lang=en><head><title>Tea</title><body><p>Steep<p>it<ul><li>one<ul>"
+        "<li>two</ul><li>three</ul><table><thead><tr><th>Tea<th>Time<tbody><tr><td>Green<td>2<tr>"
+        "<td>Black<td>4</table><select><option>hot<option>cold</select>"
+    )
+    (passage,) = read(tmp_path, "tea.html", page)
+    assert passage.text.split("\n") == [
+        *("Steep", "", "it", "", "* one", "  + two", "* three", ""),
+        *("| Tea | Time |", "| --- | --- |", "| Green | 2 |", "| Black | 4 |", "", "hot cold"),
+    ]
+    rows = read(tmp_path, "rows.html", "<table>" + "<tr><td>tea<td>hot" * 2_000)
+    assert sum(each.text.count("| tea | hot |") for each in rows) == 2_000
+    hidden = "<p>Tea<noscript><p>Keys</noscript><p><font style='display:none'>Keys<p>Keys</font>"
+    assert [each.text for each in read(tmp_path, "hidden.html", hidden)] == ["Tea"]
+
+
+@pytest.mark.parametrize(
+    ("page", "is_read"),
+    [
+        ("<details><summary>Q</summary><div><div style='display:none'>ANSWER</div></div>", True),
+        (
+            "<h3><button aria-expanded=false aria-controls=a>Q</button></h3><div id=a hidden>ANSWER",
+            True,
+        ),
+        ("<dl><dt><button aria-expanded=false>Q</button><dd hidden>ANSWER</dl>", True),
+        ("<p>Q</p><div hidden=until-found>ANSWER</div>", True),
+        ("<p>Q</p><div class=accordion-panel aria-hidden=true>ANSWER</div>", True),
+        ("<details><summary>Q</summary><p>Yes.<p hidden>ANSWER<p>So.</details>", False),
+        (
+            "<div hidden><button aria-expanded=false aria-controls=a></button></div><p id=a hidden>ANSWER",
+            False,
+        ),
+        ("<button aria-expanded=false>Q</button><ul hidden><li><a href=x>ANSWER</a></ul>", False),
+        ("<p>Q</p><div role=region hidden>ANSWER</div>", False),
+    ],
+)
+def test_of_what_is_hidden_only_what_readers_can_unfold_is_read(
+    tmp_path: Path, page: str, is_read: bool
+) -> None:
+    text = "".join(each.text for each in read(tmp_path, "a.html", f"<h1>Tea</h1><p>Hot.</p>{page}"))
+    assert ("ANSWER" in text) == is_read
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "us-ascii", "windows-1252"])
+def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
+    text = "Größe – „Maß“ kostet 5 €"
+    page = f"<meta charset={charset}><p>{text}"
+    article = f"<?xml version='1.0' encoding='{charset}'?><article><p>{text}</p></article>"
+    mail = f"Subject: x\nContent-Type: text/html; charset={charset}\n\n<p>{text}"
+    for name, data in (("a.html", page), ("a.xml", article), ("a.eml", mail)):
+        assert text in read(tmp_path, name, data.encode("cp1252"))[0].text
+
+
+def test_a_fence_holds_fences(tmp_path: Path) -> None:
+    code = "# no heading\n```\n# none\n```"
+    cells = [
+        {"cell_type": "code", "source": code},
+        {"cell_type": "markdown", "source": "# Tea\nHot"},
+    ]
+    files = {"a.ipynb": json.dumps({"cells": cells}), "a.html": f"<pre>{code}</pre><h1>Tea</h1>Hot"}
+    for name, data in files.items():
+        first, second = read(tmp_path, name, data)
+        assert first.text == f"````\n{code}\n````"
+        assert second.title.endswith("Tea")
 
 
 def test_headings_are_read_as_they_are_shown(tmp_path: Path):
@@ -440,6 +557,10 @@ CASES = {
     ),
     "a.adoc": (
         "= Tea\n\n== Green\n\n----\n== no heading\n----\n\n=== Cold\nIce.\n",
+        ["Tea › Green", "Tea › Green › Cold"],
+    ),
+    "lines.adoc": (
+        "Tea\n===\n\nGreen\n-----\n\nSteep it:\n----\n== no heading\n----\n\nCold\n~~~~\n\nIce.\n",
         ["Tea › Green", "Tea › Green › Cold"],
     ),
     "a.org": (

@@ -27,9 +27,13 @@ _RST = re.compile(
     re.MULTILINE,
 )
 _RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:\w+:)[ \t]*$", re.MULTILINE)
-_ASCIIDOC = re.compile(r"^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$", re.MULTILINE)
-_ASCIIDOC_BLOCK = re.compile(
-    r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?(?:^\1$|\Z)", re.DOTALL | re.MULTILINE
+_ASCIIDOC = re.compile(
+    r"""
+    ^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$
+    | (?:\A | (?<=\n\n) | (?<=\]\n)) (?![|[./]) (?P<above>[^\n]*+)\n(?P<below>([-=~^+])\5+)[ \t]*$
+    | ^(?P<block>-{4,}|\.{4,}|\+{4,}|/{4,})\n .*? (?:^(?P=block)$|\Z)
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _ORG = re.compile(
     r"^(?P<sign>\*{1,8})[ \t]+(?:(?:TODO|DONE)[ \t]+)?(?P<title>[^\n]{1,300}?)"
@@ -197,6 +201,21 @@ def _rst(text: str) -> Iterator[Heading]:
         yield Heading(match.start(), match.end(), kinds.index(kind) + 1, title.strip())
 
 
+def _asciidoc(text: str) -> Iterator[Heading]:
+    """Yield titles after signs, and those whose underline is as long as they are, or nearly."""
+    position = 0
+    while match := _ASCIIDOC.search(text, position):
+        position, above = match.end(), match["above"]
+        if match["sign"]:
+            title = match["title"].strip()
+            yield Heading(match.start(), match.end(), len(match["sign"]), title)
+        elif above is not None and abs(len(match["below"]) - len(above.rstrip())) > 1:
+            position = match.start("below")  # it begins a block
+        elif above:
+            level = "=-~^+".index(match["below"][0]) + 1
+            yield Heading(match.start(), match.end(), level, above.strip())
+
+
 def _by(
     pattern: re.Pattern[str],
     level: Callable[[str], int],
@@ -225,8 +244,7 @@ _man = _by(_MAN, lambda sign: "HS".index(sign.upper()) + 2)  # below the name of
 
 _READERS: dict[str, Callable[[str], Iterator[Heading]]] = {
     ".rst": _rst,
-    ".adoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
-    ".asciidoc": _by(_ASCIIDOC, len, _ASCIIDOC_BLOCK),
+    **dict.fromkeys((".adoc", ".asciidoc"), _asciidoc),
     ".org": _by(_ORG, len, _ORG_BLOCK),
     ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
     **dict.fromkeys([f".{number}" for number in range(1, 9)], _man),

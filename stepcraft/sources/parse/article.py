@@ -3,6 +3,7 @@
 import trafilatura
 from trafilatura.metadata import extract_metadata
 
+from stepcraft.encoding import decoded_markup
 from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
@@ -14,7 +15,7 @@ def article(data: bytes, charset: str) -> tuple[str, str]:
     """Return the title and text; an empty `charset` means the one that the page declares."""
     if data.count(b"<") > MAX_TAGS:
         raise Unreadable(f"it has more than {MAX_TAGS:,} tags")
-    tree = trafilatura.load_html(data.decode(charset, "replace") if charset else data)
+    tree = trafilatura.load_html(decoded_markup(data, charset))
     if tree is None:
         return "", ""
     title = " ".join(clean(extract_metadata(tree).title or "").split())[:200]

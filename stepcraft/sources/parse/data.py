@@ -1,9 +1,11 @@
 """The text of JSON, and of OpenAPI descriptions, organised by operation."""
 
 import json as json_
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import unquote
 
 import yaml
 
@@ -15,6 +17,27 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace",
 _OTHERWISE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The errors raised for data that is not laid out like an OpenAPI description."""
 _Data = Mapping[str, Any]
+_BOOL = "tag:yaml.org,2002:bool"
+_AS_WRITTEN = {_BOOL, "tag:yaml.org,2002:timestamp"}
+_LIMITS = (
+    *("format", "pattern", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
+    *("multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
+    *("minProperties", "maxProperties", "default"),
+)
+_MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
+_COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML 1.2, in which "on" and "no" are words, and dates as they are written."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [each for each in resolvers if each[0] not in _AS_WRITTEN]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(_BOOL, re.compile("true|True|TRUE|false|False|FALSE"), [*"tTfF"])
 
 
 def json(data: bytes) -> tuple[str, list[str], str]:
@@ -40,9 +63,8 @@ def openapi(data: bytes) -> tuple[str, list[str], str]:
     Raises:
         Unreadable: It is not an OpenAPI description.
     """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _operations(yaml.load(decoded(data)[0], loader))  # noqa: S506 - a safe one
+        return _operations(yaml.load(decoded(data)[0], _Loader))  # noqa: S506 - a safe one
     except (*_OTHERWISE, yaml.YAMLError) as error:
         raise Unreadable("it is no OpenAPI description") from error
 
@@ -95,13 +117,19 @@ def _operations(spec: _Data) -> tuple[str, list[str], str]:
     parts = [title and f"# {title}", info.get("description"), *servers]
     parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
-        for method in filter((item or {}).__contains__, _METHODS):
+        shared = _resolved(spec, item)
+        for method in filter(shared.__contains__, _METHODS):
             parts.append(f"## {method.upper()} {path}")
-            parts += _operation(spec, {**item, **item[method]}, item.get("parameters") or [])
-    schemas = (spec.get("components") or {}).get("schemas") or spec.get("definitions") or {}
-    for name, schema in schemas.items():
-        shown = _fields(schema) or _type(schema)
-        parts += [f"## Schema {name}", schema.get("description"), shown]
+            operation = {**shared, **(shared[method] or {})}
+            parts += _operation(spec, operation, shared.get("parameters") or [])
+    components = spec.get("components") or {}
+    for name, each in (components.get("schemas") or spec.get("definitions") or {}).items():
+        schema, fields = _schema(each), "\n".join(_fields(each))
+        kind = ", ".join([_type(schema), *_limits(schema)]).removeprefix("object" if fields else "")
+        parts += [f"## Schema {name}", schema.get("description"), kind.removeprefix(", "), fields]
+    schemes = components.get("securitySchemes") or spec.get("securityDefinitions") or {}
+    for name, scheme in schemes.items():
+        parts += [f"## Security scheme {name}", "\n".join(_lines(scheme, outer=False))]
     if not any(str(part).startswith("## ") for part in parts):
         raise ValueError("it describes no operation")
     return title, [clean("\n\n".join(filter(None, parts)))], ""
@@ -111,6 +139,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     """Yield the paragraphs for an operation, including the parameters of its path."""
     yield operation.get("summary") or ""
     yield operation.get("description") or ""
+    yield "Deprecated" if operation.get("deprecated") else ""
     listed = operation.get("parameters") or []
     every = common if listed == common else common + listed
     shown = [_parameter(_resolved(spec, each)) for each in every]
@@ -131,45 +160,76 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
 
 
-def _resolved(spec: _Data, value: _Data) -> _Data:
-    """Return the target of a reference within a description."""
+def _resolved(spec: _Data, value: _Data | None) -> _Data:
+    """Return the target of a reference within a description, or the reference if it has none."""
+    target, value = spec, value or {}
     for name in str(value.get("$ref") or "").split("/")[1:]:
-        spec = spec.get(name) or {}
-    return spec if "$ref" in value else value
+        target = target.get(unquote(name).replace("~1", "/").replace("~0", "~")) or {}
+    return {**value, **target} if "$ref" in value else value
 
 
 def _parameter(value: _Data) -> str:
-    facts = [value.get("in"), _type(value.get("schema") or value)]
-    facts.append("required" if value.get("required") else "")
-    shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})"
-    return f"{shown}: {' '.join(str(value.get('description') or '').split())}".rstrip(": ")
+    schema = _schema(value.get("schema", value))
+    facts = [value.get("in"), _type(schema), "required" if value.get("required") else ""]
+    facts += _limits({**value, **schema})
+    shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})".removesuffix(" ()")
+    about = value.get("description") or schema.get("description") or ""
+    return f"{shown}: {' '.join(str(about).split())}".rstrip(": ")
+
+
+def _limits(schema: _Data) -> Iterator[str]:
+    """Yield what a schema says about values besides their type."""
+    yield from (f"{name} {_scalar(schema[name])}" for name in _LIMITS if name in schema)
+    yield from (name for name in _MARKS if schema.get(name) is True)
+    if "items" in schema:
+        yield from (f"each {limit}" for limit in _limits(_schema(schema["items"])))
 
 
 def _body(name: str, value: _Data) -> str:
     """Return a request or response body: its purpose, media types and fields."""
-    media = {kind: each.get("schema") or {} for kind, each in (value.get("content") or {}).items()}
+    content = value.get("content") or {}
+    media = {kind: (each or {}).get("schema") for kind, each in content.items()}
     media.update({"": value["schema"]} if "schema" in value else {})
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
     words = [name, value.get("description"), kinds and f"({kinds})"]
-    fields = next(map(_fields, media.values()), "")
-    return "\n".join(filter(None, [" ".join(filter(None, words)), fields]))
+    fields = next(map(_fields, media.values()), ())
+    return "\n".join([" ".join(filter(None, words)), *fields])
 
 
-def _type(schema: _Data) -> str:
+def _schema(value: object) -> _Data:
+    """Return a schema as a mapping; one can be just true or false."""
+    if isinstance(value, bool):
+        return {"type": "any" if value else "none"}
+    return value if isinstance(value, dict) else {}
+
+
+def _type(value: object) -> str:
+    schema = _schema(value)
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
-    for name, word in (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")):
+    for name, word in _COMBINED:
         if schema.get(name):
-            return word.join(map(_type, schema[name]))
-    kind = " or ".join(map(str, _list(schema.get("type") or "")))
+            return word.join(filter(None, map(_type, schema[name])))
+    kind = " or ".join(map(_scalar, _list(schema.get("type") or "")))
     if kind == "array":
-        return f"array of {_type(schema.get('items') or {}) or 'values'}"
-    return f"{kind} of {', '.join(map(str, schema['enum']))}" if schema.get("enum") else kind
+        return f"array of {_type(schema.get('items')) or 'values'}"
+    enum = ", ".join(map(_scalar, schema.get("enum") or ()))
+    return f"{kind or 'one'} of {enum}" if enum else kind
 
 
-def _fields(schema: _Data) -> str:
-    required = schema.get("required") or ()
-    return "\n".join(
-        _parameter({**value, "name": name, "required": name in required})
-        for name, value in (schema.get("properties") or {}).items()
-    )
+def _fields(value: object) -> Iterator[str]:
+    """Yield the properties of a schema and, indented, theirs."""
+    schema = _schema(value)
+    required = _list(schema.get("required") or ())
+    fields = {
+        name: (each, name in required) for name, each in (schema.get("properties") or {}).items()
+    }
+    if isinstance(others := schema.get("additionalProperties"), dict):
+        fields["*"] = others, False
+    for name, (each, is_required) in fields.items():
+        yield _parameter({**_schema(each), "name": name, "required": is_required})
+        yield from (f"  {line}" for line in _fields(each))
+    for name, _ in _COMBINED:
+        for each in schema.get(name) or ():
+            yield from _fields(each)
+    yield from _fields(schema["items"]) if "items" in schema else ()

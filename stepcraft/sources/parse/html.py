@@ -2,47 +2,115 @@
 
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
+from stepcraft.encoding import decoded_markup
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import fence_around
 
 MAX_TAGS = 100_000
 """The maximum number of opening and closing tags read; this many take about five seconds."""
 
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
-    ", :is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
-    ":not([role=tabpanel]), .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
     ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
 )
 """Elements that a browser never shows, links to other pages, and links from headings to themselves.
 """
+_HIDDEN = ":is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
+_SWITCH = f"[aria-expanded]:not({_HIDDEN}, {_HIDDEN} *)"
+"""What a reader clicks to unfold something."""
+_UNFOLDS = (
+    "[role=tabpanel], [role=region][aria-labelledby], [hidden=until-found i]"
+    ", details > summary + :last-child, details > summary + :last-child > :only-child"
+    ", :is([class*=accordion i], [class*=collaps i], [class*=faq i])"
+    f", {_SWITCH} + *, :has(> {_SWITCH}) + *"
+)
+"""Hidden elements that a reader can unfold, besides those that a switch controls."""
+_HEAD = {"html", "head", "base", "link", "meta", "title", "style", "script", "noscript", "template"}
+_HEADINGS = {f"h{level}" for level in range(1, 7)}
+_SPECIAL = {
+    *("article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir", "dl", "dt"),
+    *("fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "li", "main"),
+    *("menu", "nav", "ol", "pre", "section", "summary", "table", "ul", *_HEADINGS),
+}
+_LIMITS = {"button", "caption", "object", "td", "th", *_HEAD} - {"head"}
+_CELLS = {"td", "th", "caption", "colgroup"}
+_GROUPS = {"tbody", "thead", "tfoot"}
+_TABLE = {"table", "template", "noscript"}
+_ENDS: dict[str, tuple[set[str], set[str]]] = {
+    **dict.fromkeys(_SPECIAL | {"address", "div", "p"}, ({"p", "head"}, _LIMITS)),
+    **dict.fromkeys(_HEADINGS, ({"p", "head", *_HEADINGS}, _LIMITS)),
+    "li": ({"li", "p"}, (_SPECIAL | _LIMITS) - {"li"}),
+    **dict.fromkeys(("dd", "dt"), ({"dd", "dt", "p"}, (_SPECIAL | _LIMITS) - {"dd", "dt"})),
+    **dict.fromkeys(("td", "th", "caption", "colgroup"), (_CELLS, {"tr", *_TABLE})),
+    "tr": ({"tr", *_CELLS}, _TABLE),
+    **dict.fromkeys(_GROUPS, ({"tr", *_CELLS, *_GROUPS}, _TABLE)),
+    "option": ({"option"}, {"select", "datalist", "optgroup"}),
+    "optgroup": ({"option", "optgroup"}, {"select"}),
+    **dict.fromkeys(("rt", "rp"), ({"rt", "rp"}, {"ruby"})),
+}
+"""The elements whose end tags an opening tag implies, and those that it does not look beyond."""
+_HIDES = {"hidden", "aria-hidden", "style"}
+_DEPTH = 100
+"""The maximum number of open elements searched for those to close."""
 _LEAST_SHARE = 0.2
 """The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
 
-def html(data: bytes) -> tuple[str, list[str], str]:
+class _Page(BeautifulSoup):
+    """A page; the end tags that may be omitted are implied, as in a browser."""
+
+    def handle_starttag(self, name: str, *rest: Any, **attributes: Any) -> Tag | None:  # noqa: ANN401
+        ends, limits = _ENDS.get(name, (set() if name in _HEAD else {"head"}, _LIMITS))
+        are_open = any(map(self.open_tag_counter.get, ends))
+        for tag in reversed(self.tagStack[-_DEPTH:] if are_open else []):
+            if tag.name in ends:
+                self.handle_endtag(tag.name)
+            elif tag.name in limits or tag.attrs.keys() & _HIDES:
+                break
+        return super().handle_starttag(name, *rest, **attributes)
+
+
+class _Converter(MarkdownConverter):
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        shown: str = super().convert_pre(el, text, parent_tags)  # type: ignore[misc]  # no types
+        mark = fence_around(text)
+        return f"\n\n{mark}{shown[5:-5]}{mark}\n\n" if shown else ""
+
+
+def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:
+    """Return HTML or XML as text, and a note if it is cut because it has too many tags."""
+    tags = decoded_markup(data, charset).split("<", MAX_TAGS + 1)
+    if len(tags) <= MAX_TAGS + 1:
+        return "<".join(tags), ""
+    return "<".join(tags[:-1]), f"only its first {MAX_TAGS:,} tags were read"
+
+
+def html(data: bytes, charset: str = "") -> tuple[str, list[str], str]:
     """Return the content of a page without its navigation.
 
     The content is taken from the main element, if there is one. trafilatura is not used here
     because it would mistake parts of a manual for navigation.
     """
-    tags, cut = data.split(b"<", MAX_TAGS + 1), ""
-    if len(tags) > MAX_TAGS + 1:
-        data = data[: -len(tags.pop()) - 1]
-        cut = f"only its first {MAX_TAGS:,} tags were read"
-    soup = BeautifulSoup(data, "html.parser")
+    text, cut = read_tags(data, charset)
+    soup = _Page(text, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
-    for tag in soup.select(_NOT_READ):
+    for tag in [*soup.select(_NOT_READ), *_hidden(soup)]:
         tag.decompose()
+    for tag in soup.select("option, button, label"):
+        tag.append(" ")
+    for tag in soup.select("details, summary, legend"):
+        tag.name = "div"
     for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
         declaration.extract()
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
-    converter = MarkdownConverter(
+    converter = _Converter(
         heading_style="atx",
         strip=["a", "img"],
         escape_asterisks=False,
@@ -50,3 +118,21 @@ def html(data: bytes) -> tuple[str, list[str], str]:
         escape_misc=False,
     )
     return title, [clean(converter.convert_soup(page))], cut
+
+
+def _hidden(soup: BeautifulSoup) -> list[Tag]:
+    """Return the hidden elements, without those that a reader can unfold, unless they are menus."""
+    controls = soup.select(f"[aria-controls]{_SWITCH}")
+    controlled = {name for each in controls for name in str(each["aria-controls"]).split()}
+    unfold = {id(tag) for tag in soup.select(f":is({_UNFOLDS}){_HIDDEN}")}
+    return [
+        tag
+        for tag in soup.select(_HIDDEN)
+        if not (id(tag) in unfold or tag.get("id") in controlled) or _is_menu(tag)
+    ]
+
+
+def _is_menu(tag: Tag) -> bool:
+    """Return whether most of an element's text is links."""
+    linked = sum(len(link.get_text()) for link in tag.select("a"))
+    return 2 * linked > len(tag.get_text())

@@ -42,7 +42,7 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
     """Return a page that a browser saved along with its resources."""
     for part in message_from_bytes(data, policy=policy.default).walk():
         if part.get_content_type() == "text/html":
-            return html(_payload(part))
+            return html(_payload(part), part.get_content_charset() or "")
     raise Unreadable("it holds no page")
 
 
@@ -87,10 +87,10 @@ def _is_attached(part: EmailMessage) -> bool:
 
 
 def _shown(part: EmailMessage) -> str:
-    data = _payload(part)
+    data, charset = _payload(part), part.get_content_charset() or ""
     if part.get_content_subtype() == "html":
-        return html(data)[1][0].strip()
-    return _text(data, part.get_content_charset() or "").strip()
+        return html(data, charset)[1][0].strip()
+    return _text(data, charset).strip()
 
 
 def _payload(part: object) -> bytes:

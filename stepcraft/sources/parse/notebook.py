@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import fence_around
 
 MAX_OUTPUT = 2_000
 """The maximum number of characters read from an output."""
@@ -23,7 +24,13 @@ def notebook(data: bytes) -> tuple[str, list[str], str]:
         source = _joined(cell["input"] if "input" in cell else cell["source"])
         if cell["cell_type"] == "code":
             texts = [source, *_outputs(cell.get("outputs", []))]
-            source = "\n\n".join(f"```\n{text}\n```" for text in texts if text.strip())
+            marks = map(fence_around, texts)
+            fenced = (
+                f"{mark}\n{text}\n{mark}"
+                for mark, text in zip(marks, texts, strict=True)
+                if text.strip()
+            )
+            source = "\n\n".join(fenced)
         elif cell["cell_type"] == "heading":
             source = f"{'#' * cell['level']} {source}"
         parts.append(source)

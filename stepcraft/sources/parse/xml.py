@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
+from stepcraft.sources.parse.html import read_tags
 from stepcraft.text.clean import clean
-
-MAX_TAGS = 100_000
-"""The maximum number of opening and closing tags read; this many take about five seconds."""
 
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
@@ -28,11 +26,8 @@ _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 def xml(data: bytes) -> tuple[str, list[str], str]:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
-    tags, cut = data.split(b"<", MAX_TAGS + 1), ""
-    if len(tags) > MAX_TAGS + 1:
-        data = data[: -len(tags.pop()) - 1]
-        cut = f"only its first {MAX_TAGS:,} tags were read"
-    soup = BeautifulSoup(data, "html.parser", empty_element_tags=set())
+    source, cut = read_tags(data)
+    soup = BeautifulSoup(source, "html.parser", empty_element_tags=set())
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())

@@ -1,6 +1,5 @@
 """Web pages as Markdown, read in threads and cached for a while."""
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 
 from stepcraft.concurrency import OncePerKey, shared_lock
+from stepcraft.encoding import Binary, decoded
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
 from stepcraft.sources.corpus.content import markdown_content
@@ -23,6 +23,7 @@ from stepcraft.sources.passage import passage_of
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import as_shown
 
 _ALPHA = 0.4
 """The weight of the vectors when ranking passages, as in a corpus."""
@@ -37,11 +38,8 @@ _SECONDS = 8.0
 """The maximum processor time for parsing a page."""
 _KEPT_S = 300
 """The number of seconds for which a page is not requested again."""
-_CHARSETS = re.compile(
-    r"utf-8|us-ascii|iso-8859-([1-9]|1[013-6])|windows-125[0-8]|gb(2312|k|18030)|big5|shift_jis"
-    r"|euc-(jp|kr)|koi8-[ru]"
-)
-"""The accepted charsets; some of Python's other codecs take very long on a hostile text."""
+_MARKDOWN = {".md", ".markdown", ".mdx"}
+"""The suffixes of pages that are Markdown, whatever the server calls them."""
 
 
 class Page(NamedTuple):
@@ -62,18 +60,22 @@ def readable(fetched: Fetched) -> Page:
         FetchFailed: The page has no text, or cannot be parsed within the limits on size, time and
             memory.
     """
-    charset = fetched.charset if _CHARSETS.fullmatch(fetched.charset) else ""
+    body, charset = fetched.body, fetched.charset
+    parts = urlsplit(fetched.url)
+    path = PurePosixPath(parts.path)
+    is_html = "html" in fetched.type
+    is_markdown = not is_html and ("markdown" in fetched.type or path.suffix.lower() in _MARKDOWN)
     try:
-        title, text = "", fetched.body.decode(charset or "utf-8", "replace")
-        if "html" in fetched.type:
-            title, text = isolated(_PARSER, fetched.body, seconds=_SECONDS, charset=charset)
-    except Unreadable as error:
+        if is_html:
+            title, text = isolated(_PARSER, body, seconds=_SECONDS, charset=charset)
+        else:
+            title, text = "", decoded(body, charset)[0]
+    except (Binary, Unreadable) as error:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
-    text = clean(text).strip()
+    text = as_shown(clean(text), comments=is_markdown).strip()
     if len(text) < _SHORTEST:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: there is no text on it")
-    parts = urlsplit(fetched.url)
-    title = title or PurePosixPath(parts.path).name or parts.netloc
+    title = title or path.name or parts.netloc
     return Page(fetched.url, title, text, fetched.cut)
 
 
