@@ -315,7 +315,8 @@ FILES: dict[str, tuple[str, Any]] = {
     "a coding agent's session": (
         "session.jsonl",
         [
-            {"type": "summary", "sessionId": "s", "summary": "A refund"},
+            {"type": "summary", "leafUuid": "u", "summary": "A refund"},
+            {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
             *(
                 {"sessionId": "s", "type": each["role"], "message": each}
                 for each in FORMS["Anthropic"]
