@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
+from stepcraft.building.messages import NOTHING
 from stepcraft.errors import Failed
 from stepcraft.records import Record, records
 
@@ -44,6 +45,8 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         place, values = f"{path}:{record.line}", _values(record)
         if values is None:
             failed.append(Failed(place, record.reason))
+        elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
+            continue
         elif is_entry(values):
             name = str(values.get("sessionId") or values.get("session_id") or "")
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))

@@ -136,6 +136,9 @@ class Ledger:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+            tables = self._database.execute("SELECT name FROM sqlite_schema").fetchall()
+            if ("entries",) in tables:
+                raise BadInput(f"{path} is a memory or an index; name another file for the ledger")
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             locked = f"a build is running with {path}; wait for it or name another ledger"

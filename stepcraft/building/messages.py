@@ -41,7 +41,7 @@ _OF_GEMINI = {
 }
 _OF_LINE = ("type", "isSidechain", "isMeta")
 """The fields of a log line that are kept along with the message that it contains."""
-_NOTHING = {
+NOTHING = {
     *("reasoning", "null", "system_prompt", "recall", "change_agent_state"),
     *("summary", "session_meta", "event_msg", "turn_context", "file-history-snapshot"),
 }
@@ -85,7 +85,7 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     kind = str(value.get("role") or value.get("from") or value["type"])
     role = _ROLES.get(kind, kind)
-    if role in _NOTHING or value.get("isSidechain") or value.get("isMeta"):
+    if role in NOTHING or value.get("isSidechain") or value.get("isMeta"):
         return
     content = _first(value, _CONTENTS)
     if role in _RESULTS:
@@ -139,7 +139,7 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         texts = map(fields.get, ("final_thought", "content", "message", "thought"))
         yield {"role": role, "content": str(next(filter(None, texts), ""))}
     elif isinstance(action, str) and not (
-        action in _NOTHING or value.get("source") == "environment"
+        action in NOTHING or value.get("source") == "environment"
     ):
         arguments = {"command": action}
         if is_event:

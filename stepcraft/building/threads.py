@@ -171,8 +171,9 @@ def _calls(message: BaseMessage) -> list[ToolCall]:
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     """Yield the strings stored under names that mark them as secret."""
     if isinstance(value, dict):
+        label = str(value.get("name") or value.get("key"))  # as of environment variables
         for name, item in value.items():
-            is_named = _SECRET_NAME.search(str(name)) is not None
+            is_named = _SECRET_NAME.search(label if name == "value" else str(name)) is not None
             yield from _secrets(item, is_secret=is_secret or is_named)
     elif isinstance(value, list):
         for item in value:

@@ -4,7 +4,7 @@ import ast
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -175,11 +175,9 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
     fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON if field in fields}
-    if isinstance(tags := fields.get("tags"), dict):
-        fields["tags"] = {name: _tag(value) for name, value in tags.items() if value is not None}
+    as_text: dict[str, Callable[[Any], Any]] = {"key": str, "tags": _tags}
+    fields |= {name: read(fields[name]) for name, read in as_text.items() if name in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
-    if "key" in fields:
-        fields["key"] = str(fields["key"])
     if "input" in fields and (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
     if "steps" in fields:
@@ -257,11 +255,15 @@ def _number(name: str) -> int:
     return int(re.sub(r"\D", "", name))
 
 
-def _tag(value: object) -> object:
-    """Return a number or a truth value, such as a year, as the text that searches use."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
+def _tags(value: object) -> object:
+    """Return tags with numbers and truth values, such as a year, as the texts of searches."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: json.dumps(item) if isinstance(item, bool | int | float) else item
+        for name, item in value.items()
+        if item is not None
+    }
 
 
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value

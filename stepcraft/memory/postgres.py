@@ -410,16 +410,19 @@ def parts_of(url: str) -> tuple[str, str]:
     Raises:
         BadInput: The URL is malformed, names no database, or contains a password.
     """
+    scheme, colon, rest = url.partition(":")
+    scheme = scheme.lower()
     try:
-        info: Any = conninfo_to_dict(url.removeprefix("store+"))
+        info: Any = conninfo_to_dict(f"{scheme.removeprefix('store+')}{colon}{rest}")
     except psycopg.ProgrammingError as error:
         raise BadInput(f"{url} is no URL of a database: {error}".strip()) from error
-    if "password" in info:
+    # A password with a slash is read as a port.
+    if "password" in info or not info.get("port", "0").replace(",", "").isdigit():
         raise BadInput(
-            "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass"
+            "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass; a port "
+            "is a number"
         )
     database, _, namespace = info.pop("dbname", "").partition("/")
     if not database:
-        scheme = url.partition(":")[0]
         raise BadInput(f"{url} names no database; write {scheme}://host:5432/database/name")
     return make_conninfo(**info, dbname=database), namespace

@@ -6,10 +6,10 @@ take precedence, and the id stays the same.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -34,10 +34,12 @@ _FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(.+)$", re.MULTILINE)
 _TITLE = re.compile(r"\A\s*# (.+)")
 _HEADING = re.compile(r"(#{2,6})[ \t]+(.+)")
 _WORKFLOW = re.compile(r"\W*(?:workflow|steps|instructions|procedure|process)\b", re.IGNORECASE)
-_NEEDS = re.compile(
-    r"^#{2,6}[ \t]+(?:needs|inputs?|requirements|prerequisites)\b.*\n((?:(?!##).*\n?)*)",
-    re.IGNORECASE | re.MULTILINE,
-)
+_NEEDS = re.compile(r"(?:needs|inputs?|requirements|prerequisites)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:step )?\d+\b", re.IGNORECASE).match
+_STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
+
+Section: TypeAlias = tuple[int, str, str]
+"""A section's level, title and text; text before any heading has level 0."""
 
 
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
@@ -174,37 +176,63 @@ def _as_exported(step: str, digits: int) -> re.Pattern[str]:
 
 def _content(body: str) -> tuple[str, str, list[str]]:
     """Return the title, the resources and the steps in the body of a skill."""
-    title, needs = _TITLE.match(body), _NEEDS.search(body)
-    input_ = needs[1].strip() if needs else ""
+    title = _TITLE.match(body)
+    sections = _sections(_TITLE.sub("", body))
+    place = _named(sections, _NEEDS)
+    needs = sections[place]
+    del sections[place]
+    input_ = (needs[0][2] + _text(needs[1:])).strip() if needs else ""
     input_ = ", ".join(read_bullets(input_)) or input_ or "nothing in particular"
-    steps = _steps(_NEEDS.sub("", _TITLE.sub("", body)).strip())
-    return title[1] if title else "", input_, steps
+    return title[1] if title else "", input_, _steps(sections)
 
 
-def _steps(body: str) -> list[str]:
-    """Return the first numbered list, or else the sections, the bullets, or the whole body.
+def _steps(sections: Sequence[Section]) -> list[str]:
+    """Return the numbered sections, or else the first numbered list, all sections, or the bullets.
 
     If a section has a title such as "Workflow" or "Steps", only that section is read.
     """
-    sections = _sections(body)
-    first = next((at for at, each in enumerate(sections) if _WORKFLOW.match(each[1])), 0)
-    level = sections[first][0]
-    after = (at for at in range(first + 1, len(sections)) if sections[at][0] <= level)
-    parts = sections[first : next(after, None)] if level else sections
+    workflow = sections[_named(sections, _WORKFLOW)]
+    parts = workflow or sections
+    level = parts[0][0]
+    numbers = [at for at, each in enumerate(parts) if (_NUMBERED if workflow else _STEP)(each[1])]
+    tops = [_below(parts, at) for at in numbers if parts[at][0] == parts[numbers[0]][0]]
+    if len(tops) > 1:
+        return [_step(parts[top]) for top in tops]
     for _, _, part in parts:
         rows = [row for row, is_code in lines(part) if not (is_code or row[:1].isspace())]
         if sum(row != without_number(row) for row in rows) > 1:
             return read_steps(part)
-    titled = [
-        f"{without_number(title)}\n{below.strip()}"
-        for depth, title, below in parts
-        if depth > level and below.strip()
-    ]
+    titled = [_step([each]) for each in parts if each[0] > level and each[2].strip()]
+    body = _text(parts).strip()
     return titled if len(titled) > 1 else read_bullets(body) or [body]
 
 
-def _sections(body: str) -> list[tuple[int, str, str]]:
-    """Return each section's level, title and text; text before any heading has level 0."""
+def _step(sections: Sequence[Section]) -> str:
+    """Return a section as a step, with those below it."""
+    (_, title, text), *below = sections
+    return f"{without_number(title)}\n{text.strip()}\n{_text(below)}".strip()
+
+
+def _named(sections: Sequence[Section], title: re.Pattern[str]) -> slice:
+    """Return the place of the first section with such a title and those below it."""
+    places = (at for at, each in enumerate(sections) if title.match(each[1]))
+    at = next(places, None)
+    return slice(0) if at is None else _below(sections, at)
+
+
+def _below(sections: Sequence[Section], at: int) -> slice:
+    """Return the place of a section and those below it."""
+    after = (end for end in range(at + 1, len(sections)) if sections[end][0] <= sections[at][0])
+    return slice(at, next(after, len(sections)))
+
+
+def _text(sections: Iterable[Section]) -> str:
+    return "".join(
+        f"{'#' * level} {title}\n{text}" if level else text for level, title, text in sections
+    ).lstrip("\n ")
+
+
+def _sections(body: str) -> list[Section]:
     sections = [(0, "", "")]
     for row, is_code in lines(body):
         heading = None if is_code else _HEADING.match(row)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import datetime
 from itertools import islice
 from threading import Lock
@@ -104,7 +105,7 @@ class StoreMemory(ServedMemory):
         values = [
             {
                 "text": item.text(),
-                **item.to_dict(),
+                **deepcopy(item.to_dict()),
                 **{f"tag:{name}": value for name, value in item.tags.items()},
             }
             for _, item in sorted(procedures.items())
@@ -214,7 +215,8 @@ def fused(
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure in a store item, or None if the item is not a procedure."""
     try:
-        return Procedure.of_kept(value)
+        own = {name: deepcopy(value[name]) for name in ("metadata", "tags") if name in value}
+        return Procedure.of_kept({**value, **own})  # InMemoryStore returns what it holds
     except BadInput:
         return None
 

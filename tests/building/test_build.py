@@ -443,6 +443,9 @@ def test_two_builds_with_one_ledger_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_ledger_is_refused(docs: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"alpha\.md cannot be a ledger: .*; name another file"):
         build(tmp_path, ledger=docs / "alpha.md")
+    open_memory(str(tmp_path / "other.db")).close()
+    with pytest.raises(BadInput, match=r"other\.db is a memory or an index; name another file"):
+        build(tmp_path, ledger=tmp_path / "other.db")
 
 
 def test_a_page_that_fails_costs_the_page_and_is_tried_again(docs: Path, tmp_path: Path) -> None:

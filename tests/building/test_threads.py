@@ -315,7 +315,8 @@ FILES: dict[str, tuple[str, Any]] = {
     "a coding agent's session": (
         "session.jsonl",
         [
-            {"type": "summary", "sessionId": "s", "summary": "A refund"},
+            {"type": "summary", "leafUuid": "u", "summary": "A refund"},
+            {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
             *(
                 {"sessionId": "s", "type": each["role"], "message": each}
                 for each in FORMS["Anthropic"]
@@ -497,6 +498,10 @@ SECRETS = ("abcd1234", "u-5512", "p-8841")
     [
         {"api_key": "abcd1234", "config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
         {"access_token": "abcd1234", "passwords": ["u-5512", "p-8841"]},
+        {
+            "env": [{"name": "DB_PASSWORD", "value": "abcd1234"}, {"name": "N", "value": "5"}],
+            "vars": [{"key": "JWT", "value": ["u-5512", "p-8841"]}],
+        },
     ],
 )
 def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, Any]) -> None:

@@ -153,6 +153,16 @@ def test_votes_stay_when_a_procedure_is_added_again_or_changed(memory):
     assert memory.count() == 2
 
 
+def test_what_a_caller_does_to_a_procedure_changes_nothing_in_the_memory(memory):
+    memory.add([added := dish(1, metadata={"pages": [7]}, tags={"kitchen": "a"})])
+    for procedure in (added, memory.get(added.id), *memory):
+        procedure.metadata["pages"].append(8)
+        procedure.tags["kitchen"] = "b"
+    assert memory.get(added.id).metadata == {"pages": [7]}
+    assert outputs(memory.search("dish", where={"kitchen": "a"})) == ["dish 1"]
+    assert memory.get(added.id).tags == {"kitchen": "a"}
+
+
 def test_an_update_of_nothing_or_to_another_id_is_refused(memory):
     memory.add([dish(1)])
     for unknown in (WRONG_ID, "no id", ""):

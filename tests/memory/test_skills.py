@@ -177,6 +177,18 @@ def test_an_edit_changes_nothing_else(tmp_path: Path) -> None:
             "# Deploy\n\nIn words.\n\n## Step 1: Build\n\nRun `make`.\n\n## Ship\n\nRun `ship`.\n",
             ("Build\n\nRun `make`.", "Ship\n\nRun `ship`."),
         ),
+        (
+            "## Workflow\n\n### Step 1: Build\n\n1. Make.\n2. Test.\n\n### Step 2\n\n1. Ship.\n2. Look.\n",
+            ("Build\n1. Make.\n2. Test.", "1. Ship.\n2. Look."),
+        ),
+        (
+            "## Before\n\n1. x\n2. y\n\n## Step 1: Build\n\n- Make.\n\n### Test\n\nAll.\n\n## Step 2: Ship\n\nIt.\n",
+            ("Build\n- Make.\n### Test\nAll.", "Ship\nIt."),
+        ),
+        (
+            "## Process\n\n- Read it.\n- Answer it.\n\n## Notes\n\n- None.\n",
+            ("Read it.", "Answer it."),
+        ),
         ("- Read it.\n- Answer it.\n", ("Read it.", "Answer it.")),
         ("# Reviews\n\nRead the diff,\nall of it.\n", ("Read the diff,\nall of it.",)),
     ],
@@ -187,6 +199,19 @@ def test_the_steps_of_a_text(tmp_path: Path, body: str, steps: tuple[str, ...]) 
         "Do it",
         [" ".join(step.split()) for step in steps],
     )
+
+
+@pytest.mark.parametrize(
+    ("needs", "input_"),
+    [
+        ("You need:\n\n### Tools\n\n- git\n\n### Access\n\n- root\n", "git, root"),
+        ("```sh\n## none\nmake\n```\n", "```sh\n## none\nmake\n```"),
+    ],
+)
+def test_the_resources_have_all_of_their_section(tmp_path: Path, needs: str, input_: str) -> None:
+    body = f"## Requirements\n\n{needs}\n## Steps\n\n1. a\n2. b\n"
+    [skill] = read(written(tmp_path, f"---\ndescription: Do it.\n---\n{body}"))
+    assert (skill.input, skill.steps) == (input_, ("a", "b"))
 
 
 LIST = "---\n1. a\n2. b\n"

@@ -78,7 +78,9 @@ def parse_url(url: str) -> Address:
     """
     try:
         parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        options = dict(pairs)
+        is_clear = len(options) == len(pairs) and not parts.fragment
         port, grpc_port = parts.port, int(options.pop("grpc", 0))
     except ValueError as error:
         raise BadInput(f"{url} is no URL; check its host and ports") from error
@@ -92,6 +94,9 @@ def parse_url(url: str) -> Address:
     is_understood = (
         parts.scheme in ("weaviate", "weaviate+cloud")
         and host
+        and is_clear
+        and port != 0
+        and 0 <= grpc_port < 65_536
         and not folder.strip("/")
         and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", collection)
         and tls in ("true", "false")
