@@ -165,9 +165,9 @@ class Ledger:
             "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
             " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
         )
-        own = self._records(f"{query} AND memory = ? LIMIT 1", digest, identity, self._memory)
-        others = self._records(f"{query} LIMIT 1", digest, identity) if not own else []
-        return next(iter([*own, *(replace(each, removed={}) for each in others)]), None)
+        ours = self._records(f"{query} AND memory = ? LIMIT 1", digest, identity, self._memory)
+        others = self._records(f"{query} LIMIT 1", digest, identity) if not ours else []
+        return next(iter([*ours, *(replace(each, removed={}) for each in others)]), None)
 
     def put(self, key: str, record: Record) -> None:
         """Write a record. Once this returns, the record survives a process crash.

@@ -108,7 +108,9 @@ class ServedMemory(BatchedMemory):
         return self._stored([id]).get(id)
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
-        new = {procedure.id: procedure for procedure in procedures}
+        new: dict[str, Procedure] = {}
+        for each in procedures:
+            new[each.id] = merged(new[each.id], each) if each.id in new else each
         if not self._stored(new):
             refused = self._write(new, {})
             return AddReport(len(new) - len(refused), len(procedures) - len(new), 0, refused)

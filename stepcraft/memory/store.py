@@ -215,8 +215,8 @@ def fused(
 def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure in a store item, or None if the item is not a procedure."""
     try:
-        own = {name: deepcopy(value[name]) for name in ("metadata", "tags") if name in value}
-        return Procedure.of_kept({**value, **own})  # InMemoryStore returns what it holds
+        copies = {name: deepcopy(value[name]) for name in ("metadata", "tags") if name in value}
+        return Procedure.of_kept({**value, **copies})  # InMemoryStore returns what it holds
     except BadInput:
         return None
 

@@ -433,6 +433,12 @@ def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
         assert stored.outcomes[:2] == (1, 0)
         assert memory.search("dish", 5, where={"kitchen": "a"}) == []
         assert memory.delete([id_of_key("page/1")]) == 1
+        memory.add([dish(4, key="page/2"), dish(5, key="page/2")])
+        stored = by_short_id(memory, "page/2")
+        assert (stored.output, [each["output"] for each in stored.versions]) == (
+            "dish 5",
+            ["dish 4"],
+        )
 
 
 @pytest.mark.parametrize("kind", WRITABLE)

@@ -178,11 +178,13 @@ def test_an_edit_changes_nothing_else(tmp_path: Path) -> None:
             ("Build\n\nRun `make`.", "Ship\n\nRun `ship`."),
         ),
         (
-            "## Workflow\n\n### Step 1: Build\n\n1. Make.\n2. Test.\n\n### Step 2\n\n1. Ship.\n2. Look.\n",
+            "## Workflow\n\n### Step 1: Build\n\n1. Make.\n2. Test.\n\n"
+            "### Step 2\n\n1. Ship.\n2. Look.\n",
             ("Build\n1. Make.\n2. Test.", "1. Ship.\n2. Look."),
         ),
         (
-            "## Before\n\n1. x\n2. y\n\n## Step 1: Build\n\n- Make.\n\n### Test\n\nAll.\n\n## Step 2: Ship\n\nIt.\n",
+            "## Before\n\n1. x\n2. y\n\n## Step 1: Build\n\n- Make.\n\n### Test\n\nAll.\n\n"
+            "## Step 2: Ship\n\nIt.\n",
             ("Build\n- Make.\n### Test\nAll.", "Ship\nIt."),
         ),
         (
