@@ -106,7 +106,7 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
 
 
 def decoded_markup(data: bytes, declared: str = "") -> str:
-    """Return the text of HTML or XML; what it declares itself counts if `declared` is ""."""
+    """Return the text of HTML or XML, by its own declaration if `declared` is ""."""
     own = _DECLARATION.search(data[:4096])
     declared = declared or (own[1].decode("latin-1") if own else "")
     try:

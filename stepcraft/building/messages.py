@@ -78,7 +78,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the messages in a value in OpenAI's format, with tool calls in LangChain's."""
+    """Yield the messages in a value in OpenAI's format, but with LangChain's tool calls."""
     value = _unwrapped(value)
     if "observation" in value or ("action" in value and value.get("type") not in _CALLS):
         yield from _step(value)

@@ -95,7 +95,7 @@ PASSAGE_TOKENS = 16_000
 
 
 class Request(NamedTuple):
-    """A single call to a judge: a vote on two answers, or a reading of one."""
+    """A single call to a judge: a vote on two answers, or the grading of one."""
 
     kind: Kind
     outcome: Outcome

@@ -103,7 +103,7 @@ class Spending:
         self.on_progress(self.progress)
 
     def check_finished(self, what: str) -> None:
-        """Check that the budget did not cut the work short; `what` is a plural noun for the parts.
+        """Check that the budget did not cut the work short; `what` names its parts in the error.
 
         Raises:
             RunStopped: The budget is used up.
