@@ -27,7 +27,7 @@ from typing import Any
 LEAST_SECONDS = 1.0
 """The minimum processor time that a call is allowed, in seconds."""
 FACTOR = 4.0
-"""The allowed ratio of a call's processor time to that of the benchmark's own solution."""
+"""The most processor time that a call may take, as a multiple of the reference solution's."""
 SUITE_SECONDS = 60.0
 """The maximum processor time that a suite is allowed, in seconds."""
 CLOCK = 3
@@ -41,7 +41,7 @@ _SAME_ELEMENTS = {
 }
 """Functions in MBPP+ whose results are compared as sets, because their order is not specified."""
 _ANY_VALUE = {"check_str", "text_match_three", "text_starta_endb"}
-"""Functions in MBPP+ whose results are compared only by whether they are None."""
+"""MBPP+ functions whose results are only checked for being None."""
 
 Arguments = Sequence[Any]
 

@@ -64,7 +64,7 @@ class RatPaperContext(SearchSettings):
     k: int = in_nodes(2, "retrieve", ge=1)
     """Number of passages that a search returns; the paper uses 1 for planning and code."""
     query: Literal["model", "draft"] = in_nodes("model", "to_query")
-    """The query to use: one that the model writes, or the text of the draft so far."""
+    """Whether the model writes the query, or the draft so far is the query."""
     query_from: Literal["thought", "draft", "question"] = in_nodes("thought", "split", "to_query")
     """The text to search for: each thought (RAT), the draft once (CoT+RAG), or the question once
     (RAG-1).
@@ -121,7 +121,7 @@ class RpgPaperContext(SearchSettings):
     k: int = in_nodes(5, "retrieve", ge=1)
     """Number of passages that are retrieved for the question."""
     kind: Kind | None = in_nodes(None, "answer", "combine")
-    """The form of the answer; by default the one that the input asks for, or else long."""
+    """The form of the answer; by default the form named in the input, or else long."""
     max_cycles: int = in_nodes(3, "plan", ge=1)
     """Maximum number of segments; a short answer has one."""
     plan: bool = in_nodes(True, "plan")

@@ -77,7 +77,7 @@ def whole(file: Path) -> object:
 
 
 def mapping_of(value: object, *names: str) -> Mapping[str, Any]:
-    """Return the object at this path of names in a JSON value, or an empty one if there is none."""
+    """Return the object at a path of names in a JSON value, or an empty object."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}

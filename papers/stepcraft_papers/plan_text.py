@@ -54,7 +54,7 @@ def read_steps(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _step(tokens: list[str]) -> tuple[str, int] | None:
-    """Return the item name and count in the tokens after a verb, or None if there is none."""
+    """Parse the item name and count from the tokens after a verb; return None without an item."""
     words: list[str] = []
     counts: list[int] = []
     for part in tokens:

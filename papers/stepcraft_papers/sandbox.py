@@ -130,7 +130,7 @@ async def run_program(
 
 @contextmanager
 def _killer(process: int) -> Generator[Callable[[], None]]:
-    """Yield a function that kills the process, but never another one that has reused its PID."""
+    """Yield a function that kills the process, unless its PID has been reused."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:

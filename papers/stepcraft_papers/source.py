@@ -44,7 +44,7 @@ def fetched(release: Release, cache: Path | None = None) -> Path:
     """Return the unpacked file of a release, downloading it if it is not in the cache.
 
     Raises:
-        SourceFailure: The file cannot be downloaded, or differs from the one that was published.
+        SourceFailure: The download fails, or the file differs from the published one.
         BadInput: The file in the cache has changed or cannot be unpacked, or the cache cannot be
             written to.
     """

@@ -28,7 +28,7 @@ _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # no types
     """Reads YAML 1.2, in which "on" and "no" are words, and dates as they are written."""
 
     yaml_implicit_resolvers: ClassVar = {

@@ -64,6 +64,7 @@ _LEAST_SHARE = 0.2
 class _Page(BeautifulSoup):
     """A page; the end tags that may be omitted are implied, as in a browser."""
 
+    # Any: the arguments are Beautiful Soup's own.
     def handle_starttag(self, name: str, *rest: Any, **attributes: Any) -> Tag | None:  # noqa: ANN401
         ends, limits = _ENDS.get(name, (set() if name in _HEAD else {"head"}, _LIMITS))
         are_open = any(map(self.open_tag_counter.get, ends))
