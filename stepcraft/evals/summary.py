@@ -208,12 +208,8 @@ def summarise(
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
     summary.pairs.extend(_pairs(summary.methods))
-    questions = Counter(
-        asked
-        for asked, _ in {
-            _question(each["sample"]) for method in summary.methods for each in method.outcomes
-        }
-    )
+    samples = [each["sample"] for method in summary.methods for each in method.outcomes]
+    questions = Counter(question for question, _ in set(map(_question, samples)))
     return replace(summary, regraded=sum(count > 1 for count in questions.values()))
 
 
@@ -333,9 +329,9 @@ def task_scores(
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
+        task = task_of(outcome["sample"]) if outcome["scores"] else None
         for name, value in outcome["scores"].items():
-            tasks = answers.setdefault(name, {})
-            tasks.setdefault(task_of(outcome["sample"]), []).append(value)
+            answers.setdefault(name, {}).setdefault(task, []).append(value)
     scores: dict[str, dict[object, float]] = {}
     for name, tasks in answers.items():
         scores[name] = {task: fmean(values) for task, values in tasks.items()}
