@@ -1,7 +1,7 @@
 """Trace each sentence of the answer to its evidence, and number the citations (RPG §3.2)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -10,9 +10,11 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
+from stepcraft.nodes.checks import final_checks
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
 from stepcraft.text.citations import cited_sentences, marks, without_marks
+from stepcraft.text.clean import normalised
 from stepcraft.text.names import mentions, names_in
 from stepcraft.text.sentences import sentences
 
@@ -39,8 +41,12 @@ class TracedSentence(TypedDict):
     """The sentence, including trailing whitespace."""
     evidence: list[str]
     """The ids of the passages that it cites, without duplicates."""
+    unconfirmed: list[str]
+    """The words in it that the check did not find in the evidence or found contradicted there."""
     supported: bool
-    """Whether it cites evidence, and every name in its code occurs there or in the question."""
+    """Whether it cites evidence, the check confirmed all its words, and every name in its code
+    occurs in the evidence that it cites or in the question.
+    """
 
 
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
@@ -54,8 +60,9 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     cited = [number for number in marks(text) if number <= len(evidence)]
     passages: list[Evidence] = [evidence[number - 1] for number in cited]
     numbers = {number: place for place, number in enumerate(cited, 1)}
+    rejected = _rejected(state)
     traced = [
-        _traced(sentence, [passages[place - 1] for place in places], state["task"])
+        _traced(sentence, [passages[place - 1] for place in places], state["task"], rejected)
         for sentence, places in cited_sentences(text, numbers)
     ]
     supported = sum(each["supported"] for each in traced)
@@ -103,11 +110,29 @@ def _without_stop(text: str) -> str:
     return text[:-1] if is_sentence else text
 
 
-def _traced(text: str, cited: Sequence[Evidence], question: str) -> TracedSentence:
+def _rejected(state: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the statements that the check did not confirm, each with the words it rejected."""
+    return [
+        (normalised(check["text"]), normalised(check["words"]))
+        for check, has_changed in final_checks(state)
+        if check["verdict"] != "supported" and not has_changed
+    ]
+
+
+def _traced(
+    text: str, cited: Sequence[Evidence], question: str, rejected: Iterable[tuple[str, str]]
+) -> TracedSentence:
     texts = [question, *(f"{passage['title']}\n{passage['text']}" for passage in cited)]
     vouched = all(any(mentions(each, name) for each in texts) for name in names_in([text]))
+    bare = normalised(without_marks(text))
+    unconfirmed = [
+        words or min(statement, bare, key=len)
+        for statement, words in rejected
+        if (statement in bare or bare in statement) and words in bare
+    ]
     return TracedSentence(
         text=text,
         evidence=list(dict.fromkeys(each["id"] for each in cited)),
-        supported=bool(cited) and vouched,
+        unconfirmed=unconfirmed,
+        supported=bool(cited) and vouched and not unconfirmed,
     )

@@ -38,6 +38,8 @@ class CitedSentence(NamedTuple):
     """Whitespace and code after its words."""
     quotes: list[Quote]
     supported: bool
+    objection: str
+    """Why it is not supported although it cites passages."""
 
 
 def cited_sentences(
@@ -61,8 +63,15 @@ def cited_sentences(
         before, text, behind = _parts(without_marks(clean(sentence["text"])))
         places = sorted({numbers[id_] for id_ in sentence["evidence"] if id_ in numbers})
         quotes = [quote(number, stems(text) - STOP_WORDS) for number in places]
-        cited.append(CitedSentence(before, text, behind, quotes, sentence["supported"]))
+        objection = _objection(sentence)
+        cited.append(CitedSentence(before, text, behind, quotes, sentence["supported"], objection))
     return cited
+
+
+def _objection(sentence: TracedSentence) -> str:
+    if words := sentence["unconfirmed"]:
+        return f"The check did not confirm: {clean('; '.join(words))}"
+    return "The sentence names in code what this evidence does not have."
 
 
 def _parts(sentence: str) -> tuple[str, str, str]:

@@ -205,6 +205,32 @@ def test_a_name_in_code_that_its_passage_lacks_is_not_supported() -> None:
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
+@pytest.mark.parametrize("verdict", ["not found", "contradicted"])
+def test_a_sentence_with_words_that_the_check_rejects_is_not_supported(verdict: str) -> None:
+    draft = "Haldruvin built it in 1873 with 400 masons [p3]. The mayor was Ilse Quandt [p2]."
+    replies = [PLAN, GAPS, draft, f'1 {verdict} "with 400 masons"', "NO CHANGE"]
+    result, _, _ = run(*replies, rounds=1)
+    assert [each["unconfirmed"] for each in result["sentences"]] == [["with 400 masons"], []]
+    assert [each["supported"] for each in result["sentences"]] == [False, True]
+
+
+def test_a_sentence_that_the_check_corrected_is_supported() -> None:
+    draft = "Haldruvin built it in 1837 [p3]. The mayor was Ilse Quandt [p2]."
+    reply = '1 contradicted "1837" p3\n' + block(1, "1837", "1873")
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1)
+    assert "built it in 1873 [1]" in result["answer"]
+    assert [each["supported"] for each in result["sentences"]] == [True, True]
+
+
+def test_a_part_that_was_not_found_has_no_supported_sentence() -> None:
+    draft = "Haldruvin built it in 1873 [p3]. It has 400 rooms [p2]."
+    result, _, _ = run(PLAN, GAPS, draft, "1 not found", rounds=1)
+    assert [each["unconfirmed"] for each in result["sentences"]] == [
+        ["Haldruvin built it in 1873."],
+        ["It has 400 rooms."],
+    ]
+
+
 def test_a_plan_without_a_query_is_handed_back() -> None:
     result, model, _ = run("KIND: long", PLAN, GAPS, LONG, "NO CHANGE")
     assert model.nodes[:3] == ["plan", "plan", "look_again"]

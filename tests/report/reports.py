@@ -164,7 +164,7 @@ def rpg(sentences: list[tuple[str, list[str], bool]] = SENTENCES, **changed: Any
     result = RpgOutput(
         answer="".join(text for text, *_ in sentences),
         sentences=[
-            TracedSentence(text=text, evidence=cited, supported=supported)
+            TracedSentence(text=text, evidence=cited, unconfirmed=[], supported=supported)
             for text, cited, supported in sentences
         ],
         queries=["who built the bridge", "when the bridge fell"],

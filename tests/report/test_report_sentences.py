@@ -55,6 +55,13 @@ def test_unsupported_sentences_are_marked_and_counted() -> None:
     assert seen.texts("p", "note")[0] == counts
 
 
+def test_words_that_the_check_did_not_confirm_are_shown_with_the_evidence() -> None:
+    result = rpg([("It was built in 1566 for <600> ducats.", [EVIDENCE[0]["id"]], False)])
+    result["sentences"][0]["unconfirmed"] = ["for <600> ducats"]
+    seen = read(result)
+    assert seen.texts("p", "objection") == ["The check did not confirm: for <600> ducats"]
+
+
 def test_an_answer_without_evidence() -> None:
     seen = read(rpg([("So it is.", [], False)], evidence=[]))
     assert seen.texts("div", "answer") == ["So it is.∅"]
