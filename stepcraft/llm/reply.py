@@ -80,8 +80,8 @@ def _reasons(message: AIMessage) -> Iterator[str]:
     metadata = message.response_metadata
     incomplete = _mapping(metadata.get("incomplete_details"))
     reasons = [metadata.get(key) for key in _REASON_KEYS]
-    for reason in (*reasons, incomplete.get("reason") or metadata.get("status")):
-        yield _word(reason)
+    reasons.append(incomplete.get("reason") or metadata.get("status"))
+    yield from map(_word, filter(None, reasons))
 
 
 def _refusal(message: AIMessage) -> str:

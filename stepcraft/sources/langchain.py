@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -168,6 +168,7 @@ def _is_inherited(value: object, base: type, method: str) -> bool:
     return getattr(type(value), method) is getattr(base, method)
 
 
+@cache
 def _takes_k(method: Callable[..., object]) -> bool:
     """Return whether a method declares `k`; `invoke` accepts any option but may ignore it."""
     return "k" in inspect.signature(method).parameters
