@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,18 @@ def test_the_citation_names_the_version_of_the_package_and_the_papers() -> None:
     for paper in citation["references"]:
         [identifier] = paper["identifiers"]
         assert f"https://arxiv.org/abs/{identifier['value'].partition(':')[2]}" in readme
+
+
+def test_the_first_screen_shows_what_the_command_below_it_prints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("wordllama", reason="without it the passages have other scores")
+    monkeypatch.chdir(ROOT)
+    readme = read("README.md")
+    [shown] = re.findall(r"^```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    [command] = re.findall(r"^.*bin/stepcraft (.*)$", readme, re.MULTILINE)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.stdout == shown
 
 
 def texts() -> list[str]:

@@ -111,7 +111,7 @@ def run_graph(
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    say(result["answer"])
+    say(result["answer"].removesuffix("\n"))
     if result["evidence"]:
         say("\nEvidence:")
     for number, passage in enumerate(result["evidence"], 1):
