@@ -59,7 +59,9 @@ def read_segment(reply: str, state: RpgPaperState, _settings: RpgPaperContext) -
     )
     *texts, last = [each for each, _ in cited_sentences(text, {})]
     sentences = [
-        TracedSentence(text=each, evidence=segment["evidence"], supported=bool(selected))
+        TracedSentence(
+            text=each, evidence=segment["evidence"], unconfirmed=[], supported=bool(selected)
+        )
         for each in (*texts, f"{last}\n\n")
     ]
     return {
