@@ -24,6 +24,7 @@ from stepcraft.sources.corpus.markup import (
     without_components,
     without_furniture,
 )
+from stepcraft.sources.corpus.remote import PAGE
 from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown, shown_heading
@@ -113,7 +114,9 @@ def content_of(path: Path) -> Content:
             return _parsed(data, title, *parser)
     text, note = _decoded(data)
     if suffix in _MARKDOWN:
-        return markdown_content(as_shown(without_components(text)), title)._replace(cut=note)
+        content = markdown_content(as_shown(without_components(text)), title)
+        place = "" if path.name.endswith(PAGE) else content.place
+        return content._replace(cut=note, place=place)
     text = without_commands(text, suffix)
     headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
     shown = without_furniture(text) if suffix == ".txt" else text

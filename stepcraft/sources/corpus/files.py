@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
+from stepcraft.sources.corpus.remote import copy_files, folder_of, is_url, url_below
 from stepcraft.text.clean import clean
 
 OFFICE = (".docx", ".pptx", ".xlsx")
@@ -45,13 +46,16 @@ class File(NamedTuple):
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
-    """Resolve the paths of a corpus, expanding `~`.
+    """Resolve the paths of a corpus, expanding `~`; a URL stands for the folder of its copies.
 
     Raises:
-        BadInput: There are no paths, one is not a valid path, or there is no such file or folder.
+        BadInput: There are no paths, one is not valid, or there is no such file or folder.
     """
     roots: Roots = {}
     for name in paths:
+        if is_url(os.fspath(name)):
+            roots.setdefault(folder_of(os.fspath(name)), os.fspath(name))
+            continue
         path = named_path(name)
         if not (path.is_file() or path.is_dir()):
             raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
@@ -65,13 +69,18 @@ def shown(path: str, roots: Roots) -> str:
     """Return a file's path as shown in sources, starting with the path given for the corpus."""
     for root, name in roots.items():
         if Path(path).is_relative_to(root):
-            path = str(Path(name, Path(path).relative_to(root)))
+            below = Path(path).relative_to(root)
+            path = url_below(name, below.as_posix()) if is_url(name) else str(Path(name, below))
             break
     return clean(path)
 
 
 def files_of(
-    roots: Roots, problems: dict[str, str], left_out: dict[str, str] | None = None
+    roots: Roots,
+    problems: dict[str, str],
+    left_out: dict[str, str] | None = None,
+    *,
+    copied_s: float = 0,
 ) -> Iterator[File]:
     """Yield each file once: named files first, then the others in order of name.
 
@@ -80,10 +89,17 @@ def files_of(
 
     Args:
         roots: The files and folders.
-        problems: Receives, by path, why a folder cannot be listed, a link is not followed, or an
-            Office file is not read.
+        problems: Receives, by path, why a folder cannot be listed, a file cannot be copied, a link
+            is not followed, or an Office file is not read.
         left_out: Receives, by path, why a file or folder is left out.
+        copied_s: The number of seconds for which this process does not copy remote files again.
+
+    Raises:
+        BadInput: A package that a URL needs is missing.
     """
+    for root, name in roots.items():
+        if is_url(name):
+            problems |= copy_files(name, root, _of_path, copied_s)
     for path in dict.fromkeys(_paths(roots, problems, {} if left_out is None else left_out)):
         reader = "openpyxl" if path.lower().endswith(".xlsx") else "markitdown"
         if path.lower().endswith(OFFICE) and not find_spec(reader):
@@ -103,11 +119,12 @@ def _paths(roots: Roots, problems: dict[str, str], left_out: dict[str, str]) -> 
         if reason:
             left_out[path] = reason
             return False
-        if os.path.islink(path) and not any(
+        is_outside = os.path.islink(path) and not any(
             map(Path(os.path.realpath(path)).is_relative_to, roots)
-        ):
+        )
+        if is_outside:
             problems[path] = "it is a link out of the corpus; name its target too"
-        return path not in problems
+        return not is_outside
 
     yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()
@@ -127,6 +144,12 @@ def _paths(roots: Roots, problems: dict[str, str], left_out: dict[str, str]) -> 
 
 
 _HIDDEN, _INSTALLED = "it is hidden", "it holds installed packages"
+
+
+def _of_path(path: str) -> str:
+    """Return why a file is left out, by its path below a root, or "" if it is not."""
+    *folders, name = path.split("/")
+    return next(filter(None, [*map(_of_folder, folders), _of_file(name)]), "")
 
 
 def _of_folder(name: str) -> str:

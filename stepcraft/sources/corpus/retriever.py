@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
+_COPIED_S = 300
+"""The number of seconds after which a refresh examines remote files again."""
+
+
 class CorpusRetriever(Source):
     """A LangChain retriever over files and folders, opened by `open_corpus`.
 
@@ -70,7 +74,8 @@ class CorpusRetriever(Source):
         """Read new and changed files, and drop those that are gone.
 
         Args:
-            after_s: Do nothing if the files were examined within this many seconds.
+            after_s: Do nothing if the files were examined within this many seconds. Unless it is 0,
+                remote files are examined at most every five minutes.
 
         Raises:
             BadInput: A file or folder of the corpus is gone, or nothing can be read.
@@ -83,7 +88,7 @@ class CorpusRetriever(Source):
             # A search does not wait for another process that is reading the same files.
             with self.index.filling(wait=not after_s) as is_ours:
                 if is_ours:
-                    self._update()
+                    self._update(copied_s=_COPIED_S if after_s else 0)
             if not self.index.count():
                 names = ", ".join(self.roots.values())
                 left_out = [
@@ -117,11 +122,11 @@ class CorpusRetriever(Source):
             documents[0].metadata[NOTES] = self.notes
         return documents
 
-    def _update(self) -> None:
+    def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
         problems: dict[str, str] = {}
         left_out: dict[str, str] = {}
-        files = [*files_of(self.roots, problems, left_out)]
+        files = [*files_of(self.roots, problems, left_out, copied_s=copied_s)]
         report = update(self.index, map(self._page, files), self._tried)
         self.problems, self.left_out = problems | report.problems, left_out
         self.paths, self.read = [file.path for file in files], report.read

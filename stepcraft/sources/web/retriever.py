@@ -116,9 +116,18 @@ def open_pages(spec: str, *, allow_hosts: Iterable[str] | None = None) -> Pages:
     """
     if missing := [name for name in _NEEDED if not find_spec(name)]:
         raise BadInput(f'{spec} needs {", ".join(missing)}: pip install "stepcraft[web]"')
+    fetch = fetcher(allow_hosts).fetch
+    return Pages(lambda url: readable(fetch(url)))
+
+
+def fetcher(allow_hosts: Iterable[str] | None = None, **options: Any) -> Fetcher:  # noqa: ANN401
+    """Return a safe fetcher; `options` are its fields, and `allow_hosts` is as for `open_web`.
+
+    Raises:
+        BadInput: A host is invalid.
+    """
     names = os.environ.get(ALLOW_HOSTS, "").split(",") if allow_hosts is None else allow_hosts
-    fetcher = Fetcher(allow_hosts=filter(None, map(str.strip, names)))
-    return Pages(lambda url: readable(fetcher.fetch(url)))
+    return Fetcher(allow_hosts=filter(None, map(str.strip, names)), **options)
 
 
 def _engine(spec: str) -> Search:

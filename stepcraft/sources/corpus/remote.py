@@ -1,0 +1,229 @@
+"""Copy files from object stores, archives and websites into the user's cache folder.
+
+Object stores and archives are read by fsspec, under its URLs (`s3://bucket/docs`). The URL of a
+sitemap (`https://host/sitemap.xml`) stands for its pages, which are fetched from public addresses.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urldefrag, urlsplit
+from xml.etree import ElementTree as ET
+
+from platformdirs import user_cache_path
+
+from stepcraft.concurrency import shared_lock
+from stepcraft.errors import BadInput
+from stepcraft.secrets import excerpt
+
+PAGE = ".webpage.md"
+"""The suffix of the copies of web pages."""
+_URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:[?#].*)?", re.IGNORECASE)
+_SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain")
+_MOST_SITEMAPS = 100
+_AT_ONCE = 8
+_STATES = re.compile(
+    r"size|.*(?:etag|modified|mtime|created|md5|crc|generation|updated|date_time|hash).*",
+    re.IGNORECASE,
+)
+"""The facts about a file by which storages tell that it has changed."""
+_copied: dict[str, tuple[float, dict[str, str]]] = {}
+"""When this process copied the files of each URL, and why some could not be copied."""
+
+
+class _File(NamedTuple):
+    """A file to copy."""
+
+    state: str
+    """A value that changes whenever the file does."""
+    copy: Callable[[Path], object]
+    """Copies the file to a path."""
+
+
+def is_url(name: str) -> bool:
+    """Return whether a file or folder is named by a URL."""
+    return _URL.match(name) is not None
+
+
+def url_below(url: str, path: str) -> str:
+    """Return the URL of a file from the URL of its folder or site and the path of its copy."""
+    if path.endswith(PAGE):
+        return f"{_site(url)}/{unquote(path.removesuffix(PAGE))}"
+    url = url.rstrip("/")
+    return url if path == "." or url.endswith(f"/{path}") else f"{url}/{path}"
+
+
+def folder_of(url: str) -> Path:
+    """Return the folder for the copies of what a URL names, and create it.
+
+    Raises:
+        BadInput: The URL has a password.
+    """
+    if any(urlsplit(each).password for each in url.split("::")):
+        raise BadInput(
+            f"{excerpt(url)} has a password in it; leave it out, and set the storage's credentials "
+            "in the environment"
+        )
+    name = hashlib.blake2b(url.encode(), digest_size=12).hexdigest()
+    folder = user_cache_path("stepcraft", appauthor=False) / "copies" / name
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def copy_files(
+    url: str, folder: Path, left_out: Callable[[str], str], after_s: float
+) -> dict[str, str]:
+    """Bring the copies in a folder up to date; return why files cannot be copied, by path.
+
+    Only changed files are copied, and a file that cannot be copied keeps its earlier copy. For a
+    file that is left out, an empty one is created.
+
+    Args:
+        url: The URL of a folder, a file, an archive or a sitemap.
+        folder: The folder for the copies.
+        left_out: Returns why a file is left out, by its relative path, or "".
+        after_s: Do nothing if this process has copied the files within this many seconds.
+
+    Raises:
+        BadInput: A package that the URL needs is missing.
+    """
+    with shared_lock(("copies", url)):
+        copied_at, problems = _copied.get(url, (float("-inf"), {}))
+        if time.monotonic() - copied_at >= after_s:
+            problems = _update(url, folder, left_out)
+            _copied[url] = time.monotonic(), problems
+        return problems
+
+
+def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str, str]:
+    try:
+        files = dict(_pages(url) if _SITEMAP.fullmatch(url) else _stored(url))
+    except BadInput:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {excerpt(error, 300)}"
+        return {str(folder): f"it cannot be listed, so earlier copies are searched: {why}"}
+    manifest = folder.with_suffix(".json")
+    copied: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        copied = json.loads(manifest.read_text("utf-8"))
+    problems: dict[str, str] = {}
+    for name in copied.keys() - files.keys():
+        (folder / name).unlink(missing_ok=True)
+        del copied[name]
+
+    def copy(name: str) -> None:
+        target = folder / name
+        if copied.get(name) == files[name].state and target.exists():
+            return
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            problems[str(target)] = "its path leads out of the folder"
+            return
+        part = target.with_name(f".{hashlib.sha256(name.encode()).hexdigest()}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.touch() if left_out(name) else files[name].copy(part)
+            part.replace(target)
+        except Exception as error:
+            problems[str(target)] = f"it cannot be copied: {excerpt(error, 300)}"
+            part.unlink(missing_ok=True)
+        else:
+            copied[name] = files[name].state
+
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(copy, files))
+    finally:
+        manifest.write_text(json.dumps(copied), encoding="utf-8")
+    return problems
+
+
+def _stored(url: str) -> Iterator[tuple[str, _File]]:
+    """Yield the files in a storage by their paths below the URL.
+
+    Raises:
+        BadInput: fsspec or the package of the storage is missing, or there is no such storage.
+    """
+    try:
+        from fsspec import url_to_fs
+
+        storage, root = url_to_fs(url, skip_instance_cache=True, use_listings_cache=False)
+    except (ImportError, ValueError) as error:
+        raise BadInput(
+            f"{excerpt(url)} cannot be read: {excerpt(error, 300)}; install fsspec with the "
+            'package of the storage, such as pip install "stepcraft[s3]"'
+        ) from error
+    found: Mapping[str, Mapping[str, Any]] = storage.find(root, detail=True)
+    if not found:
+        raise FileNotFoundError("there is no file")
+    for path, facts in found.items():
+        if path.endswith("/"):  # an object that stands for a folder
+            continue
+        name = path.removeprefix(root).strip("/") or PurePosixPath(path).name
+        state = {key: str(value) for key, value in sorted(facts.items()) if _STATES.fullmatch(key)}
+        if not state.keys() - {"size"}:
+            state["copied"] = _today()
+        yield name, _File(json.dumps(state), partial(storage.get_file, path))
+
+
+def _pages(url: str) -> Iterator[tuple[str, _File]]:
+    """Yield the pages in a sitemap, and in those that it names, if they are on the same site.
+
+    Raises:
+        BadInput: A package is missing.
+        FetchFailed: The sitemap, or one that it names, cannot be fetched.
+    """
+    from stepcraft.sources.web.retriever import fetcher, open_pages
+
+    reader, fetch = open_pages(url), fetcher(types=_SITEMAP_TYPES).fetch
+    sitemaps = [url]
+    for sitemap in sitemaps:
+        pages, more = _locations(fetch(sitemap).body)
+        sitemaps += [each for each in more if each not in sitemaps][
+            : _MOST_SITEMAPS - len(sitemaps)
+        ]
+        for page, changed in pages:
+            if _site(page) == _site(url):
+                parts = urlsplit(page)
+                path = unquote(parts.path).strip("/") + f"?{parts.query}" * bool(parts.query)
+                name = "/".join(quote(each, safe="") for each in path.split("/"))
+
+                def copy(to: Path, page: str = page) -> None:
+                    read = reader.get(page).result()
+                    front = f"---\ntitle: {json.dumps(read.title)}\n---\n\n"
+                    to.write_text(front + read.text, encoding="utf-8")
+
+                yield f"{name or '%2E'}{PAGE}", _File(changed or _today(), copy)
+
+
+def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the pages in a sitemap, each with the date of its last change, and other sitemaps."""
+    root = ET.fromstring(data)  # noqa: S314 - expat limits how entities expand
+
+    def words(parent: ET.Element, name: str) -> str:
+        return (parent.findtext(f"{{*}}{name}") or "").strip()
+
+    pages = [
+        (urldefrag(words(each, "loc")).url, words(each, "lastmod"))
+        for each in root.iterfind("{*}url")
+    ]
+    return pages, [words(each, "loc") for each in root.iterfind("{*}sitemap")]
+
+
+def _site(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _today() -> str:
+    """Return today's date, for files without a sign of change, which are copied once a day."""
+    return datetime.now(UTC).date().isoformat()

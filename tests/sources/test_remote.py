@@ -1,0 +1,199 @@
+"""Corpora of files kept elsewhere: in storages that fsspec reads, and on websites with a sitemap."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+from zipfile import ZipFile
+
+import pytest
+from fsspec import register_implementation
+from fsspec.implementations.memory import MemoryFileSystem
+
+from stepcraft.building.sources import list_documents
+from stepcraft.errors import BadInput
+from stepcraft.sources import CorpusRetriever, open_corpus, open_source
+from tests.servers.pages_server import PagesServer, Served, html
+
+TEA = b"# Tea\n\n## Green\nSteep green tea for two minutes.\n"
+SOUP = b"Peel the potatoes. Boil them until they are soft."
+
+
+class Bucket(MemoryFileSystem):
+    """A storage that refuses some paths."""
+
+    protocol = "bucket"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    refused: ClassVar[set[str]] = set()
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(path.replace("bucket://", "memory://"))
+
+    def find(self, path: str, *args: Any, **options: Any) -> Any:
+        if "list" in self.refused:
+            raise PermissionError("not allowed to list")
+        return super().find(path, *args, **options)
+
+    def get_file(self, rpath: str, lpath: Any, **options: Any) -> None:
+        if any(rpath.endswith(each) for each in self.refused):
+            raise PermissionError(f"not allowed to read {rpath}")
+        super().get_file(rpath, lpath, **options)
+
+
+register_implementation("bucket", Bucket)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    storage = Bucket()
+    storage.pipe({"/docs/tea.md": TEA, "/docs/kitchen/soup.txt": SOUP})
+    yield storage
+    storage.store.clear()
+    storage.refused.clear()
+
+
+def opened(*urls: str) -> CorpusRetriever:
+    return open_corpus(urls or ["bucket://docs"], embeddings="none")
+
+
+def found(corpus: Any, query: str) -> list[str]:
+    return [document.metadata["source"] for document in corpus.invoke(query)]
+
+
+def test_files_in_a_storage_are_found_by_their_urls(bucket: Bucket) -> None:
+    assert found(opened(), "green tea") == ["bucket://docs/tea.md:4"]
+    assert found(opened(), "potatoes") == ["bucket://docs/kitchen/soup.txt:1"]
+    assert found(opened("bucket://docs/tea.md"), "green") == ["bucket://docs/tea.md:4"]
+
+
+def test_only_what_has_changed_is_copied_and_what_is_gone_goes(bucket: Bucket) -> None:
+    corpus = opened()
+    assert corpus.read == 2
+    bucket.pipe("/docs/tea.md", TEA.replace(b"two", b"three"))
+    bucket.rm("/docs/kitchen/soup.txt")
+    corpus.refresh()
+    assert corpus.read == 1
+    assert "three minutes" in corpus.invoke("green tea")[0].page_content
+    assert found(corpus, "potatoes") == []
+
+
+def test_a_server_looks_at_a_storage_every_few_minutes(bucket: Bucket) -> None:
+    corpus = opened()
+    bucket.pipe("/docs/new.md", b"Rye needs time.")
+    corpus.refresh(after_s=1e-9)
+    assert found(corpus, "rye") == []
+    corpus.refresh()
+    assert found(corpus, "rye") == ["bucket://docs/new.md:1"]
+
+
+def test_a_file_that_cannot_be_copied_is_named_and_keeps_its_copy(bucket: Bucket) -> None:
+    corpus = opened()
+    bucket.refused.update(["tea.md", "new.md"])
+    bucket.pipe({"/docs/tea.md": b"Nobody reads this.", "/docs/new.md": b"Nor this."})
+    corpus.refresh()
+    assert found(corpus, "green tea") == ["bucket://docs/tea.md:4"]
+    [note] = corpus.notes
+    assert "bucket://docs/tea.md: it cannot be copied: PermissionError" in note
+    assert "bucket://docs/new.md: it cannot be copied" in note
+    bucket.refused.clear()
+    corpus.refresh()
+    assert (corpus.notes, found(corpus, "green tea")) == ([], [])
+
+
+def test_a_storage_that_does_not_answer_is_named_and_its_copies_are_searched(
+    bucket: Bucket,
+) -> None:
+    corpus = opened()
+    bucket.refused.add("list")
+    corpus.refresh()
+    assert found(corpus, "green tea") == ["bucket://docs/tea.md:4"]
+    assert "bucket://docs: it cannot be listed, so earlier copies are searched" in corpus.notes[0]
+    with pytest.raises(BadInput, match=r"bucket://other: it cannot be listed.*not allowed to list"):
+        opened("bucket://other")
+
+
+def test_what_a_folder_scan_leaves_out_is_not_copied_but_listed(bucket: Bucket) -> None:
+    bucket.refused.update([".git/config", "film.mp4"])
+    bucket.pipe({"/docs/.git/config": b"x", "/docs/kitchen/film.mp4": b"x"})
+    corpus = opened()
+    assert corpus.notes == []
+    assert [Path(path).name for path in corpus.left_out] == [".git", "film.mp4"]
+
+
+@pytest.mark.parametrize("name", ["../../out.md", "a/../../../out.md"])
+def test_a_path_out_of_the_folder_is_refused(bucket: Bucket, tmp_path: Path, name: str) -> None:
+    with ZipFile(tmp_path / "docs.zip", "w") as archive:
+        archive.writestr("tea.md", TEA)
+        archive.writestr(name, "Out.")
+    corpus = opened(f"zip://::file://{tmp_path}/docs.zip")
+    assert found(corpus, "green tea") == [f"zip://::file://{tmp_path}/docs.zip/tea.md:4"]
+    assert not [*tmp_path.rglob("out.md")]
+    assert ["leads out of the folder" in note for note in corpus.notes] == [True]
+
+
+def test_a_memory_is_built_from_a_storage(bucket: Bucket) -> None:
+    documents = list_documents(["corpus:bucket://docs"]).documents
+    assert sorted((each.source, each.key) for each in documents) == [
+        ("bucket://docs/kitchen/soup.txt", "kitchen/soup.txt"),
+        ("bucket://docs/tea.md", "tea.md"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("nowhere://docs", r"Protocol not known: nowhere"),
+        ("bucket://ana:secret@docs", "has a password in it"),
+        ("zip://::bucket://ana:secret@docs.zip", "has a password in it"),
+    ],
+)
+def test_a_url_that_cannot_be_used(bucket: Bucket, url: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=reason) as failure:
+        open_source(f"corpus:{url}")
+    assert "secret" not in str(failure.value)
+
+
+SITEMAP = '<?xml version="1.0"?><{0} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{1}</{0}>'
+
+
+def sitemap(*entries: str, kind: str = "url") -> Served:
+    listed = "".join(f"<{kind}>{entry}</{kind}>" for entry in entries)
+    text = SITEMAP.format("urlset" if kind == "url" else "sitemapindex", listed)
+    return Served(text.encode(), type="application/xml")
+
+
+def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(text: str, title: str = "Kitchen: a page") -> Served:
+        return html(
+            text, "It has been so since the house was built, as everybody knows.", title=title
+        )
+
+    with PagesServer({}) as server:
+        host = server.url.removesuffix("/")
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", host.partition("//")[2])
+        server.routes |= {
+            "/sitemap.xml": sitemap(f"<loc>{host}/more.xml</loc>", kind="sitemap"),
+            "/more.xml": sitemap(
+                f"<loc>{host}/</loc>",
+                f"<loc>{host}/tea#green</loc><lastmod>2026-01-01</lastmod>",
+                f"<loc>{host}/tea/old?page=2</loc>",
+                f"<loc>{host}/gone</loc>",
+                "<loc>http://elsewhere.example/</loc>",
+            ),
+            "/": page("Rye bread is baked on Fridays in this kitchen."),
+            "/tea": page("Green tea is steeped for two minutes here.", title="Tea"),
+            "/tea/old": page("Potatoes are boiled until they are soft here."),
+        }
+        corpus = opened(f"{host}/sitemap.xml")
+        assert found(corpus, "rye") == [f"{host}/."]
+        [tea] = corpus.invoke("green tea")
+        assert (tea.metadata["title"], tea.metadata["source"]) == ("Tea", f"{host}/tea")
+        assert found(corpus, "potatoes") == [f"{host}/tea/old?page=2"]
+        [note] = corpus.notes
+        assert f"{host}/gone: it cannot be copied" in note
+        asked = len(server.asked)
+        corpus.refresh()
+        again = [each.path for each in server.asked[asked:]]
+        assert sorted(again) == ["/gone", "/more.xml", "/sitemap.xml"]
