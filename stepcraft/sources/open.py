@@ -30,11 +30,12 @@ def open_source(
 
     Args:
         spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
-            and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see `open_web`),
-            `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a corpus on a
-            server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, or else the bundled procedures)
-            or `memory:procedures.db` (any URL for `open_memory`), `package.module:attribute` (a
-            LangChain retriever or search tool, or a function without arguments that returns one).
+            also by URL, and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see
+            `open_web`), `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a
+            corpus on a server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, or else the bundled
+            procedures) or `memory:procedures.db` (any URL for `open_memory`),
+            `package.module:attribute` (a LangChain retriever or search tool, or a function without
+            arguments that returns one).
         k: The number of passages to find.
         embeddings: The embeddings for a corpus or a memory, as for `open_corpus` and `open_memory`.
 

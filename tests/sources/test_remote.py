@@ -95,11 +95,11 @@ def test_a_file_that_cannot_be_copied_is_named_and_keeps_its_copy(bucket: Bucket
     corpus.refresh()
     assert found(corpus, "green tea") == ["bucket://docs/tea.md:4"]
     [note] = corpus.notes
-    assert "bucket://docs/tea.md: it cannot be copied: PermissionError" in note
+    assert "bucket://docs/tea.md: it cannot be copied: PermissionError: not allowed" in note
     assert "bucket://docs/new.md: it cannot be copied" in note
     bucket.refused.clear()
     corpus.refresh()
-    assert (corpus.notes, found(corpus, "green tea")) == ([], [])
+    assert (corpus.notes, found(corpus, "nobody reads")) == ([], ["bucket://docs/tea.md:1"])
 
 
 def test_a_storage_that_does_not_answer_is_named_and_its_copies_are_searched(

@@ -14,7 +14,6 @@ from markdown_it.token import Token
 
 from stepcraft.encoding import Binary, decoded
 from stepcraft.files import open_regular
-from stepcraft.sources.corpus.files import OFFICE
 from stepcraft.sources.corpus.markup import (
     MAX_HEADING,
     Heading,
@@ -24,7 +23,6 @@ from stepcraft.sources.corpus.markup import (
     without_components,
     without_furniture,
 )
-from stepcraft.sources.corpus.remote import PAGE
 from stepcraft.sources.isolated import Unreadable, isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown, shown_heading
@@ -45,6 +43,8 @@ _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _STRETCH = 100_000
 _MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
 """The suffixes of files that are read as Markdown."""
+OFFICE = (".docx", ".pptx", ".xlsx")
+"""Suffixes of files that are read only if MarkItDown is installed."""
 _PARSERS = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
     **{suffix: (f"office:{suffix[1:]}", "") for suffix in OFFICE},
@@ -74,6 +74,8 @@ _TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 _MOST_FIELDS = 20_000
 """The number of characters of front matter that are searched for a title."""
+PAGE = ".webpage.md"
+"""The suffix of the copies of web pages, whose passages have no line numbers."""
 _MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
 _OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
 _DATA_URI = re.compile(

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path
+from stepcraft.sources.corpus.content import OFFICE
 from stepcraft.sources.corpus.remote import copy_files, folder_of, is_url, url_below
 from stepcraft.text.clean import clean
-
-OFFICE = (".docx", ".pptx", ".xlsx")
-"""Suffixes of files that are read only if MarkItDown is installed."""
 
 _PACKAGES = {"node_modules", "__pycache__", "site-packages"}
 _LEFT_OUT = re.compile(

@@ -22,10 +22,9 @@ from platformdirs import user_cache_path
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import BadInput
-from stepcraft.secrets import excerpt
+from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.sources.corpus.content import PAGE
 
-PAGE = ".webpage.md"
-"""The suffix of the copies of web pages."""
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:[?#].*)?", re.IGNORECASE)
 _SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain")
@@ -110,8 +109,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
     except BadInput:
         raise
     except Exception as error:
-        why = f"{type(error).__name__}: {excerpt(error, 300)}"
-        return {str(folder): f"it cannot be listed, so earlier copies are searched: {why}"}
+        return {str(folder): f"it cannot be listed, so earlier copies are searched: {_why(error)}"}
     manifest = folder.with_suffix(".json")
     copied: dict[str, str] = {}
     with suppress(OSError, ValueError):
@@ -134,7 +132,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
             part.touch() if left_out(name) else files[name].copy(part)
             part.replace(target)
         except Exception as error:
-            problems[str(target)] = f"it cannot be copied: {excerpt(error, 300)}"
+            problems[str(target)] = f"it cannot be copied: {_why(error)}"
             part.unlink(missing_ok=True)
         else:
             copied[name] = files[name].state
@@ -159,7 +157,7 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
         storage, root = url_to_fs(url, skip_instance_cache=True, use_listings_cache=False)
     except (ImportError, ValueError) as error:
         raise BadInput(
-            f"{excerpt(url)} cannot be read: {excerpt(error, 300)}; install fsspec with the "
+            f"{excerpt(url)} cannot be read: {_why(error)}; install fsspec with the "
             'package of the storage, such as pip install "stepcraft[s3]"'
         ) from error
     found: Mapping[str, Mapping[str, Any]] = storage.find(root, detail=True)
@@ -217,6 +215,10 @@ def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
         for each in root.iterfind("{*}url")
     ]
     return pages, [words(each, "loc") for each in root.iterfind("{*}sitemap")]
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(without_secrets(str(error)).split())[:300]}"
 
 
 def _site(url: str) -> str:

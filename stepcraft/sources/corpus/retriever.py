@@ -161,7 +161,8 @@ def open_corpus(
     any file on this machine read.
 
     Args:
-        paths: Files, and folders including all their subfolders.
+        paths: Files, and folders including all their subfolders. URLs that fsspec reads, such as
+            `s3://bucket/docs`, and those of sitemaps stand for copies in the user's cache folder.
         k: The number of passages to find.
         title: The title field of records in JSONL or CSV; by default `title`, `name`, `subject`,
             `question` or `headline`.
