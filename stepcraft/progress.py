@@ -5,7 +5,7 @@ a person; {"type": "draft", "graph", "draft"}, the answer before it is checked; 
 {"type": "answer", "graph", "answer"}, which replaces it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.config import get_stream_writer
@@ -48,3 +48,9 @@ def beginning(text: str, length: int = 200) -> str:
 def quoted(text: str) -> str:
     """Return the beginning of a text on one line in quotation marks."""
     return f"\u201c{beginning(text, 120)}\u201d"
+
+
+def joined(items: Sequence[str], most: int = 30) -> str:
+    """Return the first items with semicolons between them, and the number of the others."""
+    more = [f"and {len(items) - most:,} more"] if len(items) > most else []
+    return "; ".join([*items[:most], *more])

@@ -71,9 +71,19 @@ def is_changed(check: Check, before: str, after: str) -> bool:
     Whitespace and citation marks do not count.
     """
     if number := _number(check, before):
-        now = [_statements(after)[each - 1] for each in _now(check, before, after)]
-        return now != [_statements(before)[number - 1]]
+        return number in altered(before, after)
     return not has_word(_plain(after), _plain(before))
+
+
+@lru_cache(maxsize=64)
+def altered(before: str, after: str) -> frozenset[int]:
+    """Return the numbers of the statements in a part that changes altered or removed."""
+    old, new = _statements(before), _statements(after)
+    return frozenset(
+        number
+        for number, now in enumerate(_places(before, after), 1)
+        if [new[each - 1] for each in now] != [old[number - 1]]
+    )
 
 
 def _number(check: Check, part: str) -> int:
@@ -85,17 +95,25 @@ def _number(check: Check, part: str) -> int:
 
 def _now(check: Check, before: str, after: str) -> range:
     """Return the numbers of the statements that a changed part has in place of a checked one."""
-    number, old, new = _number(check, before), _statements(before), _statements(after)
-    if not number:
-        return range(1, len(new) + 1)
+    number = _number(check, before)
+    return _places(before, after)[number - 1] if number else range(1, len(_statements(after)) + 1)
+
+
+@lru_cache(maxsize=64)
+def _places(before: str, after: str) -> list[range]:
+    """Return what a changed part has in place of each of its statements, by their numbers."""
+    old, new = _statements(before), _statements(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unchanged = sum(block.size for block in matcher.get_matching_blocks())
     if len(old) == len(new) and sum(map(str.__eq__, old, new)) >= unchanged:
-        return range(number, number + 1)
-    blocks = matcher.get_opcodes()
-    kind, first, _, start, stop = next(each for each in blocks if each[1] < number <= each[2])
-    place = number + start - first
-    return range(place, place + 1) if kind == "equal" else range(start + 1, stop + 1)
+        return [range(number, number + 1) for number in range(1, len(old) + 1)]
+    places: list[range] = []
+    for kind, first, last, start, stop in matcher.get_opcodes():
+        if kind == "equal":
+            places += [range(number, number + 1) for number in range(start + 1, stop + 1)]
+        else:
+            places += [range(start + 1, stop + 1)] * (last - first)
+    return places
 
 
 def _text(part: str, numbers: range) -> str:

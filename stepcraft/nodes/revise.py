@@ -26,7 +26,7 @@ from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections, shown_passages
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
-from stepcraft.progress import counted, quoted
+from stepcraft.progress import counted, joined, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
 from stepcraft.text.citations import marks, with_prompt_marks, without_marks
 from stepcraft.text.claims import with_numbers
@@ -224,7 +224,7 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
     applied, refused = tried.applied, [*refused, *tried.refused]
     if state["scope"] == "correct":
-        applied, unasked = _corrections(applied, checks)
+        applied, unasked = _corrections(applied, checks, parts)
         refused += unasked
     warnings = _passages_named(applied, len(state["evidence"]))
     if missing := 0 if of_steps else unjudged(checks, state, group):
@@ -250,7 +250,7 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
         *problems,
     ]
     if problems:
-        raise UnreadableReply("; ".join(problems[:8]) + ".", update=update)
+        raise UnreadableReply(f"{joined(problems)}.", update=update)
     return update
 
 
@@ -297,16 +297,21 @@ def _with_first(
         change
         for change in first_update["changes"][len(state["changes"]) :]
         if not any(clash(each, change, parts) for each in changes)
-        and not any(_alters(change, check, parts) for check in taken_back)
+        and not _altered(change, taken_back, parts)
     ]
     judged_again = [old for old, _ in again]
     merged = [*(each for each in first if each not in judged_again), *checks]
     return [*changes, *earlier], sorted(merged, key=lambda each: (each["part"], each["statement"]))
 
 
-def _alters(change: Change, check: Check, parts: Sequence[str]) -> bool:
-    after = apply_changes(parts, [change]).parts
-    return is_changed(check, parts[check["part"] - 1], after[check["part"] - 1])
+def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> list[Check]:
+    """Return the checks of the statements that a change alters."""
+    pairs = [*zip(parts, apply_changes(parts, [change]).parts, strict=False)]
+    return [
+        check
+        for check in checks
+        if (pair := pairs[check["part"] - 1])[0] != pair[1] and is_changed(check, *pair)
+    ]
 
 
 def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
@@ -324,18 +329,25 @@ def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
 
 
 def _corrections(
-    changes: Sequence[Change], checks: Sequence[Check]
+    changes: Sequence[Change], checks: Sequence[Check], parts: Sequence[str]
 ) -> tuple[list[Change], list[Problem]]:
-    """Refuse additions, and changes to parts in which the check found nothing wrong."""
-    judged = {each["part"] for each in checks}
-    wrong = {each["part"] for each in checks if each["verdict"] == "contradicted"}
+    """Refuse additions, and changes to statements that the check did not find wrong."""
+    by_part: dict[int, list[Check]] = {}
+    for check in checks:
+        by_part.setdefault(check["part"], []).append(check)
     allowed: list[Change] = []
     problems: list[Problem] = []
     for change in changes:
+        judged = by_part.get(change["part"], [])
+        verdicts = {each["verdict"] for each in _altered(change, judged, parts)}
         if change["kind"] != "replace":
             problems.append(Problem(change, "this check corrects, and adds nothing"))
-        elif change["part"] in judged - wrong:
+        elif judged and "contradicted" not in {each["verdict"] for each in judged}:
             problems.append(Problem(change, "nothing in this part is contradicted"))
+        elif verdicts and verdicts != {"contradicted"}:
+            problems.append(
+                Problem(change, "it changes what is not contradicted: write a block for each error")
+            )
         else:
             allowed.append(change)
     return allowed, problems

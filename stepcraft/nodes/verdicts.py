@@ -36,11 +36,14 @@ _PART = re.compile(
 )
 """The part of the statements that follow, as in "Part 2, statement 1" or above a list."""
 _ANOTHER = re.compile(
-    r"(?:[,;:/(\u2013\u2014]|[ \t]-|\b(?:and|but)\b)[^\w\n]{0,8}(?:(?:is|are)[ \t]+)?"
+    r"(?:[.,;:|/(\u2013\u2014]|[ \t]-|\b(?:and|but|except|only|was|were)\b)[^\w\n]{0,8}"
+    r"(?:(?:is|are|was|were)[ \t]+)?"
     rf"{_WORD}(?=[^\w\n]*(?:p\d|by\b|passage|\d|$))",
     re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
+_EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IGNORECASE)
+"""Words between a verdict and quoted details to which it does not apply."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
@@ -76,12 +79,13 @@ def read_verdicts(
     """
     sizes = {part: len(_statements(state, part)) for part in group}
     lines = _lines(text)
-    if state["by_claim"] and len(group) == 1 and not any(each.first[1] for each in lines):
-        # The statements in the only part, by their own numbers alone.
-        last = max((each.last[0] for each in lines), default=0)
-        if 1 < last <= sizes[group[0]]:
-            lines = [_of_part(group[0], each) for each in lines]
+    if state["by_claim"]:
+        lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
+    if state["by_claim"] and any(
+        not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
+    ):
+        lines = []  # its numbers are not those of parts
     for part in group if state["by_claim"] else ():
         bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
         if len({each.verdict for each in bare}) > 1:
@@ -94,6 +98,27 @@ def read_verdicts(
         or not (each.passages and each.verdict == "supported")
     ]
     return [check for part in group for check in _checks(lines, state, part)], problems
+
+
+def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
+    """Return lines that number the statements from 1 to the last, with the prompt's numbers.
+
+    Numbers that could also be those of parts are left as they are.
+    """
+    statements = [(part, number) for part, size in sizes.items() for number in range(1, size + 1)]
+    last = max((each.last[0] for each in lines), default=0)
+    fits = last == len(statements) if len(sizes) > 1 else 1 < last <= len(statements)
+    are_parts = last in sizes and (1 in sizes or all(each.first[0] > 1 for each in lines))
+    if any(each.first[1] for each in lines) or not fits or are_parts:
+        return lines
+    return [
+        each._replace(
+            written=".".join(map(str, statements[int(each.first[0]) - 1])),
+            first=statements[int(each.first[0]) - 1],
+            last=statements[int(each.last[0]) - 1],
+        )
+        for each in lines
+    ]
 
 
 def _unknown(
@@ -110,7 +135,7 @@ def _unknown(
     ]
     passages = {number for each in lines for number in each.passages}
     unknown += [f"p{each}" for each in sorted(passages.difference(shown))]
-    return [f"there is no {' and no '.join(unknown[:8])}"] if unknown else []
+    return [f"there is no {' and no '.join(unknown)}"] if unknown else []
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Sequence[int]) -> int:
@@ -168,6 +193,8 @@ def _lines(text: str) -> list[_Line]:
             verdict: Verdict = max(
                 map(_verdict, [line, *_ANOTHER.finditer(unquoted)]), key=_BY_WEIGHT.index
             )
+            if verdict == "supported" and unquoted != rest and _EXCEPT.search(unquoted):
+                verdict = "not found"
             for begin, end in _ENDS.findall(line["numbers"]):
                 first, last = _range(begin, end)
                 read = _Line(
@@ -242,7 +269,7 @@ def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statemen
         round=state["rounds"] + 1,
         part=part,
         statement=number,
-        text=without_marks(statement).strip(),
+        text=without_marks(statement, plain=False).strip(),
         words=words,
         verdict=line.verdict,
         evidence=list(dict.fromkeys(state["evidence"][each - 1]["id"] for each in line.passages)),

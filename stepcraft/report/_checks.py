@@ -10,6 +10,9 @@ from stepcraft.nodes.state import Check
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import code
 
+_TOKEN = re.compile(r"\w+|\W")
+_MARK = r"(?:\s*\[\^?p?\d{1,3}\]){0,9}?"
+
 
 class Verdict(NamedTuple):
     """The last verdict on a statement."""
@@ -63,8 +66,7 @@ def checked_pieces(
     rest: list[Verdict] = []
     for each in checks:
         text = each.now or each.check["words"] or each.check["text"]
-        words = re.escape(clean(text).strip())
-        matches = [*re.finditer(rf"(?<!\w){words}(?!\w)", answer)] if words else []
+        matches = [*re.finditer(_pattern(clean(text)), answer)] if text.strip() else []
         has_place = len(matches) == 1 and bool(each.now or not each.has_changed)
         if each.has_changed or not has_place:
             rest.append(each)
@@ -82,6 +84,12 @@ def checked_pieces(
         ends = [each[2] for each in around if each[1] == stop]
         pieces.append(CheckedPiece(answer[start:stop], verdict or "", ends))
     return pieces, rest
+
+
+def _pattern(text: str) -> str:
+    """Return a pattern for a text on any number of lines, with or without citation marks."""
+    words = (_MARK.join(map(re.escape, _TOKEN.findall(each))) for each in text.split())
+    return "(?<![A-Za-z0-9_])" + rf"{_MARK}\s+".join(words) + "(?![A-Za-z0-9_])"
 
 
 def _overlap(span: tuple[int, int], other: tuple[int, int]) -> bool:

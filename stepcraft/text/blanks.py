@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from stepcraft.text.lists import item_start
 
-_SIGN = re.compile(r"\s+|\w+|\.+|.")
+_LINE_BREAK = re.compile(r"\r\n?")
+_SIGN = re.compile(r"\s+|\w+|\.+|-+|.")
 _WORD = re.compile(r"\s+|\S+")
 _PLAIN = str.maketrans(
     "\u2018\u2019\u201a\u201b\u2032`\u00b4\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
@@ -26,7 +27,7 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
-def kept_blanks(text: str, old: str, new: str, line: str = "") -> str | None:
+def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\n") -> str | None:
     """Return the new words with the whitespace and signs of a text that matches `old`.
 
     What the old and new text share keeps the form that it has in the text, so that tabs,
@@ -38,6 +39,7 @@ def kept_blanks(text: str, old: str, new: str, line: str = "") -> str | None:
         old: Its words as somebody copied them.
         new: The words that replace them.
         line: What is before the text on its line.
+        newline: The line break for new lines.
 
     Returns:
         The new text, or None if a new line needs an indentation that cannot be inferred.
@@ -47,9 +49,9 @@ def kept_blanks(text: str, old: str, new: str, line: str = "") -> str | None:
         if [*map(_key, before)] == [*map(_key, copied)]:
             break
     else:
-        return _indented(new, line)
+        return _indented(new, line).replace("\n", newline)
     indent = _indent(before, copied) if "\n" in text else ""
-    is_copy = text == old
+    is_copy = _LINE_BREAK.sub("\n", text) == _LINE_BREAK.sub("\n", old)
     shared = [_keys(each, is_copy=is_copy) for each in (copied, written)]
     if [key for key in shared[0] if key.strip()] == [key for key in shared[1] if key.strip()]:
         # Only whitespace or signs change.
@@ -67,10 +69,10 @@ def kept_blanks(text: str, old: str, new: str, line: str = "") -> str | None:
                 if indent is None:
                     return None
                 lines, _, rest = token.rpartition("\n")
-                pieces.append(f"{lines}\n{indent}{rest}")
-            else:
-                pieces.append(token)
-    return "".join(pieces) if "\n" in text else _indented("".join(pieces), line)
+                token = f"{lines}\n{indent}{rest}"  # noqa: PLW2901
+            pieces.append(token.replace("\n", newline) if "\n" in text else token)
+    whole = "".join(pieces)
+    return whole if "\n" in text else _indented(whole, line).replace("\n", newline)
 
 
 def _key(token: str) -> str:

@@ -47,6 +47,8 @@ _WRAPPED = re.compile(
     r"|[`\"'\u201c\u201e\u00ab](.+)[`\"'\u201c\u201d\u00bb])\s*",
     re.DOTALL,
 )
+_MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[ xX]\][ \t]+)?)*")
+"""The markers of list items, headings and quotations at the beginning of a line."""
 _EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
@@ -61,6 +63,7 @@ _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer may mean something else."""
 _IN_NUMBER = re.compile(r"\d[.,]\d")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
+_REST_OF_ITEM = re.compile(r"\n?[ \t]+(?![-*+\u2022\s]|\d+[.)])")
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
@@ -288,8 +291,9 @@ def _applied(
                 inserted.append(edit.new)
                 continue
             text, end = text + part[end : edit.start], edit.stop
-            new = edit.new if edit.kind == "replace" else glue(text, edit.new) + edit.new
-            text += new.replace("\n", "\r\n") if "\r\n" in part else new
+            if edit.kind != "replace":
+                text += glue(text, edit.new).replace("\n", _newline(part))
+            text += edit.new
         text += part[end:]
         if between and text != part and without_number(part) == part:
             text = without_number(text)
@@ -301,12 +305,20 @@ def _applied(
 def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
     """Return whether an edit changes nothing because its new words are already there."""
     if edit.kind == "replace":
-        return parts[edit.part - 1][edit.start : edit.stop].replace("\r", "") == edit.new
+        return parts[edit.part - 1][edit.start : edit.stop] == edit.new
     new, part = edit.new.strip(), parts[edit.part - 1]
     return not new or (
         edit.kind == "append"
         and any(_is_whole(part, start, stop) for start, stop in _occurrences(new, part))
     )
+
+
+def _newline(text: str) -> str:
+    """Return the line break that a text uses most."""
+    windows, old = text.count("\r\n"), text.count("\r")
+    if old > windows and "\n" not in text:
+        return "\r"
+    return "\r\n" if windows and 2 * windows >= text.count("\n") else "\n"
 
 
 def _is_whole(part: str, start: int, stop: int) -> bool:
@@ -325,7 +337,8 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
     exists = 0 < number <= len(parts)
     if kind != "replace":
         end = len(parts[number - 1].rstrip()) if exists else 0
-        edit = _Edit(number, end, end, change["new"].strip("\n"), kind, change)
+        new = change["new"].strip("\n").replace("\n", _newline("".join(parts)))
+        edit = _Edit(number, end, end, new, kind, change)
         return edit if exists or (kind == "insert" and number == 0) else _NO_PART
     matches = {number: _matches(change, parts[number - 1])} if exists else {}
     if not any(matches.values()):
@@ -340,7 +353,11 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
     [(number, places)] = matches.items()
     if len(places) > 1:
         return "its words occur several times in the part: copy more of the words around them"
-    return _Edit(number, *_without_blanks(parts[number - 1], *places[0]), kind, change)
+    part = parts[number - 1]
+    start, stop, new = _without_blanks(part, *places[0])
+    if not new and _REST_OF_ITEM.match(part, stop) and item_start(part[start:stop].lstrip("\n")):
+        return "it would leave the rest of its list item to the item above"
+    return _Edit(number, start, stop, new, kind, change)
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
@@ -352,11 +369,34 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
             start, stop = spans[first][0], spans[last - 1][1]
             if all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last)):
                 line = part[part.rfind("\n", 0, start) + 1 : start]
-                by = kept_blanks(part[start:stop].replace("\r", ""), old, new, line)
+                fitting = _fitted(old, new, line, part[stop : stop + 3])
+                by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
                 places += [] if by is None else [(start, stop, by)]
         if places:
             return places
     return []
+
+
+def _fitted(old: str, new: str, line: str, after: str) -> str:
+    """Return new words with the list marker and the full stop that their place needs.
+
+    Args:
+        old: The words that they replace.
+        new: The new words, of which models often copy more or less than of the old ones.
+        line: What is before the old words on their line.
+        after: The characters after the old words.
+    """
+    mine, theirs = (_MARKER.match(each) for each in (old, new))
+    if not new.strip() or not mine or not theirs:
+        return new
+    if mine[0].strip() and not theirs[0].strip() and not line.strip():
+        new = mine[0] + new.lstrip()
+    elif theirs[0].strip() and not mine[0].strip() and line.strip() and _MARKER.fullmatch(line):
+        new = new[theirs.end() :]
+    if new[-1] in STOPS and after[:1] == new[-1] != old[-1]:
+        return new[:-1]
+    is_followed = after[:1] == " " and after[1:2].isupper()
+    return new + old[-1] if old[-1] in STOPS and new[-1].isalnum() and is_followed else new
 
 
 @lru_cache(maxsize=4096)

@@ -39,6 +39,12 @@ _LITERAL = re.compile(
 _DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
 _LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
 
+_WRAPPED = re.compile(
+    r"[ \t]+(?:[(*_\[]{1,3}|<sup>)[ \t]*(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{3,}+"
+    r"(?:[)*_\]]{1,3}|</sup>)(?=\s|$)",
+    re.IGNORECASE,
+)
+"""What is around the spaces in place of marks, as in " (see [p3])"."""
 _P = r"(?:p[ \t]?)"
 _WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
 _AND = (
@@ -55,6 +61,7 @@ _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _PLAIN_LIST = r"\[[1-9]\d?\d?(?:,[ \t]?[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN}|{_PLAIN_LIST})", re.IGNORECASE)
+_STOPPED = re.compile(rf"([{STOPS}{SPACELESS_STOPS}]){_WRAPPED.pattern}", re.IGNORECASE)
 _NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*{_P}?(\d+))?", re.IGNORECASE)
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
@@ -175,6 +182,7 @@ def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:
 def _sentence_ends(shown: str) -> list[int]:
     """Return the offsets at which sentences end, including any marks that follow them."""
     prose = _run(shown).sub(lambda run: (run["end"] or "")[:1].rjust(len(run[0])), shown)
+    prose = _STOPPED.sub(lambda stop: stop[1].rjust(len(stop[0])), prose)
     ends: list[int] = []
     end, is_complete = 0, False
     for piece in pieces(prose):

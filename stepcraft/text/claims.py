@@ -22,6 +22,9 @@ _NO_CLAIM = re.compile(
 """A heading, a rule, or other text that cannot be true or false."""
 _TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
 _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
+_STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
+_CLAIMING = re.compile(rf"(?:\*\*|__){_STEP}(?=.*\d|[^\n:\uff1a]*[:\uff1a]\s*\S)", re.DOTALL)
+"""Words in bold that say something, such as "Port: open" or "2 keys", if no number of a step."""
 _FILLED = re.compile(r"\s*\S")
 _STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
@@ -76,7 +79,8 @@ def _is_title(text: str, begin: int, end: int) -> bool:
         return _TITLE.fullmatch(words) is not None
     before = text[text.rfind("\n", 0, begin) + 1 : begin]
     return (
-        not _STOPPED.search(words)
+        not _CLAIMING.match(words[:-2])
+        and not _STOPPED.search(words)
         and not before.strip("> \t")
         and _FILLED.match(text, end) is not None
     )

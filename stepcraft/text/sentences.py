@@ -12,7 +12,16 @@ from stepcraft.text.markdown import code_blocks
 LONGEST = 1000
 """The length above which a sentence is split between words, as in a table or a minified page."""
 
-_MARK = r"\[\^?[ \t]?(?:p[ \t]?)?\d[^\[\]\n]{0,20}\](?:\([^()\s]{0,200}\))?"
+_MARK = (
+    r"(?:\[(?:\^|[ \t]?(?:passages?|sources?|refs?|docs?)[ \t:#]{0,3})?"
+    r"[ \t]?(?:p[ \t]?)?\d[^\[\]\n]{0,20}\]"
+    r"(?:\([^()\s]{0,200}\))?|\u3010[ \t]?p?\d[^\u3011\n]{0,20}\u3011)"
+)
+_MARKS = (
+    rf"(?:[(*_\[]{{1,3}}|<sup>)?(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{{0,2}}{_MARK}"
+    rf"(?:[ \t,;]{{0,3}}{_MARK}){{0,9}}(?:[)*_\]]{{1,3}}|</sup>)?"
+)
+"""Citation marks, also in parentheses, in emphasis, or behind a word such as "see"."""
 _CLOSER = (
     r"(?:[\"'\u2018\u2019\u201c\u201d\u2039\u203a\u00ab\u00bb)\]*_~$\\\u2020\u2021]"
     r"|[\u00b2\u00b3\u00b9\u2070-\u207e]|\^[^\s^]{1,20}\^|<!--[^\n]{0,200}?-->"
@@ -27,7 +36,8 @@ _BREAK = r"<(?:br[ /]{0,2}|/?(?:p|li|dd|dt|div|td|th|tr|h[1-6]|blockquote|summar
 _STOP = re.compile(
     f"[{STOPS}{SPACELESS_STOPS}\n`<]"
     f"(?:(?<![{STOPS}]{{2}})(?<=[{STOPS}])[{STOPS}]*{_CLOSER}{{0,6}}+"
-    rf"(?:[ \t]+{_MARK}(?:[ \t]*{_MARK}){{0,9}}|(?=[\s{CJK}]|&nbsp;|{_BREAK}))"
+    rf"(?:[ \t]+{_MARKS}(?=\s|$)|[ \t]+{_MARK}(?:[ \t]*{_MARK}){{0,9}}"
+    rf"|(?=[\s{CJK}]|&nbsp;|{_BREAK}))"
     f"|(?<=[{SPACELESS_STOPS}])[{SPACELESS_STOPS}]*(?:[\u201d\u2019\uff09\u300d\u300f]|{_MARK})*"
     r"(?:[*_~]{1,3}(?=\s))?"
     rf"|(?<=\n)\n*|(?<=<){_BREAK[1:]}|(?<=`)(?:(?<!``)`+[^`\n]+`{{2,}}|[^`\n]*`))",

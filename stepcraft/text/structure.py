@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 
 from stepcraft.text.clean import CJK
 from stepcraft.text.lists import item_start
@@ -26,9 +26,20 @@ _PAIRS = (
     (r"\(", r"\)"),
     (r"\)", r"\("),
     ("<!--", "-->"),
+    ("-->", "<!--"),
+    ("**", "**"),
+    ("__", "__"),
+    ("[", "]"),
+    ("]", "["),
+    ("](", ")"),
     ("`", "\0"),
 )
 """Marks and their counterparts; a backtick outside of code spans has none."""
+_TAG = re.compile(
+    r"<(/?)(a|b|code|del|details|div|em|i|ol|pre|s|span|strong|su[bp]|summary|table|u|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t\r]*\n(?:(?!\1).*\n)*?\1[ \t\r]*(?:\n|\Z)")
 
 
 def damage(before: str, after: str) -> str:
@@ -71,6 +82,14 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
         count, closed = (sum(each.count(mark) for each in prose) for mark in (opening, closing))
         unpaired = count % 2 if opening == closing else max(count - closed, 0)
         faults[f"it would leave {opening} without its counterpart"] = unpaired
+    tags = Counter[str]()
+    for closing, name in chain(*map(_TAG.findall, prose)):
+        tags[name.lower()] += -1 if closing else 1
+    for name, count in tags.items():
+        faults[f"it would leave <{name}> or its end alone"] = abs(count)
+    faults["it would leave its front matter open"] = text.startswith(("---", "+++")) and not bool(
+        _FRONT_MATTER.match(text)
+    )
     return kinds, faults
 
 

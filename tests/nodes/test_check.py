@@ -145,6 +145,45 @@ def test_what_was_fine_in_a_first_reply_is_kept() -> None:
     assert result["warnings"] == []
 
 
+LIST = "".join(f"- Item {number} costs {number} euro.\n" for number in range(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Item 2 costs 2", "Item 2 costs 3"),
+        ("- Item 2 costs 2 euro.\n", ""),
+        ("Item 3 costs 3", "Item 3 costs about 3"),
+        ("Item 3 costs 3 euro.\n- Item 4 costs 4 euro.", "Item 4 costs 5 euro."),
+    ],
+)
+def test_a_correction_of_what_is_not_contradicted_is_handed_back(old: str, new: str) -> None:
+    verdicts = "1.1-1.2 supported p1\n1.3 not found\n1.4 contradicted p1\n"
+    right = block(1, "Item 4 costs 4", "Item 4 costs 5")
+    result = checked(LIST, f"{verdicts}{right}\n{block(1, old, new)}", verdicts + right)
+    assert result["answer"] == LIST.replace("costs 4", "costs 5")
+    assert (result["usage"]["calls"], result["warnings"]) == (2, [])
+
+
+def test_a_heading_follows_a_correction() -> None:
+    draft = "## The limit of 10\n\nThe limit is 10 for every key. It is free.\n"
+    verdicts = "1.1 contradicted p1\n1.2 supported p1\n"
+    changes = block(1, "limit of 10", "limit of 1000") + "\n" + block(1, "is 10", "is 1000")
+    result = checked(draft, verdicts + changes)
+    assert result["answer"] == draft.replace("10", "1000")
+    assert result["warnings"] == []
+
+
+def test_every_refused_change_and_every_uncorrected_statement_is_named() -> None:
+    draft = "\n\n".join(f"Item {number} is {number}, as everybody says." for number in range(1, 13))
+    reply = "\n".join(f"{number}.1 contradicted p1" for number in range(1, 13))
+    reply += "\n" + "\n".join(block(number, f"Wrong {number}", "x") for number in range(1, 13))
+    warnings = " ".join(checked(draft, reply)["warnings"])
+    for number in range(1, 13):
+        assert f"Wrong {number}\u201d" in warnings
+        assert f"Item {number} is {number}, as everybody says.\u201d is contradicted" in warnings
+
+
 @pytest.mark.parametrize("mark", ["[p1]", "(p1)", "[passage 1]"])
 def test_passages_cited_by_new_words_of_rpg_become_marks(mark: str) -> None:
     change = block(1, LIMIT[:-1], f"{RIGHT[:-1]} {mark}")

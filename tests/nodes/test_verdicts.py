@@ -375,3 +375,44 @@ def test_a_reason_is_told_once() -> None:
     result, _ = checked("Well.", "Hm.")
     assert str(result["warnings"]).count("neither a verdict nor a change") == 1
     assert "the draft is unchecked, in part or in whole" in result["warnings"]
+
+
+NUMBERED = "The port is 80. The host is local.\n\n- It is free.\n- It restarts.\n\nIt has an end."
+
+
+def test_numbers_from_one_to_the_last_are_those_of_the_statements() -> None:
+    lines = "1. supported p1\n2. contradicted p1\n3. not found\n4-5. supported p1\n"
+    result, model = checked(lines + block(1, "local", "remote"), draft=NUMBERED)
+    assert [(each["part"], each["statement"], each["verdict"]) for each in result["checks"]] == [
+        (1, 1, "supported"),
+        (1, 2, "contradicted"),
+        (2, 1, "not found"),
+        (2, 2, "supported"),
+        (3, 1, "supported"),
+    ]
+    assert (len(model.calls), result["warnings"]) == (1, [])
+
+
+def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
+    right = "1.1-3.1 supported p1"
+    result, model = checked("1 supported p1\n4 contradicted p1", right, draft=NUMBERED)
+    assert "there is no 4." in model.calls[1].messages[-1].text
+    assert {verdict for _, verdict in verdicts(result)} == {"supported"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'supported p2. Not found: "four"',
+        'supported p2 | not found: "four"',
+        'supported p2, only "four" was not found',
+        'supported p2 (except "four")',
+        'supported p2 but not "four"',
+        'supported p2, "four" missing',
+    ],
+)
+def test_a_detail_that_is_excepted_is_not_found(line: str) -> None:
+    result, _ = checked(f"1.1 {line}", draft="It has four arches.")
+    assert [(each["verdict"], each["words"]) for each in result["checks"]] == [
+        ("not found", "four")
+    ]

@@ -79,6 +79,23 @@ def test_each_statement_is_marked_in_the_answer_with_links_to_its_passages() -> 
 
 
 @pytest.mark.parametrize(
+    ("answer", "statements"),
+    [
+        ("\u7aef\u53e3\u662f80\u3002\u5b83\u5f00\u3002", ["\u7aef\u53e3\u662f80\u3002", "\u5b83\u5f00\u3002"]),
+        ("It is 80 [1]. It is open [2].", ["It is 80 [1].", "It is open [2]."]),
+        ("It is 80 [1]. It is open.[^2]", ["It is 80.", "It is open."]),
+        ("It is\n  80. So.", ["It is 80.", "So."]),
+    ],
+)  # fmt: skip
+def test_a_statement_is_marked_with_its_marks_in_any_script(
+    answer: str, statements: list[str]
+) -> None:
+    checks = [verdict("not found", each) for each in statements]
+    seen = marked(read(answer, checks=checks))
+    assert [kind for kind, _ in seen] == ["not-found"] * 2
+
+
+@pytest.mark.parametrize(
     ("check", "line"),
     [
         (

@@ -342,15 +342,57 @@ def test_everything_outside_of_the_changes_stays(
     assert changed(parts, "\n".join(replies)[: order.randrange(200)])[0].parts
 
 
+@pytest.mark.parametrize(
+    ("draft", "old", "new", "after"),
+    [
+        ("- Set 8\n- Done\n", "- Set 8", "Set 9", "- Set 9\n- Done\n"),
+        ("- [x] Set 8\n- Done\n", "Set 8", "- [x] Set 9", "- [x] Set 9\n- Done\n"),
+        ("2. Set 8\n3. Done\n", "Set 8", "2. Set 9", "2. Set 9\n3. Done\n"),
+        ("> It is 8.\n> So.\n", "> It is 8.", "It is 9.", "> It is 9.\n> So.\n"),
+        ("## It is 8\n\nSo.\n", "It is 8", "## It is 9", "## It is 9\n\nSo.\n"),
+        ("- a\n", "- a", "* b", "* b\n"),
+        ("It is 8. So.", "8", "9.", "It is 9. So."),
+        ("It is 8. So.", "8.", "9", "It is 9. So."),
+        ("It is 8.", "8.", "9", "It is 9"),
+        ("It is 8! So.", "8", "9.", "It is 9.! So."),
+    ],
+)
+def test_what_is_copied_by_halves_keeps_its_marker_and_its_stop(
+    draft: str, old: str, new: str, after: str
+) -> None:
+    edited, reasons = changed([draft], block(1, old, new))
+    assert (edited.parts, reasons) == ([after], [])
+
+
+@pytest.mark.parametrize(
+    ("draft", "old", "new", "reason"),
+    [
+        ("The **port is 8** now.", "is 8** now", "is 9 now", "leave **"),
+        ("See [the page 8](http://x.y) now.", "[the page 8", "the page 9", "leave ]"),
+        ("See [the page](http://x.y/8) now.", "http://x.y/8) now", "x", "leave ]("),
+        ("<b>It is 8</b>.", "is 8</b>", "is 9", "leave <b>"),
+        ("A. <!-- 8 --> B.", "<!-- 8", "9", "leave -->"),
+        ("---\na: 8\n---\n\nB.", "a: 8\n---", "a: 9", "front matter open"),
+        ("- A\n- B is 8.\n  More.\n", "- B is 8.", "", "the rest of its list item"),
+    ],
+)
+def test_half_of_a_pair_is_not_replaced(draft: str, old: str, new: str, reason: str) -> None:
+    edited, _ = changed([draft], block(1, old, new))
+    assert edited.parts == [draft]
+    assert reason in edited.refused[0].reason
+
+
 @settings(max_examples=200, deadline=None)
 @given(drafts, st.integers(0, 9), words)
 def test_one_replacement_changes_its_words_alone(draft: str, place: int, new: str) -> None:
     parts = split_thoughts(draft)
     number = place % len(parts) + 1
     old = max(parts[number - 1].split("\n"), key=len).strip()
-    edited, _ = changed(parts, block(number, old, f"n{new}n".replace("\n", "")))
+    new = f"n{new}n".replace("\n", "")
+    marker = re.match(r"(?:(?:[-*+]|\d+[.)]|#+|>)[ \t]+)*", old)[0]  # type: ignore[index]
+    edited, _ = changed(parts, block(number, old, new))
     if edited.applied and old:
-        expected = parts[number - 1].replace(old, f"n{new}n".replace("\n", ""))
+        expected = parts[number - 1].replace(old, marker + new)
         assert edited.parts == [*parts[: number - 1], expected, *parts[number:]]
 
 

@@ -94,6 +94,18 @@ MARK = st.sampled_from(["[p1]", "[p2]", "[P3, p1]", "\u30102\u3011", "[passage 1
 NUMBERS = {1: 2, 2: 1, 3: 3}
 
 
+@pytest.mark.parametrize(
+    "mark",
+    ["([p1])", "*[p1]*", "**[p1]**", "<sup>[p1]</sup>", "(see [p1])", "(Source: [p1])", "[[p1]]",
+     "[p1]", "([p1], [p1])"],
+)  # fmt: skip
+def test_marks_after_a_full_stop_belong_to_the_sentence_before_them(mark: str) -> None:
+    text = f"It is old. {mark} It is high. {mark} Nobody knows why."
+    cited = cited_sentences(text, {1: 1})
+    assert [numbers for _, numbers in cited] == [[1], [1], []]
+    assert "".join(sentence for sentence, _ in cited) == text.replace("p1", "1")
+
+
 @given(st.lists(st.tuples(WORDS, MARK)), WORDS)
 def test_nothing_but_marks_changes(chunks: list[tuple[str, str]], last: str) -> None:
     text = "".join(words + mark for words, mark in chunks) + last

@@ -36,6 +36,15 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         ("**Note:** A.\n- **Note**:\n  B.", ["**Note:** A.", "B."]),
         ("So. **It is 8**\nA.", ["So.", "**It is 8**", "A."]),
         ("**It is 8**\n", ["**It is 8**"]),
+        # A title that says something is a statement, unless it is the number and title of a step.
+        ("**Answer: two keys**\n\nA.", ["**Answer: two keys**", "A."]),
+        ("**Port: 80**\n**Time: 3 s**\n\nA.", ["**Port: 80**", "**Time: 3 s**", "A."]),
+        ("**14 days**\n\nA.", ["**14 days**", "A."]),
+        ("**\u7aef\u53e3\u662f80**\nA.", ["**\u7aef\u53e3\u662f80**", "A."]),
+        ("**Step 1: Install it**\nA.", ["A."]),
+        ("**2. Install it**\nA.", ["A."]),
+        ("**Phase 2**\n\nA.", ["A."]),
+        ("**Phase 2: wait 3 days**\n\nA.", ["**Phase 2: wait 3 days**", "A."]),
         ("> [!NOTE]\n> **Ports**\n> A.\n> B is\n> c.", ["A.", "B is\n> c."]),
         ("# Why? How?\n\nA.\n\n[1]: https://a.b\n<br>", ["A."]),
         # A row is one statement, whatever its cells hold.
@@ -47,6 +56,7 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
             for mark in (
                 "[1]", "[^a]", "[2, 3]", "[p1][p2]", "\u3010" "4\u2020a\u3011", "[[1]](#a)", "([a](b))", "\u00b9",
                 "<sup>1</sup>", '<sup><a href="#1">1</a></sup>', "<ref name='a'/>", "\u2020", "^[1]^", "<!-- a -->", " [1] [2]", " [3](a)",
+                " ([p1])", " (see [p1][p2])", " *[p1]*", " <sup>[p1]</sup>", " \u30101\u3011", " [passage 1]",
                 "_", "***", "~~", "\u201c", "\u00bb", " \u00bb", "\u2018", "</b>", "$", "\\)", ')"',
             )
         ),
