@@ -7,10 +7,11 @@ The result is a proposal, which a person approves or the caller stores (Mem^p, a
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from stepcraft.building.compare import ComparisonState, compare
 from stepcraft.building.duplicates import nearest_alike
@@ -50,7 +51,7 @@ class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):
     """The state of the learning graph."""
 
     like: str
-    """The id of the procedure that the learned one is compared with, or "" for none."""
+    """The id of the procedure that the learned one is compared with."""
 
 
 def build_learn(
@@ -72,31 +73,27 @@ def build_learn(
         BadInput: The model cannot be used.
     """
 
-    def find_like(state: LearnState) -> dict[str, Any]:
+    def find_like(state: LearnState) -> Command[Literal["compare", "__end__"]]:
         """Find the procedure in the memory that the learned one may be merged with."""
         content = content_of(state["procedures"][0])
-        alike = nearest_alike(memory(), Procedure.from_dict(content))
+        alike = next(iter(nearest_alike(memory(), Procedure.from_dict(content))), None)
         if not alike:
-            return {"like": ""}
-        return {"like": alike[0].id, "first": content_of(alike[0]), "second": content}
+            return Command(goto=END)
+        update = {"like": alike.id, "first": content_of(alike), "second": content}
+        return Command(goto="compare", update=update)
 
-    def find_followed(state: LearnState) -> dict[str, Any]:
+    def find_followed(state: LearnState) -> Command[Literal["repair", "__end__"]]:
         """Read the procedures that the agent was shown."""
-        procedures = [*filter(None, map(memory().get, state["shown"]))]
-        ids = [procedure.id for procedure in procedures]
-        return {"shown": ids, "followed": [*map(content_of, procedures)]}
+        followed = [*filter(None, map(memory().get, state["shown"]))]
+        ids = [procedure.id for procedure in followed]
+        update = {"shown": ids, "followed": [*map(content_of, followed)]}
+        return Command(goto="repair" if followed else END, update=update)
 
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
             return "find_like"
         has_failed = repairs and state["shown"] and state.get("succeeded") is False
         return "find_followed" if has_failed else END
-
-    def after_like(state: LearnState) -> str:
-        return "compare" if state["like"] else END
-
-    def after_followed(state: LearnState) -> str:
-        return "repair" if state["followed"] else END
 
     def bound(node: ModelNode, settings_type: type[Settings]) -> BoundNode:
         options: BuilderOptions = {"model": model, "settings": settings_type(max_calls=max_calls)}
@@ -111,8 +108,6 @@ def build_learn(
     builder.add_node("repair", bound(repair, RepairContext))
     builder.add_edge(START, "extract")
     builder.add_conditional_edges("extract", after_extract, ["find_like", "find_followed", END])
-    builder.add_conditional_edges("find_like", after_like, ["compare", END])
-    builder.add_conditional_edges("find_followed", after_followed, ["repair", END])
     return builder.compile(name="learn")
 
 

@@ -162,12 +162,14 @@ class Ledger:
         It says what was removed only if it is of this memory.
         """
         query = (
-            "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
+            "SELECT record, memory = ? FROM documents WHERE json_extract(record, '$.digest') = ?"
             " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
+            " ORDER BY memory = ? DESC LIMIT 1"
         )
-        ours = self._records(f"{query} AND memory = ? LIMIT 1", digest, identity, self._memory)
-        others = self._records(f"{query} LIMIT 1", digest, identity) if not ours else []
-        return next(iter([*ours, *(replace(each, removed={}) for each in others)]), None)
+        for text, is_ours in self._rows(query, self._memory, digest, identity, self._memory):
+            record = _RECORD.validate_json(text)
+            return record if is_ours else replace(record, removed={})
+        return None
 
     def put(self, key: str, record: Record) -> None:
         """Write a record. Once this returns, the record survives a process crash.
