@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from stepcraft.building.messages import NOTHING
 from stepcraft.errors import Failed
-from stepcraft.records import Record, records
+from stepcraft.records import records
 
 _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
@@ -42,7 +42,8 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
     """
     sessions: dict[str, Conversation] = {}
     for record in records(Path(path)):
-        place, values = f"{path}:{record.line}", _values(record)
+        place = f"{path}:{record.line}"
+        values = {"messages": record.items} if record.items else record.values
         if values is None:
             failed.append(Failed(place, record.reason))
         elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
@@ -64,10 +65,6 @@ def is_entry(values: Mapping[str, Any]) -> bool:
         return True
     is_message = "role" in values and values.keys() & {"content", "tool_calls", "parts"}
     return bool(is_message or ("source" in values and values.keys() & {"action", "observation"}))
-
-
-def _values(record: Record) -> dict[str, Any] | None:
-    return {"messages": record.items} if record.items else record.values
 
 
 def state_of(values: dict[str, Any]) -> dict[str, Any]:

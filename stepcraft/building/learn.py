@@ -7,7 +7,7 @@ The result is a proposal, which a person approves or the caller stores (Mem^p, a
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -73,7 +73,7 @@ def build_learn(
         BadInput: The model cannot be used.
     """
 
-    def find_like(state: LearnState) -> Command[Literal["compare", "__end__"]]:
+    def find_like(state: LearnState) -> Command[str]:
         """Find the procedure in the memory that the learned one may be merged with."""
         content = content_of(state["procedures"][0])
         alike = next(iter(nearest_alike(memory(), Procedure.from_dict(content))), None)
@@ -82,7 +82,7 @@ def build_learn(
         update = {"like": alike.id, "first": content_of(alike), "second": content}
         return Command(goto="compare", update=update)
 
-    def find_followed(state: LearnState) -> Command[Literal["repair", "__end__"]]:
+    def find_followed(state: LearnState) -> Command[str]:
         """Read the procedures that the agent was shown."""
         followed = [*filter(None, map(memory().get, state["shown"]))]
         ids = [procedure.id for procedure in followed]

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from platformdirs import user_data_path
 from pydantic import TypeAdapter
@@ -87,10 +87,7 @@ class Record:
             self,
             source=source,
             root=root,
-            procedures=[
-                cast("Drafted", {**draft, "source": renamed(draft["source"])})
-                for draft in self.procedures
-            ],
+            procedures=[each | {"source": renamed(each["source"])} for each in self.procedures],
             removed={id_: renamed(place) for id_, place in self.removed.items()},
         )
 

@@ -107,8 +107,7 @@ def options(
         raise BadInput("the working directory no longer exists; change to another one") from error
     if here not in sys.path:
         sys.path.append(here)
-    if any("TRACING" in name for name in os.environ):
-        mask_traces()
+    mask_traces()
 
 
 @app.command()
