@@ -7,17 +7,17 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.building.compare import (
-    PROCEDURE_FORMAT,
-    as_text,
-    graph_of,
-    rewritten,
-    sections_of,
-    unknown,
-)
+from stepcraft.building.compare import graph_of
 from stepcraft.building.documents import Document
 from stepcraft.building.grounding import Grounds, without_stand_ins
-from stepcraft.building.nodes import unfit
+from stepcraft.building.replies import (
+    PROCEDURE_FORMAT,
+    as_text,
+    rewritten,
+    sections_of,
+    unfit,
+    unknown,
+)
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply

@@ -58,17 +58,15 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """
     longest: dict[str, tuple[int, Document]] = {}
     for conversation in conversations(path, failed):
-        state = conversation.state
+        messages = _messages(conversation.state)
+        source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
         try:
-            messages = _messages(state)
-            source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
-            document = thread_of(state, source, conversation.feedback)
+            document = thread_of(conversation.state, source, conversation.feedback)
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
-        size = len(messages) if isinstance(messages, list) else 0
-        if size >= longest.get(source, (0, document))[0]:
-            longest[source] = size, document
+        if len(messages) >= longest.get(source, (0, document))[0]:
+            longest[source] = len(messages), document
     yield from (listed(document) for _, document in longest.values())
 
 
