@@ -54,8 +54,6 @@ def main() -> None:
     try:
         with reported():  # even the help may not find room
             app()
-    except Exit as end:
-        sys.exit(end.exit_code)
     finally:
         _drop_unwritten()
 
