@@ -50,8 +50,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
     documents: dict[str, Listed] = {}
     for source in sources or [""]:
         if isinstance(source, str):
-            spec = without_secrets(source)
-            entries = [*_of_name(source, listing)]
+            spec, entries = source, [*_of_name(source, listing)]
         else:
             spec = type(source).__name__
             entries = [*_of_loader(source, spec)]

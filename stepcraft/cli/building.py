@@ -254,7 +254,7 @@ def repair(
         raise BadInput(
             f"{run} has {len(documents)} runs; name a file with only the one that failed"
         )
-    with opened(memory) as target:
+    with opened(memory, None) as target:
         procedure = by_short_id(target, id_)
         new, cause = repaired_version(procedure, documents[0], model=model)
         say(f"cause: {cause or 'unknown'}")
