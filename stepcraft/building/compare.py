@@ -58,12 +58,12 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
             names that neither procedure has, or lacks a name that both have.
     """
     texts, merged = rewritten(reply)
-    verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
+    verdicts = set(_WORD.findall(texts["verdict"].upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
             "there was no line VERDICT: with one of the words SAME and DIFFERENT."
         )
-    difference = texts.get("difference", "")[:300]
+    difference = texts["difference"][:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
     if not update["same"] or not merged:

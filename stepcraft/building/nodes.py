@@ -5,7 +5,6 @@ reached its goal.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
@@ -153,9 +152,8 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for kind, text in _blocks(unfenced(reply)):
-        texts, steps = labelled(text, _FIRST_STEP)
-        fields = defaultdict[str, str](str)
-        for name, value in texts.items():
+        fields, steps = labelled(text, _FIRST_STEP)
+        for name, value in fields.items():
             fields[name] = " ".join(value.split()).strip(_QUOTES)
         output = fields["output"]
         written = Written(

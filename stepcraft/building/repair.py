@@ -65,8 +65,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
             incomplete or contains names that neither the procedure nor the record has.
     """
     texts, repaired = rewritten(reply)
-    number = texts.get("procedure", "").strip(" .#")
-    update = no_repair(state, texts.get("cause", "")[:300].rstrip(" ."))
+    number = texts["procedure"].strip(" .#")
+    update = no_repair(state, texts["cause"][:300].rstrip(" ."))
     if number.upper() == "NONE":
         return update
     if not number.isdecimal() or not 1 <= int(number) <= len(state["followed"]):

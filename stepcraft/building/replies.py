@@ -4,6 +4,7 @@ Models label the values (`OUTPUT: …`) and number the steps below them.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 from stepcraft.errors import BadInput
@@ -41,12 +42,12 @@ def as_text(procedure: Content) -> str:
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 
 
-def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the labelled values in a text, and the steps below them."""
+def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, str], list[str]]:
+    """Return the labelled values in a text, "" where there is none, and the steps below them."""
     head, *rest = first_step.split(text, maxsplit=1)
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
-    return dict(texts), read_steps("".join(rest))
+    return defaultdict(str, texts), read_steps("".join(rest))
 
 
 def unfit(procedure: Content) -> str:
@@ -58,13 +59,14 @@ def unfit(procedure: Content) -> str:
     return ""
 
 
-def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
+def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
     """Return the labelled values in a reply, and the procedure in it if there is one."""
-    values, steps = labelled(unfenced(reply), STEPS)
-    texts = {name: value.partition("\n")[0].strip(" *_") for name, value in values.items()}
+    texts, steps = labelled(unfenced(reply), STEPS)
+    for name, value in texts.items():
+        texts[name] = value.partition("\n")[0].strip(" *_")
     if not (steps or "output" in texts):
         return texts, None
-    output, needs = (normalised(texts.get(name, "")) for name in ("output", "input"))
+    output, needs = normalised(texts["output"]), normalised(texts["input"])
     return texts, Content(output=output, input=needs, steps=steps)
 
 
