@@ -1,6 +1,7 @@
 """Read conversations from a file, in the formats used by agents and their tools."""
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -74,12 +75,11 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
             inputs = values.get("inputs")
             values = {**(inputs if isinstance(inputs, dict) else {}), **inner}
             break
-    lists = [values[name] for name in _LISTS if _is_list(values.get(name))]
-    history: list[Any] = lists[0] if lists else []
+    history: list[Any] = next(filter(_is_list, map(values.get, _LISTS)), [])
     if _is_list(steps := values.get("trajectory")):  # in SWE-agent, whose history repeats it
-        before = [each for each in history if not each.get("is_demo")]
-        replies = [place for place, each in enumerate(before) if each.get("role") == "assistant"]
-        return {"messages": [*before[: min(replies, default=len(before))], *steps]}
+        before = (each for each in history if not each.get("is_demo"))
+        begin = takewhile(lambda each: each.get("role") != "assistant", before)
+        return {"messages": [*begin, *steps]}
     if not history and _is_list(output := values.get("output")) and "input" in values:
         goal = values["input"]
         request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]

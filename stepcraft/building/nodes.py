@@ -5,6 +5,7 @@ reached its goal.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
@@ -86,13 +87,13 @@ def parts_of(text: str, settings: ExtractContext) -> list[Part]:
         strip_whitespace=False,
         add_start_index=True,
     ).create_documents([text] if text.strip() else [])
-    headings = markdown_headings(text)
+    headings = deque(markdown_headings(text))
     parts: list[Part] = []
+    above: list[Heading] = []
     for number, chunk in enumerate(chunks, 1):
-        above: list[Heading] = []
-        for heading in headings:
-            if heading.start < chunk.metadata["start_index"]:
-                above = [*(each for each in above if each.level < heading.level), heading]
+        while headings and headings[0].start < chunk.metadata["start_index"]:
+            heading = headings.popleft()
+            above = [*(each for each in above if each.level < heading.level), heading]
         parts.append(
             Part(
                 number=f"part {number} of {len(chunks)}" if len(chunks) > 1 else "",

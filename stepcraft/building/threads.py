@@ -94,7 +94,7 @@ def thread_of(
     try:
         thread = messages_of(_messages(state))
         if last:
-            requests = [place for place, each in enumerate(thread) if each.type == "human"]
+            requests = (place for place, each in enumerate(thread) if each.type == "human")
             start = max(requests, default=0)
             thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
         return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
