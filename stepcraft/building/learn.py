@@ -113,20 +113,24 @@ def build_learn(
 
 def proposed(result: LearnState) -> Proposal | None:
     """Return the procedure that a run teaches, whether new, merged or repaired, or None."""
-    drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
-    replaces, before, why = "", None, ""
-    if repaired:
+    if repaired := result.get("repaired"):
         place = result["blamed"] - 1
-        replaces, before = result["shown"][place], result["followed"][place]
-        why = result["cause"]
-    elif merged:
-        replaces, before, why = result["like"], result["first"], "another run shows more"
-    elif not drafts:
-        return None
-    return Proposal(
-        **(repaired or merged or content_of(drafts[0])),
-        replaces=replaces,
-        before=before,
-        is_repair=bool(repaired),
-        why=why,
-    )
+        return Proposal(
+            **repaired,
+            replaces=result["shown"][place],
+            before=result["followed"][place],
+            is_repair=True,
+            why=result["cause"],
+        )
+    if merged := result.get("merged"):
+        return Proposal(
+            **merged,
+            replaces=result["like"],
+            before=result["first"],
+            is_repair=False,
+            why="another run shows more",
+        )
+    if drafts := result["procedures"]:
+        content = content_of(drafts[0])
+        return Proposal(**content, replaces="", before=None, is_repair=False, why="")
+    return None

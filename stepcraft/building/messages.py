@@ -14,9 +14,8 @@ _ROLES = {
     "developer": "system",
 }
 _ACTION = re.compile(
-    r"^[ \t]*Action[ \t]*\d*:[ \t]*(?P<name>[\w.-]+)"
-    r"(?:\[(?P<argument>.*)\]|\((?P<arguments>.*)\)"
-    r"|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(?P<input>.*))",
+    r"^[ \t]*Action[ \t]*\d*:[ \t]*([\w.-]+)"
+    r"(?:\[(.*)\]|\((.*)\)|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(.*))",
     re.MULTILINE | re.DOTALL,
 )
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
@@ -110,7 +109,9 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     yield from (_result(each) for each in parts if _RESULT.fullmatch(_kind(each)))
     text = "\n".join(filter(None, map(_text, blocks)))
     if role == "assistant" and not calls and (action := _ACTION.search(text)):
-        text, calls = text[: action.start()], [_in_words(action)]
+        name, *inputs = action.groups("")
+        call = _call({"name": name, "input": "".join(inputs).strip()})
+        text, calls = text[: action.start()], [call]
     if role == "user" and (observation := _OBSERVATION.match(text)):
         yield _result({"content": text[observation.end() :]})
     elif text or calls or not isinstance(content, list):
@@ -141,14 +142,6 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _result({"content": observed})
     elif "cause" in value:
         yield _result({"content": value.get("content"), "call_id": str(value["cause"])})
-
-
-def _in_words(match: re.Match[str]) -> dict[str, Any]:
-    """Return a call that an agent wrote as text."""
-    text = (match["argument"] or match["arguments"] or match["input"] or "").strip()
-    value = _json(text)
-    args = value if isinstance(value, dict) else {"input": text} if text else {}
-    return _call({"name": match["name"], "args": args})
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
