@@ -5,7 +5,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from stepcraft.building.messages import NOTHING
+from stepcraft.building.messages import NOTHING, first_of
 from stepcraft.errors import Failed
 from stepcraft.records import records
 
@@ -102,5 +102,4 @@ def feedback_of(values: Mapping[str, Any]) -> dict[str, Any]:
         return scores
     if isinstance(stats := values.get("feedback_stats"), dict):
         return {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
-    verdicts = [values[name] for name in _OUTCOMES if values.get(name) is not None]
-    return {"success": verdicts[0]} if verdicts else {}
+    return {"success": first_of(values, _OUTCOMES)}

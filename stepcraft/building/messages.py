@@ -75,7 +75,7 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     role = _ROLES.get(kind, kind)
     if role in NOTHING or value.get("isSidechain") or value.get("isMeta"):
         return
-    content = _first(value, _CONTENTS)
+    content = first_of(value, _CONTENTS)
     if _RESULT.fullmatch(role):
         yield _result(value)
     elif _CALL.fullmatch(role):
@@ -157,15 +157,15 @@ def _kind(block: Mapping[str, Any]) -> str:
     return str(block.get("type") or next(filter(_OF_GEMINI.fullmatch, block), ""))
 
 
-def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
+def first_of(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
     """Return the first of the given fields that a value has, or None if it has none."""
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool call in LangChain's form."""
-    call = _first(block, ("function", "functionCall", "function_call")) or block
-    arguments = _first(call, _ARGUMENTS) or {}
+    call = first_of(block, ("function", "functionCall", "function_call")) or block
+    arguments = first_of(call, _ARGUMENTS) or {}
     if isinstance(arguments, str):
         arguments = _json(arguments)
     if not isinstance(arguments, dict):
@@ -177,14 +177,15 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool result in OpenAI's format; without an id, the tool's name identifies it."""
-    result = _first(block, ("functionResponse", "function_response")) or block
-    content = _first(result, ("output", "response", *_CONTENTS))
+    result = first_of(block, ("functionResponse", "function_response")) or block
+    content = first_of(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
     is_error = block.get("is_error") or block.get("status") == "error"
     return {
         "role": "tool",
         "content": text,
-        "tool_call_id": _first(block, _CALL_IDS) or (None if result is block else result.get("id")),
+        "tool_call_id": first_of(block, _CALL_IDS)
+        or (None if result is block else result.get("id")),
         "name": result.get("name") or "",
         "status": "error" if is_error else "success",
     }

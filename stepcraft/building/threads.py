@@ -22,6 +22,7 @@ from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import fence_around
 
 MAX_CHARACTERS = 30_000
 """The maximum length of a transcript, as far as shortening its results can achieve it."""
@@ -40,7 +41,6 @@ _SECRET_NAME = re.compile(
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
-_FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
@@ -212,7 +212,7 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
 
 def _fenced(text: str) -> str:
     """Return the text as a code block, so that no line in it looks like a heading."""
-    fence = "`" * (max(map(len, _FENCE.findall(text)), default=2) + 1)
+    fence = fence_around(text)
     return f"{fence}\n{text}\n{fence}"
 
 
