@@ -19,6 +19,7 @@ from stepcraft.building.documents import Listed, key_of
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.llm.usage import Usage, no_usage
+from stepcraft.memory.urls import scheme_of
 
 How = Literal["added", "present", "merged", "linked", "removed"]
 
@@ -223,7 +224,7 @@ class Ledger:
 def ledger_of(memory: str) -> Path:
     """Return the path of a memory's ledger: next to its file, or in the user's data folder."""
     path = Path(memory.removeprefix("file://"))
-    if path.suffix and ":" not in str(path)[2:]:
+    if path.suffix and not scheme_of(str(path)):
         return path.with_name(f"{path.name}.build")
     name = re.sub(r"\W", "-", memory)
     return user_data_path("stepcraft", appauthor=False) / f"{name}.build"
