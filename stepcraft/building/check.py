@@ -61,7 +61,7 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     parts: list[PartRead] = state["written"]
     for task in (task for part in parts for task in part["rejected"]):
         is_copied = _folded(task["sentence"]) in readable
-        entry = task if is_copied else task | {"sentence": ""}
+        entry: Rejected = task if is_copied else {**task, "sentence": ""}
         if entry not in rejected:
             rejected.append(entry)
     return {"procedures": drafts, "rejected": rejected}
