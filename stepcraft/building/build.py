@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -181,23 +180,14 @@ class _Build:
 
     async def document(self, listed: Listed) -> None:
         """Build a document, unless it is done or no calls are left."""
-        record, read = self.ledger.get(listed.key), cache(listed.read)
         try:
-            is_same = record and listed.stamp and record.stamp == listed.stamp
-            digest = record.digest if record and is_same else (await asyncio.to_thread(read)).digest
-            current = "", digest, self.reader.identity
-            if record and (record.error, record.digest, record.identity) == current:
-                self.report.unchanged += 1
-            else:
-                document = await asyncio.to_thread(read)
-                async with self.reading[document.digest]:
-                    record = await self._read(listed, document, record)
-                if not record:
-                    return
+            record = await self._record(listed)
         except SourceFailure as error:
             # What is known about it stays: once its folder is back, it need not be read again.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
+            return
+        if not record:
             return
         if not record.done:
             await self._place(record)
@@ -205,10 +195,26 @@ class _Build:
         self.report.count(record)
         self.on_progress(self.report)
 
+    async def _record(self, listed: Listed) -> Record | None:
+        """Return the record for a document, read anew if it has changed; None if no calls are left.
+
+        Raises:
+            SourceFailure: The document cannot be read.
+        """
+        identity, earlier = self.reader.identity, self.ledger.get(listed.key)
+        valid = earlier if earlier and (earlier.error, earlier.identity) == ("", identity) else None
+        if not (valid and listed.stamp and valid.stamp == listed.stamp):
+            document = await asyncio.to_thread(listed.read)
+            if not (valid and valid.digest == document.digest):
+                async with self.reading[document.digest]:
+                    return await self._read(listed, document, earlier)
+        self.report.unchanged += 1
+        return valid
+
     async def _read(
         self, listed: Listed, document: Document, earlier: Record | None
     ) -> Record | None:
-        """Return the record for a document, or None if no calls are left.
+        """Return a new record for a document, or None if no calls are left.
 
         The model is called unless it has already read the same content elsewhere.
         """

@@ -17,8 +17,8 @@ from stepcraft.memory.protocol import ProcedureMemory
 
 def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Update the ledger and memory to match a listing; return how many procedures become stale."""
-    placed = [each for record in ledger.latest(20) for each in record.placed]
-    ids = [each.id for each in placed if each.how != "removed"]
+    latest = ledger.latest(20)
+    ids = [each.id for record in latest for each in record.placed if each.how != "removed"]
     # A memory without anything that was added last is another one under the same name, or was
     # emptied. Procedures that somebody removed from it are not added again.
     if ids and not any(map(memory.get, ids)):
@@ -91,10 +91,9 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
     absent = {*filterfalse(memory.get, ids)}  # they may have been merged into what it taught
     change = partial(without_document, document=record.source)
     for name in {*record.taught} - ids:
-        before = memory.get(name)
-        if not before or Provenance.of(before).stale:
-            continue
-        if absent.isdisjoint(Provenance.of(before).also):
+        stored = memory.get(name)
+        before = Provenance.of(stored) if stored else None
+        if before and not before.stale and absent.isdisjoint(before.also):
             now = changed_in(memory, name, change)
             stale += bool(now and Provenance.of(now).stale)
     return stale

@@ -62,7 +62,8 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     for task in (task for part in parts for task in part["rejected"]):
         is_copied = _folded(task["sentence"]) in readable
         entry: Rejected = task if is_copied else {**task, "sentence": ""}
-        rejected += [] if entry in rejected else [entry]
+        if entry not in rejected:
+            rejected.append(entry)
     return {"procedures": drafts, "rejected": rejected}
 
 

@@ -1,7 +1,6 @@
 """Compare two procedures: are they for the same task, and can a single one replace both?"""
 
 import re
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -10,7 +9,13 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.grounding import Grounds
-from stepcraft.building.nodes import STEPS, labelled, unfit
+from stepcraft.building.replies import (
+    PROCEDURE_FORMAT,
+    rewritten,
+    sections_of,
+    unfit,
+    unknown,
+)
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
@@ -18,14 +23,7 @@ from stepcraft.llm.prompt import prompt
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import RunState
 from stepcraft.memory.procedure import Content
-from stepcraft.text.clean import normalised, unfenced
-from stepcraft.text.lists import numbered
-from stepcraft.text.sections import Section
 
-PROCEDURE_FORMAT = """\
-there follow a line OUTPUT:, a line INPUT: with its resources separated by commas, and a line
-STEPS:, under which each step begins on a new line with its number and a full stop: "1. ...". Code
-of more than one line stands under its step, between ``` fences. Nothing after that."""
 _FORMAT = f"""\
 A line DIFFERENCE: with what somebody who has the one would still lack for the task of the other, in
 at most twenty words, or the word NONE. Then a line VERDICT: with one word, SAME or DIFFERENT.
@@ -60,12 +58,12 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
             names that neither procedure has, or lacks a name that both have.
     """
     texts, merged = rewritten(reply)
-    verdicts = set(_WORD.findall(texts.get("verdict", "").upper()))
+    verdicts = set(_WORD.findall(texts["verdict"].upper()))
     if len(verdicts) != 1:
         raise UnreadableReply(
             "there was no line VERDICT: with one of the words SAME and DIFFERENT."
         )
-    difference = texts.get("difference", "")[:300]
+    difference = texts["difference"][:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
     if not update["same"] or not merged:
@@ -83,24 +81,6 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     return {**update, "merged": merged}
 
 
-def rewritten(reply: str) -> tuple[dict[str, str], Content | None]:
-    """Return the labelled values in a reply, and the procedure in it if there is one."""
-    values, steps = labelled(unfenced(reply), STEPS)
-    texts = {name: value.partition("\n")[0].strip(" *_") for name, value in values.items()}
-    if not (steps or "output" in texts):
-        return texts, None
-    output, needs = (normalised(texts.get(name, "")) for name in ("output", "input"))
-    return texts, Content(output=output, input=needs, steps=steps)
-
-
-def unknown(names: Iterable[str], nowhere: str) -> str:
-    """Return a message listing names in a reply's procedure that were not in the prompt."""
-    return (
-        f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
-        "they have."
-    )
-
-
 def no_verdict(_state: State, why: str) -> Update:
     """Return an undecided verdict."""
     return {"same": None, "why": why, "merged": None}
@@ -110,20 +90,6 @@ def _missing(procedure: Content, *others: Content) -> list[str]:
     """Return the names, options and numbers in a procedure that none of the others has."""
     texts = [[each["output"], each["input"], *each["steps"]] for each in (procedure, *others)]
     return Grounds("\n\n".join(chain(*texts[1:]))).missing_names(texts[0])
-
-
-def sections_of(procedures: Iterable[Content]) -> list[Section]:
-    """Return procedures as sections of a prompt, numbered from 1."""
-    return [
-        Section("procedure", str(number), as_text(procedure))
-        for number, procedure in enumerate(procedures, 1)
-    ]
-
-
-def as_text(procedure: Content) -> str:
-    """Return a procedure in the format in which models read and write procedures."""
-    steps = numbered(procedure["steps"], code_at_margin=True)
-    return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 
 
 compare = ModelNode(

@@ -1,12 +1,13 @@
 """Read conversations from a file, in the formats used by agents and their tools."""
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from stepcraft.building.messages import NOTHING
+from stepcraft.building.messages import NOTHING, first_of
 from stepcraft.errors import Failed
-from stepcraft.records import Record, records
+from stepcraft.records import records
 
 _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
@@ -42,7 +43,8 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
     """
     sessions: dict[str, Conversation] = {}
     for record in records(Path(path)):
-        place, values = f"{path}:{record.line}", _values(record)
+        place = f"{path}:{record.line}"
+        values = {"messages": record.items} if record.items else record.values
         if values is None:
             failed.append(Failed(place, record.reason))
         elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
@@ -66,10 +68,6 @@ def is_entry(values: Mapping[str, Any]) -> bool:
     return bool(is_message or ("source" in values and values.keys() & {"action", "observation"}))
 
 
-def _values(record: Record) -> dict[str, Any] | None:
-    return {"messages": record.items} if record.items else record.values
-
-
 def state_of(values: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a conversation, with its messages under the name `messages`."""
     for name in ("values", "outputs", "data"):
@@ -77,12 +75,11 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
             inputs = values.get("inputs")
             values = {**(inputs if isinstance(inputs, dict) else {}), **inner}
             break
-    lists = [values[name] for name in _LISTS if _is_list(values.get(name))]
-    history: list[Any] = lists[0] if lists else []
+    history: list[Any] = next(filter(_is_list, map(values.get, _LISTS)), [])
     if _is_list(steps := values.get("trajectory")):  # in SWE-agent, whose history repeats it
-        before = [each for each in history if not each.get("is_demo")]
-        replies = [place for place, each in enumerate(before) if each.get("role") == "assistant"]
-        return {"messages": [*before[: min(replies, default=len(before))], *steps]}
+        before = (each for each in history if not each.get("is_demo"))
+        begin = takewhile(lambda each: each.get("role") != "assistant", before)
+        return {"messages": [*begin, *steps]}
     if not history and _is_list(output := values.get("output")) and "input" in values:
         goal = values["input"]
         request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]
@@ -105,5 +102,4 @@ def feedback_of(values: Mapping[str, Any]) -> dict[str, Any]:
         return scores
     if isinstance(stats := values.get("feedback_stats"), dict):
         return {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
-    verdicts = [values[name] for name in _OUTCOMES if values.get(name) is not None]
-    return {"success": verdicts[0]} if verdicts else {}
+    return {"success": first_of(values, _OUTCOMES)}

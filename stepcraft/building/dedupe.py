@@ -78,7 +78,8 @@ async def dedupe(
     # One after another, so that the model's speed does not decide which one is kept.
     for procedure in procedures:
         plan = await placer.place(procedure, *compared[procedure.id])
-        deduped.changes += [plan] if plan.how in ("merged", "linked") else []
+        if plan.how in ("merged", "linked"):
+            deduped.changes.append(plan)
         for verdict in plan.verdicts:
             deduped.compared += 1
             deduped.undecided += verdict.same is None

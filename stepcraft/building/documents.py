@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from stepcraft.errors import Failed, SourceFailure
+from stepcraft.memory.urls import scheme_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def listed(document: Document) -> Listed:
 
 def key_of(source: str) -> str:
     """Return the key that identifies a document: for a file, its real path."""
-    if ":" in source[2:]:  # a URL, ignoring the colon after a drive letter
+    if scheme_of(source):
         return source
     path = Path(source)
     return str(path.parent.resolve() / path.name)

@@ -15,7 +15,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from stepcraft.building.compare import ComparisonState, compare, graph_of
@@ -52,7 +52,7 @@ class Verdict:
     usage: Usage = field(default_factory=no_usage)
 
 
-Verdicts: TypeAlias = dict[tuple[object, ...], Verdict]
+Verdicts: TypeAlias = dict[tuple[str, str], Verdict]
 """A model's verdicts on a procedure and its rivals, keyed by `version_of` the rival."""
 
 
@@ -136,7 +136,6 @@ class Placer:
         )
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=None if is_apart else contents[0])
-        approved = first.metadata.get("approved") or second.metadata.get("approved")
         name = model_name(self._resources.choice(compare.name, self.settings))
         # Everything that the verdict depends on; models are identified by name.
         question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
@@ -147,15 +146,18 @@ class Placer:
             answer = {name: result[name] for name in Verdict.__annotations__}
             if self.ledger and answer["same"] is not None:
                 self.ledger.put_verdict(question, {**answer, "usage": no_usage()})
-        verdict = Verdict(**answer)
-        return replace(verdict, merged=None) if approved or is_apart else verdict
+        if is_apart or first.metadata.get("approved") or second.metadata.get("approved"):
+            answer["merged"] = None
+        return Verdict(**answer)
 
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
     ) -> None:
         """Compare a procedure with others until one is found for the same task."""
         for rival in rivals:
-            verdict = verdicts[version_of(rival)] = await self.compare(rival, procedure)
+            version = version_of(rival)
+            verdict = verdicts.get(version) or await self.compare(rival, procedure)
+            verdicts[version] = verdict
             if verdict.same:
                 return
 
@@ -180,41 +182,26 @@ class Placer:
         verdicts = verdicts or {}
         for _ in range(_TRIES):
             async with self._turn:
-                plan = await asyncio.to_thread(self._plan, procedure, rivals, verdicts)
-                if isinstance(plan, Plan):
+                current = await asyncio.to_thread(self._current, procedure, rivals)
+                if plan := _plan(procedure, current, verdicts):
                     with suppress(Conflict):
                         await asyncio.to_thread(self._write, plan, is_new=rivals is None)
                         return plan
                     continue
-            await self.compare_all(procedure, plan, verdicts)
+            await self.compare_all(procedure, current, verdicts)
         raise MemoryFailure(
             f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
             "compared with; start again when they are done"
         )
 
-    def _plan(
-        self, procedure: Procedure, rivals: Sequence[Procedure] | None, verdicts: Verdicts
-    ) -> Plan | list[Procedure]:
-        """Return the plan for a procedure, or the rivals that it must still be compared with."""
-        if rivals is None:
-            if stored := self.memory.get(procedure.id):
-                return Plan("present", procedure, stored)
-            current = nearest_alike(self.memory, procedure)
-        else:
-            current = [each for rival in rivals if (each := self.memory.get(rival.id))]
-        for rival in current:
-            if procedure.id in Provenance.of(rival).also:
-                return Plan("present", procedure, rival)
-        for rival in current:
-            verdict = verdicts.get(version_of(rival))
-            if not verdict:
-                return [each for each in current if version_of(each) not in verdicts]
-            if verdict.same and verdict.merged:
-                return Plan("merged", procedure, rival, verdict, [*verdicts.values()])
-            if verdict.same:
-                new = linked(procedure, rival)
-                return Plan("linked", new, rival, verdict, [*verdicts.values()])
-        return Plan("added", procedure, verdicts=[*verdicts.values()])
+    def _current(
+        self, procedure: Procedure, rivals: Sequence[Procedure] | None
+    ) -> Sequence[Procedure]:
+        """Return the rivals as the memory has them now, or a new procedure that it has already."""
+        if rivals is not None:
+            return [each for rival in rivals if (each := self.memory.get(rival.id))]
+        stored = self.memory.get(procedure.id)
+        return [stored] if stored else nearest_alike(self.memory, procedure)
 
     def _write(self, plan: Plan, *, is_new: bool) -> None:
         """Carry out a plan.
@@ -238,9 +225,26 @@ class Placer:
             memory.delete([id_])
 
 
-def version_of(procedure: Procedure) -> tuple[object, ...]:
+def _plan(procedure: Procedure, rivals: Sequence[Procedure], verdicts: Verdicts) -> Plan | None:
+    """Return the plan for a procedure, or None if it must first be compared with a rival."""
+    for rival in rivals:
+        if procedure.id in (rival.id, *Provenance.of(rival).also):
+            return Plan("present", procedure, rival)
+    asked = [*verdicts.values()]
+    for rival in rivals:
+        verdict = verdicts.get(version_of(rival))
+        if not verdict:
+            return None
+        if verdict.merged:
+            return Plan("merged", procedure, rival, verdict, asked)
+        if verdict.same:
+            return Plan("linked", linked(procedure, rival), rival, verdict, asked)
+    return Plan("added", procedure, verdicts=asked)
+
+
+def version_of(procedure: Procedure) -> tuple[str, str]:
     """Return a key for a procedure and its content."""
-    return procedure.id, procedure.output, procedure.input, procedure.steps
+    return procedure.id, procedure.text()
 
 
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:

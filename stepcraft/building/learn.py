@@ -11,6 +11,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from stepcraft.building.compare import ComparisonState, compare
 from stepcraft.building.duplicates import nearest_alike
@@ -50,7 +51,7 @@ class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):
     """The state of the learning graph."""
 
     like: str
-    """The id of the procedure that the learned one is compared with, or "" for none."""
+    """The id of the procedure that the learned one is compared with."""
 
 
 def build_learn(
@@ -72,31 +73,27 @@ def build_learn(
         BadInput: The model cannot be used.
     """
 
-    def find_like(state: LearnState) -> dict[str, Any]:
+    def find_like(state: LearnState) -> Command[str]:
         """Find the procedure in the memory that the learned one may be merged with."""
         content = content_of(state["procedures"][0])
-        alike = nearest_alike(memory(), Procedure.from_dict(content))
+        alike = next(iter(nearest_alike(memory(), Procedure.from_dict(content))), None)
         if not alike:
-            return {"like": ""}
-        return {"like": alike[0].id, "first": content_of(alike[0]), "second": content}
+            return Command(goto=END)
+        update = {"like": alike.id, "first": content_of(alike), "second": content}
+        return Command(goto="compare", update=update)
 
-    def find_followed(state: LearnState) -> dict[str, Any]:
+    def find_followed(state: LearnState) -> Command[str]:
         """Read the procedures that the agent was shown."""
-        procedures = [*filter(None, map(memory().get, state["shown"]))]
-        ids = [procedure.id for procedure in procedures]
-        return {"shown": ids, "followed": [*map(content_of, procedures)]}
+        followed = [*filter(None, map(memory().get, state["shown"]))]
+        ids = [procedure.id for procedure in followed]
+        update = {"shown": ids, "followed": [*map(content_of, followed)]}
+        return Command(goto="repair" if followed else END, update=update)
 
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
             return "find_like"
         has_failed = repairs and state["shown"] and state.get("succeeded") is False
         return "find_followed" if has_failed else END
-
-    def after_like(state: LearnState) -> str:
-        return "compare" if state["like"] else END
-
-    def after_followed(state: LearnState) -> str:
-        return "repair" if state["followed"] else END
 
     def bound(node: ModelNode, settings_type: type[Settings]) -> BoundNode:
         options: BuilderOptions = {"model": model, "settings": settings_type(max_calls=max_calls)}
@@ -111,27 +108,29 @@ def build_learn(
     builder.add_node("repair", bound(repair, RepairContext))
     builder.add_edge(START, "extract")
     builder.add_conditional_edges("extract", after_extract, ["find_like", "find_followed", END])
-    builder.add_conditional_edges("find_like", after_like, ["compare", END])
-    builder.add_conditional_edges("find_followed", after_followed, ["repair", END])
     return builder.compile(name="learn")
 
 
 def proposed(result: LearnState) -> Proposal | None:
     """Return the procedure that a run teaches, whether new, merged or repaired, or None."""
-    drafts, repaired, merged = result["procedures"], result.get("repaired"), result.get("merged")
-    replaces, before, why = "", None, ""
-    if repaired:
+    if repaired := result.get("repaired"):
         place = result["blamed"] - 1
-        replaces, before = result["shown"][place], result["followed"][place]
-        why = result["cause"]
-    elif merged:
-        replaces, before, why = result["like"], result["first"], "another run shows more"
-    elif not drafts:
-        return None
-    return Proposal(
-        **(repaired or merged or content_of(drafts[0])),
-        replaces=replaces,
-        before=before,
-        is_repair=bool(repaired),
-        why=why,
-    )
+        return Proposal(
+            **repaired,
+            replaces=result["shown"][place],
+            before=result["followed"][place],
+            is_repair=True,
+            why=result["cause"],
+        )
+    if merged := result.get("merged"):
+        return Proposal(
+            **merged,
+            replaces=result["like"],
+            before=result["first"],
+            is_repair=False,
+            why="another run shows more",
+        )
+    if drafts := result["procedures"]:
+        content = content_of(drafts[0])
+        return Proposal(**content, replaces="", before=None, is_repair=False, why="")
+    return None

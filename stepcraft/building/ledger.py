@@ -10,7 +10,7 @@ import re
 import sqlite3
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from platformdirs import user_data_path
 from pydantic import TypeAdapter
@@ -19,6 +19,7 @@ from stepcraft.building.documents import Listed, key_of
 from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.llm.usage import Usage, no_usage
+from stepcraft.memory.urls import scheme_of
 
 How = Literal["added", "present", "merged", "linked", "removed"]
 
@@ -87,10 +88,7 @@ class Record:
             self,
             source=source,
             root=root,
-            procedures=[
-                cast("Drafted", {**draft, "source": renamed(draft["source"])})
-                for draft in self.procedures
-            ],
+            procedures=[each | {"source": renamed(each["source"])} for each in self.procedures],
             removed={id_: renamed(place) for id_, place in self.removed.items()},
         )
 
@@ -162,12 +160,14 @@ class Ledger:
         It says what was removed only if it is of this memory.
         """
         query = (
-            "SELECT record FROM documents WHERE json_extract(record, '$.digest') = ?"
+            "SELECT record, memory = ? FROM documents WHERE json_extract(record, '$.digest') = ?"
             " AND json_extract(record, '$.identity') = ? AND json_extract(record, '$.error') = ''"
+            " ORDER BY memory = ? DESC LIMIT 1"
         )
-        ours = self._records(f"{query} AND memory = ? LIMIT 1", digest, identity, self._memory)
-        others = self._records(f"{query} LIMIT 1", digest, identity) if not ours else []
-        return next(iter([*ours, *(replace(each, removed={}) for each in others)]), None)
+        for text, is_ours in self._rows(query, self._memory, digest, identity, self._memory):
+            record = _RECORD.validate_json(text)
+            return record if is_ours else replace(record, removed={})
+        return None
 
     def put(self, key: str, record: Record) -> None:
         """Write a record. Once this returns, the record survives a process crash.
@@ -224,7 +224,7 @@ class Ledger:
 def ledger_of(memory: str) -> Path:
     """Return the path of a memory's ledger: next to its file, or in the user's data folder."""
     path = Path(memory.removeprefix("file://"))
-    if path.suffix and ":" not in str(path)[2:]:
+    if path.suffix and not scheme_of(str(path)):
         return path.with_name(f"{path.name}.build")
     name = re.sub(r"\W", "-", memory)
     return user_data_path("stepcraft", appauthor=False) / f"{name}.build"

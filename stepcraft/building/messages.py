@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
@@ -14,31 +14,19 @@ _ROLES = {
     "developer": "system",
 }
 _ACTION = re.compile(
-    r"^[ \t]*Action[ \t]*\d*:[ \t]*(?P<name>[\w.-]+)"
-    r"(?:\[(?P<argument>.*)\]|\((?P<arguments>.*)\)"
-    r"|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(?P<input>.*))",
+    r"^[ \t]*Action[ \t]*\d*:[ \t]*([\w.-]+)"
+    r"(?:\[(.*)\]|\((.*)\)|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(.*))",
     re.MULTILINE | re.DOTALL,
 )
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
 _ARGUMENTS = ("arguments", "args", "input", "action", "queries", "code")
-_CALLS = {
-    *("function_call", "custom_tool_call", "tool_call", "tool_use", "functionCall"),
-    # of tools that the provider runs
-    *("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"),
-    *("computer_call", "local_shell_call", "server_tool_use", "mcp_tool_use"),
-}
-_RESULTS = {
-    *("function_call_output", "custom_tool_call_output", "tool_result", "tool"),
-    *("functionResponse", "function_response"),
-    *("computer_call_output", "local_shell_call_output", "mcp_tool_result"),
-    *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
-}
-_OF_GEMINI = {
-    *("functionCall", "functionResponse", "inlineData"),
-    *("function_call", "function_response", "inline_data"),
-}
+_CALL = re.compile(r"\w+_call|(?:\w+_)?tool_use|functionCall")
+"""The kinds of calls, including those of tools that the provider runs, such as `mcp_call`."""
+_RESULT = re.compile(r"\w+_call_output|(?:\w+_)?tool_result|tool|function(?:R|_r)esponse")
+_OF_GEMINI = re.compile(r"function_?call|function_?response|inline_?data", re.IGNORECASE)
+"""The keys that say what a block of Gemini is; in other formats, its `type` does."""
 _OF_LINE = ("type", "isSidechain", "isMeta")
 """The fields of a log line that are kept along with the message that it contains."""
 NOTHING = {
@@ -80,17 +68,17 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the messages in a value in OpenAI's format, but with LangChain's tool calls."""
     value = _unwrapped(value)
-    if "observation" in value or ("action" in value and value.get("type") not in _CALLS):
+    if "observation" in value or ("action" in value and not _CALL.fullmatch(_kind(value))):
         yield from _step(value)
         return
     kind = str(value.get("role") or value.get("from") or value["type"])
     role = _ROLES.get(kind, kind)
     if role in NOTHING or value.get("isSidechain") or value.get("isMeta"):
         return
-    content = _first(value, _CONTENTS)
-    if role in _RESULTS:
+    content = first_of(value, _CONTENTS)
+    if _RESULT.fullmatch(role):
         yield _result(value)
-    elif role in _CALLS:
+    elif _CALL.fullmatch(role):
         call = _json(content) if isinstance(content, str) else value
         yield {"role": "assistant", "content": "", "tool_calls": [_call(call)]}
     else:
@@ -116,16 +104,18 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     if value.get("function_call"):
         calls.append(_call(value["function_call"]))
     ids = {call["id"] for call in calls}  # LangChain messages contain their calls twice
-    in_parts = (_call(each) for each in parts if _is(_CALLS, each))
+    in_parts = (_call(each) for each in parts if _CALL.fullmatch(_kind(each)))
     calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
-    yield from (_result(each) for each in parts if _is(_RESULTS, each))
+    yield from (_result(each) for each in parts if _RESULT.fullmatch(_kind(each)))
     text = "\n".join(filter(None, map(_text, blocks)))
     if role == "assistant" and not calls and (action := _ACTION.search(text)):
-        text, calls = text[: action.start()], [_in_words(action)]
+        name, *inputs = action.groups("")
+        call = _call({"name": name, "input": "".join(inputs).strip()})
+        text, calls = text[: action.start()], [call]
     if role == "user" and (observation := _OBSERVATION.match(text)):
         yield _result({"content": text[observation.end() :]})
     elif text or calls or not isinstance(content, list):
-        yield {"role": role, "content": text, **({"tool_calls": calls} if calls else {})}
+        yield {"role": role, "content": text, "tool_calls": calls}
 
 
 def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -144,26 +134,14 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         arguments = {"command": action}
         if is_event:
             arguments = {name: args[name] for name in args if name != "thought"}
-        id_ = value.get("id")
-        call = {
-            "name": action if is_event else "run",
-            "args": arguments,
-            "id": None if id_ is None else str(id_),
-        }
+        name, id_ = action if is_event else "run", str(value.get("id", ""))
+        call = _call({"name": name, "args": arguments, "id": id_})
         thought = str(fields.get("thought") or "")
-        yield {"role": "assistant", "content": thought, "tool_calls": [_call(call)]}
+        yield {"role": "assistant", "content": thought, "tool_calls": [call]}
         if isinstance(observed, str) and not is_event:
             yield _result({"content": observed})
     elif "cause" in value:
         yield _result({"content": value.get("content"), "call_id": str(value["cause"])})
-
-
-def _in_words(match: re.Match[str]) -> dict[str, Any]:
-    """Return a call that an agent wrote as text."""
-    text = (match["argument"] or match["arguments"] or match["input"] or "").strip()
-    value = _json(text)
-    args = value if isinstance(value, dict) else {"input": text} if text else {}
-    return _call({"name": match["name"], "args": args})
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
@@ -174,20 +152,20 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
         return text
 
 
-def _is(kinds: Set[str], block: Mapping[str, Any]) -> bool:
-    """Return whether a block has one of the given kinds as its type or, for Gemini, as its key."""
-    return not kinds.isdisjoint((block.get("type"), *block))
+def _kind(block: Mapping[str, Any]) -> str:
+    """Return the kind of a block, or "" if it does not say."""
+    return str(block.get("type") or next(filter(_OF_GEMINI.fullmatch, block), ""))
 
 
-def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
+def first_of(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
     """Return the first of the given fields that a value has, or None if it has none."""
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool call in LangChain's form."""
-    call = _first(block, ("function", "functionCall", "function_call")) or block
-    arguments: Any = next((call[name] for name in _ARGUMENTS if call.get(name)), {})
+    call = first_of(block, ("function", "functionCall", "function_call")) or block
+    arguments = first_of(call, _ARGUMENTS) or {}
     if isinstance(arguments, str):
         arguments = _json(arguments)
     if not isinstance(arguments, dict):
@@ -199,14 +177,15 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool result in OpenAI's format; without an id, the tool's name identifies it."""
-    result = _first(block, ("functionResponse", "function_response")) or block
-    content = _first(result, ("output", "response", *_CONTENTS))
+    result = first_of(block, ("functionResponse", "function_response")) or block
+    content = first_of(result, ("output", "response", *_CONTENTS))
     text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
     is_error = block.get("is_error") or block.get("status") == "error"
     return {
         "role": "tool",
         "content": text,
-        "tool_call_id": _first(block, _CALL_IDS) or (None if result is block else result.get("id")),
+        "tool_call_id": first_of(block, _CALL_IDS)
+        or (None if result is block else result.get("id")),
         "name": result.get("name") or "",
         "status": "error" if is_error else "success",
     }
@@ -219,6 +198,6 @@ def _text(block: object) -> str:
     if isinstance(block, Mapping):
         if isinstance(text := block.get("text"), str):
             return text
-        if "type" in block or _OF_GEMINI & block.keys():
+        if _kind(block):
             return ""
     return block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)

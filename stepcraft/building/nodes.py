@@ -5,7 +5,7 @@ reached its goal.
 """
 
 import re
-from collections import defaultdict
+from collections import deque
 from collections.abc import Iterator
 
 from langchain_core.messages import BaseMessage
@@ -13,17 +13,16 @@ from langchain_text_splitters import MarkdownTextSplitter
 from typing_extensions import TypedDict
 
 from stepcraft.building.drafted import Rejected, Written
+from stepcraft.building.replies import STEPS, labelled, unfit
 from stepcraft.building.settings import ExtractContext
 from stepcraft.building.threads import shortened
-from stepcraft.errors import BadInput, UnreadableReply
+from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
-from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.sources.corpus.content import markdown_headings
 from stepcraft.sources.corpus.markup import Heading
 from stepcraft.text import markdown
 from stepcraft.text.clean import unfenced
-from stepcraft.text.lists import read_steps
 from stepcraft.text.sections import Section
 
 _SUCCESS_FORMAT = """\
@@ -51,12 +50,6 @@ _SUCCESS = re.compile(
     r"[\s*_`#>\"'-]*(NOT )?REACHED\b[\s*_.:,;\uff1a\u2013\u2014-]*(.*)", re.IGNORECASE | re.DOTALL
 )
 _BLOCK = re.compile(r"[\s#*_>-]*+(PROCEDURE|REJECTED)\b")
-_LABEL = re.compile(
-    r"^[\s#*_>`-]*+(output|input|heading|reason|sentence|difference|verdict|cause|procedure)"
-    r"[*_` ]*+[:\uff1a][*_]*+",
-    re.IGNORECASE | re.MULTILINE,
-)
-STEPS = re.compile(r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+", re.IGNORECASE | re.MULTILINE)
 _FIRST_STEP = re.compile(
     STEPS.pattern + r"|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
     re.IGNORECASE | re.MULTILINE,
@@ -94,13 +87,13 @@ def parts_of(text: str, settings: ExtractContext) -> list[Part]:
         strip_whitespace=False,
         add_start_index=True,
     ).create_documents([text] if text.strip() else [])
-    headings = markdown_headings(text)
+    headings = deque(markdown_headings(text))
     parts: list[Part] = []
+    above: list[Heading] = []
     for number, chunk in enumerate(chunks, 1):
-        above: list[Heading] = []
-        for heading in headings:
-            if heading.start < chunk.metadata["start_index"]:
-                above = [*(each for each in above if each.level < heading.level), heading]
+        while headings and headings[0].start < chunk.metadata["start_index"]:
+            heading = headings.popleft()
+            above = [*(each for each in above if each.level < heading.level), heading]
         parts.append(
             Part(
                 number=f"part {number} of {len(chunks)}" if len(chunks) > 1 else "",
@@ -160,9 +153,8 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
     for kind, text in _blocks(unfenced(reply)):
-        texts, steps = labelled(text, _FIRST_STEP)
-        fields = defaultdict[str, str](str)
-        for name, value in texts.items():
+        fields, steps = labelled(text, _FIRST_STEP)
+        for name, value in fields.items():
             fields[name] = " ".join(value.split()).strip(_QUOTES)
         output = fields["output"]
         written = Written(
@@ -180,23 +172,6 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     if not part["procedures"] and not part["rejected"]:
         raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
     return {"written": [part]}
-
-
-def labelled(text: str, first_step: re.Pattern[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the labelled values in a text, and the steps below them."""
-    head, *rest = first_step.split(text, maxsplit=1)
-    labels = _LABEL.split(head)
-    texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
-    return dict(texts), read_steps("".join(rest))
-
-
-def unfit(procedure: Content) -> str:
-    """Return why a procedure in a reply cannot be kept, or "" if it can."""
-    try:
-        Procedure.from_dict(procedure)
-    except BadInput as error:
-        return f"cannot be kept: {error}."
-    return ""
 
 
 def _blocks(reply: str) -> Iterator[tuple[str, str]]:

@@ -66,12 +66,11 @@ _ADAPTER = TypeAdapter(Provenance)
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
     """Return the stored procedure with a document added to its teachers, and no longer stale."""
     before, now = Provenance.of(stored), Provenance.of(taught)
-    others = before.others(now.teachers[0].document)
-    if not before.stale and before.teachers[:1] == others[:1]:
+    others = () if before.stale else before.others(now.teachers[0].document)
+    if others[:1] == before.teachers[:1]:  # it keeps the wording of its first document
         return replace(before, teachers=others + now.teachers).on(stored)
     facts = now if same_text(stored, taught) else before
-    teachers = now.teachers if before.stale else now.teachers + others
-    return replace(facts, teachers=teachers, also=before.also, stale="").on(stored)
+    return replace(facts, teachers=now.teachers + others, also=before.also, stale="").on(stored)
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:

@@ -7,17 +7,17 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from stepcraft.building.compare import (
-    PROCEDURE_FORMAT,
-    as_text,
-    graph_of,
-    rewritten,
-    sections_of,
-    unknown,
-)
+from stepcraft.building.compare import graph_of
 from stepcraft.building.documents import Document
 from stepcraft.building.grounding import Grounds, without_stand_ins
-from stepcraft.building.nodes import unfit
+from stepcraft.building.replies import (
+    PROCEDURE_FORMAT,
+    as_text,
+    rewritten,
+    sections_of,
+    unfit,
+    unknown,
+)
 from stepcraft.building.settings import RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
@@ -65,8 +65,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
             incomplete or contains names that neither the procedure nor the record has.
     """
     texts, repaired = rewritten(reply)
-    number = texts.get("procedure", "").strip(" .#")
-    update = no_repair(state, texts.get("cause", "")[:300].rstrip(" ."))
+    number = texts["procedure"].strip(" .#")
+    update = no_repair(state, texts["cause"][:300].rstrip(" ."))
     if number.upper() == "NONE":
         return update
     if not number.isdecimal() or not 1 <= int(number) <= len(state["followed"]):

@@ -50,8 +50,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
     documents: dict[str, Listed] = {}
     for source in sources or [""]:
         if isinstance(source, str):
-            spec = without_secrets(source)
-            entries = [*_of_name(source, listing)]
+            spec, entries = source, [*_of_name(source, listing)]
         else:
             spec = type(source).__name__
             entries = [*_of_loader(source, spec)]
@@ -94,9 +93,9 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     listing.roots += roots
     problems: dict[str, str] = {}
     for file in files_of(roots, problems):
-        if _PROSE.search(file.path) or Path(file.path) in roots:
+        path = Path(file.path)
+        if _PROSE.search(file.path) or path in roots:
             source = shown(file.path, roots)
-            path = Path(file.path)
             root = next(each for each in roots if path.is_relative_to(each))
             root = root.parent if root == path else root
             yield Listed(
@@ -112,9 +111,9 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
 def _file(path: Path, source: str) -> Document:
     try:
         content = content_of(path)
+    except StepcraftError:
+        raise
     except Exception as error:  # an unforeseen kind of file fails only by itself
-        if isinstance(error, StepcraftError):
-            raise
         raise SourceFailure(f"it cannot be parsed ({type(error).__name__})") from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)

@@ -22,6 +22,7 @@ from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import fence_around
 
 MAX_CHARACTERS = 30_000
 """The maximum length of a transcript, as far as shortening its results can achieve it."""
@@ -40,7 +41,6 @@ _SECRET_NAME = re.compile(
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
-_FENCE = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
@@ -58,17 +58,15 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """
     longest: dict[str, tuple[int, Document]] = {}
     for conversation in conversations(path, failed):
-        state = conversation.state
+        messages = _messages(conversation.state)
+        source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
         try:
-            messages = _messages(state)
-            source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
-            document = thread_of(state, source, conversation.feedback)
+            document = thread_of(conversation.state, source, conversation.feedback)
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
-        size = len(messages) if isinstance(messages, list) else 0
-        if size >= longest.get(source, (0, document))[0]:
-            longest[source] = size, document
+        if len(messages) >= longest.get(source, (0, document))[0]:
+            longest[source] = len(messages), document
     yield from (listed(document) for _, document in longest.values())
 
 
@@ -96,7 +94,7 @@ def thread_of(
     try:
         thread = messages_of(_messages(state))
         if last:
-            requests = [place for place, each in enumerate(thread) if each.type == "human"]
+            requests = (place for place, each in enumerate(thread) if each.type == "human")
             start = max(requests, default=0)
             thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
         return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
@@ -214,7 +212,7 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
 
 def _fenced(text: str) -> str:
     """Return the text as a code block, so that no line in it looks like a heading."""
-    fence = "`" * (max(map(len, _FENCE.findall(text)), default=2) + 1)
+    fence = fence_around(text)
     return f"{fence}\n{text}\n{fence}"
 
 

@@ -54,8 +54,6 @@ def main() -> None:
     try:
         with reported():  # even the help may not find room
             app()
-    except Exit as end:
-        sys.exit(end.exit_code)
     finally:
         _drop_unwritten()
 
@@ -107,8 +105,7 @@ def options(
         raise BadInput("the working directory no longer exists; change to another one") from error
     if here not in sys.path:
         sys.path.append(here)
-    if any("TRACING" in name for name in os.environ):
-        mask_traces()
+    mask_traces()
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -20,11 +20,20 @@ from stepcraft.cli.options import (
     Settings,
     fields_of,
 )
-from stepcraft.cli.output import note, one_line, progress_lines, say, show_counts, show_failed
+from stepcraft.cli.output import (
+    note,
+    one_line,
+    progress_lines,
+    say,
+    show_counts,
+    show_failed,
+    show_warnings,
+)
 from stepcraft.errors import BadInput
 
 if TYPE_CHECKING:
     from stepcraft.building.read import Reader
+    from stepcraft.evals.progress import Progress
     from stepcraft.llm.usage import Usage
 
 T = TypeVar("T")
@@ -95,7 +104,7 @@ def build(
             calls = "done" if document.done else f"{document.calls:,} calls"
             say(f"{calls:>12}  {document.characters:>9,} characters  {one_line(document.source)}")
     else:
-        show = _progress(quiet=quiet)
+        show = progress_lines(quiet=quiet)
         report = finish(
             build_memory(
                 sources,
@@ -107,13 +116,12 @@ def build(
                 concurrency=concurrency,
                 max_calls=max_calls,
                 on_progress=lambda report: show(
-                    report.done, len(report.failed), report.documents, report.usage
+                    _progress(report.done, len(report.failed), report.documents, report.usage)
                 ),
             )
         )
         counts = {**vars(report), **report.placed, "calls": report.usage["calls"]}
-        for warning in () if quiet else report.warnings:
-            note(f"warning: {warning}")
+        show_warnings(report.warnings, quiet=quiet)
     show_failed(counts["failed"])
     show_counts(counts, as_json=as_json)
     if "page" in counts and not as_json:
@@ -136,17 +144,10 @@ def _estimates(
     return {"documents": documents, "failed": failed, "calls": calls}
 
 
-def _progress(*, quiet: bool) -> "Callable[[int, int, int, Usage], None]":
-    """Return a function of done, failed, total and usage that prints the progress."""
-    from stepcraft.evals.progress import Progress
+def _progress(done: int, failed: int, total: int, usage: "Usage") -> "Progress":
+    from stepcraft.evals.progress import Progress, total_tokens
 
-    show = progress_lines(quiet=quiet)
-
-    def progress(done: int, failed: int, total: int, usage: "Usage") -> None:
-        tokens = usage["input_tokens"] + usage["output_tokens"]
-        show(Progress(done, failed, total, 0.0, usage["calls"], tokens))
-
-    return progress
+    return Progress(done, failed, total, calls=usage["calls"], tokens=total_tokens(usage))
 
 
 def dedupe(
@@ -171,10 +172,10 @@ def dedupe(
     from stepcraft.building.ledger import Ledger, ledger_of
 
     with opened(memory, embeddings) as target:
-        show, total = _progress(quiet=quiet), target.count()
+        show, total = progress_lines(quiet=quiet), target.count()
 
         def progress(deduped: Deduped) -> None:
-            show(deduped.procedures, deduped.undecided, total, deduped.usage)
+            show(_progress(deduped.procedures, deduped.undecided, total, deduped.usage))
 
         with Ledger(ledger or ledger_of(target.name), target.name) as records:
             placer = Placer(target, model, ledger=records, dry_run=dry_run)
@@ -187,8 +188,7 @@ def dedupe(
         say(f"    {headline(plan.procedure)}  ({would}{plan.how})")
     counts = {f"{would}{how}": result.count(how) for how in ("merged", "linked")}
     show_counts({**vars(result), **counts}, as_json=as_json)
-    for warning in () if quiet else result.warnings:
-        note(f"warning: {warning}")
+    show_warnings(result.warnings, quiet=quiet)
     if result.undecided:
         raise Exit(1)
 
@@ -254,7 +254,7 @@ def repair(
         raise BadInput(
             f"{run} has {len(documents)} runs; name a file with only the one that failed"
         )
-    with opened(memory) as target:
+    with opened(memory, None) as target:
         procedure = by_short_id(target, id_)
         new, cause = repaired_version(procedure, documents[0], model=model)
         say(f"cause: {cause or 'unknown'}")

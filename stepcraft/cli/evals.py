@@ -135,7 +135,7 @@ def run(
     if methods or not chosen:
         chosen = [*read_methods(methods or "rag,rat,rpg", settings), *chosen]
     _check_names(fields_of(options["settings"]), chosen)
-    thresholds = _thresholds(fail_under)
+    _thresholds(fail_under)  # a mistake in them is shown before any work
     if not options["quiet"]:
         _advise(len(samples), len(chosen))
     work = evaluate(
@@ -152,7 +152,7 @@ def run(
     finish(work)
     if langsmith:
         note(f"LangSmith has {', '.join(upload(directory, langsmith))}")
-    _report(directory, baseline, thresholds, options["price"])
+    report([directory], baseline=baseline, price=options["price"], fail_under=fail_under)
 
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
@@ -194,21 +194,6 @@ def _thresholds(entries: list[str] | None) -> dict[str, float]:
         except ValueError:
             raise BadInput(f"--fail-under {entry!r} has no number; write score=0.8") from None
     return thresholds
-
-
-def _report(
-    directory: Path,
-    baseline: str | None,
-    thresholds: "Mapping[str, float]",
-    price: list[str] | None = None,
-) -> None:
-    from stepcraft.evals.prices import Prices
-    from stepcraft.evals.reports.markdown import markdown
-    from stepcraft.evals.summary import summarise
-
-    summary = summarise(directory, baseline, Prices.of(price))
-    say(markdown(summary))
-    _check(summary, thresholds)
 
 
 def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
@@ -313,7 +298,8 @@ def judge(
             )
         return not dry_run
 
-    thresholds, chosen = _thresholds(fail_under), cast("Any", kinds or judging.KINDS)
+    _thresholds(fail_under)
+    chosen = cast("Any", kinds or judging.KINDS)
     work = judging.judge(
         directory,
         judges,
@@ -327,7 +313,7 @@ def judge(
     )
     finish(work)
     if not dry_run:
-        _report(directory, against, thresholds)
+        report([directory], baseline=against, fail_under=fail_under)
 
 
 @eval_app.command()

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -191,11 +191,9 @@ def undo(
 ) -> None:
     """Restore the text of an earlier version; the replaced text stays in the history."""
     from stepcraft.memory.history import reason, undone
-    from stepcraft.memory.protocol import by_short_id
 
     with opened(memory, None) as target, reason(f"version {number} was restored"):
-        procedure = by_short_id(target, id_)
-        say(headline(target.update(procedure.id, lambda stored: undone(stored, number))))
+        _change(target, id_, partial(undone, number=number))
 
 
 @memory_app.command()
@@ -279,13 +277,18 @@ def rate(
 ) -> None:
     """Record whether following a procedure worked; searches then rank it higher or lower."""
     from stepcraft.memory.outcomes import with_outcome
+
+    with opened(memory) as target:
+        _change(target, id_, partial(with_outcome, succeeded=outcome != "-1"))
+
+
+def _change(
+    target: "ProcedureMemory", prefix: str, change: "Callable[[Procedure], Procedure]"
+) -> None:
+    """Change a stored procedure, and print it in one line."""
     from stepcraft.memory.protocol import by_short_id
 
-    worked = outcome != "-1"
-    with opened(memory) as target:
-        procedure = by_short_id(target, id_)
-        rated = target.update(procedure.id, lambda stored: with_outcome(stored, succeeded=worked))
-        say(headline(rated))
+    say(headline(target.update(by_short_id(target, prefix).id, change)))
 
 
 def opened(

@@ -1,6 +1,5 @@
 """Options shared by commands, and the arguments made from them."""
 
-import functools
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -126,12 +125,8 @@ def unpacked(command: Callable[..., None]) -> Callable[..., None]:
         for name, hint in hints.items()
     ]
 
-    @functools.wraps(command)
-    def run(**options: object) -> None:
-        command(**options)
-
-    run.__signature__ = Signature([*first, *shared])  # type: ignore[attr-defined]
-    return run
+    command.__signature__ = Signature([*first, *shared])  # type: ignore[attr-defined]
+    return command
 
 
 def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ JSON.
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,12 @@ def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:
             if isinstance(value, int | float)
         )
     )
+
+
+def show_warnings(warnings: Iterable[str], *, quiet: bool) -> None:
+    """Print warnings to stderr, unless the user wants none."""
+    for warning in () if quiet else warnings:
+        note(f"warning: {warning}")
 
 
 def show_diff(before: str, after: str, *, err: bool = False) -> None:

@@ -35,15 +35,15 @@ def reported() -> Generator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt as error:
-        raise typer.Exit(130) from error
+        raise SystemExit(130) from error
     except BrokenPipeError as error:
-        raise typer.Exit(1) from error
+        raise SystemExit(1) from error
     except Exception as error:
         if type(error).__module__.startswith("typer."):  # it shows the usage
             raise
         sentence, code = _explained(error)
         note(f"stepcraft: {sentence}")
-        raise typer.Exit(code) from error
+        raise SystemExit(code) from error
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from langsmith import uuid7
 from langsmith.utils import tracing_is_enabled
 
 from stepcraft.cli.options import RunOptions, builder_options, check_writable, search_fields
-from stepcraft.cli.output import note, one_line, print_json, say, show_diff
+from stepcraft.cli.output import note, one_line, print_json, say, show_diff, show_warnings
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
@@ -100,8 +100,7 @@ def run_graph(
         print_json({**result, **trace})
     else:
         _show(result)
-    for warning in () if options["quiet"] else result["warnings"]:
-        note(f"warning: {warning}")
+    show_warnings(result["warnings"], quiet=options["quiet"])
     if options["show_checks"]:
         _show_checks(result, err=options["as_json"])
     if options["show_changes"]:

@@ -21,11 +21,6 @@ source_app = Typer(
 )
 
 
-@source_app.callback()
-def source() -> None:
-    """Try and build sources of evidence."""
-
-
 @source_app.command()
 def build(
     corpus: Annotated[str, Argument(help="corpus:PATH: files and folders (several with commas).")],

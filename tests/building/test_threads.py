@@ -400,11 +400,12 @@ def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
 
 
-def test_a_search_that_the_provider_made_is_a_call(tmp_path: Path) -> None:
-    search = {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "tea"}}
-    output = [search, FORMS["responses of OpenAI"][-1]]
+@pytest.mark.parametrize("tool", ["web_search", "shell"])
+def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(tmp_path: Path, tool: str) -> None:
+    call = {"type": f"{tool}_call", "id": "w", "action": {"type": "search", "query": "tea"}}
+    output = [call, FORMS["responses of OpenAI"][-1]]
     [document] = documents(lines(tmp_path / "runs.jsonl", {"input": GOAL, "output": output}))
-    assert '# Call 1: `web_search`\n\n```\ntype: "search"\nquery: "tea"' in document.text
+    assert f'# Call 1: `{tool}`\n\n```\ntype: "search"\nquery: "tea"' in document.text
     assert document.succeeded is None
 
 

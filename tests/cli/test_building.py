@@ -135,7 +135,7 @@ def test_a_procedure_is_repaired_once_it_is_approved(
     versions: int,
     count: int,
 ) -> None:
-    run(BUILD)
+    run(f"{BUILD} --embeddings wordllama")  # the new text needs a vector
     tea = data("memory search kettle -m m.db")[0]["id"]
     threads({})
     repair = (

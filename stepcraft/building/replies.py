@@ -1,0 +1,78 @@
+"""The text in which models read and write procedures, and how it is read.
+
+Models label the values (`OUTPUT: …`) and number the steps below them.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from stepcraft.errors import BadInput
+from stepcraft.memory.procedure import Content, Procedure
+from stepcraft.text.clean import normalised, unfenced
+from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.sections import Section
+
+PROCEDURE_FORMAT = """\
+there follow a line OUTPUT:, a line INPUT: with its resources separated by commas, and a line
+STEPS:, under which each step begins on a new line with its number and a full stop: "1. ...". Code
+of more than one line stands under its step, between ``` fences. Nothing after that."""
+"""The format of a procedure in the replies of `compare` and `repair`."""
+
+_LABEL = re.compile(
+    r"^[\s#*_>`-]*+(output|input|heading|reason|sentence|difference|verdict|cause|procedure)"
+    r"[*_` ]*+[:\uff1a][*_]*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+STEPS = re.compile(r"^[\s#*_>`-]*+steps[*_` ]*+[:\uff1a][*_]*+", re.IGNORECASE | re.MULTILINE)
+"""The label above the steps."""
+
+
+def sections_of(procedures: Iterable[Content]) -> list[Section]:
+    """Return procedures as sections of a prompt, numbered from 1."""
+    return [
+        Section("procedure", str(number), as_text(procedure))
+        for number, procedure in enumerate(procedures, 1)
+    ]
+
+
+def as_text(procedure: Content) -> str:
+    """Return a procedure in the format in which models read and write procedures."""
+    steps = numbered(procedure["steps"], code_at_margin=True)
+    return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
+
+
+def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, str], list[str]]:
+    """Return the labelled values in a text, "" where there is none, and the steps below them."""
+    head, *rest = first_step.split(text, maxsplit=1)
+    labels = _LABEL.split(head)
+    texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
+    return defaultdict(str, texts), read_steps("".join(rest))
+
+
+def unfit(procedure: Content) -> str:
+    """Return why a procedure in a reply cannot be kept, or "" if it can."""
+    try:
+        Procedure.from_dict(procedure)
+    except BadInput as error:
+        return f"cannot be kept: {error}."
+    return ""
+
+
+def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
+    """Return the labelled values in a reply, and the procedure in it if there is one."""
+    texts, steps = labelled(unfenced(reply), STEPS)
+    for name, value in texts.items():
+        texts[name] = value.partition("\n")[0].strip(" *_")
+    if not (steps or "output" in texts):
+        return texts, None
+    output, needs = normalised(texts["output"]), normalised(texts["input"])
+    return texts, Content(output=output, input=needs, steps=steps)
+
+
+def unknown(names: Iterable[str], nowhere: str) -> str:
+    """Return a message listing names in a reply's procedure that were not in the prompt."""
+    return (
+        f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
+        "they have."
+    )
