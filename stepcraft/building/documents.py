@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from stepcraft.errors import Failed, SourceFailure
-from stepcraft.memory.urls import scheme_of
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def listed(document: Document) -> Listed:
 
 def key_of(source: str) -> str:
     """Return the key that identifies a document: for a file, its real path."""
-    if scheme_of(source):
+    if ":" in source[2:]:  # a URL or the like, ignoring the colon after a drive letter
         return source
     path = Path(source)
     return str(path.parent.resolve() / path.name)
