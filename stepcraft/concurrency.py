@@ -84,7 +84,7 @@ def outcomes(
 
 
 async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
-    """Run the jobs, at most `concurrency` at a time.
+    """Run the jobs, at most `concurrency` at a time, but at least one.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.
@@ -96,7 +96,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
+            for _ in range(max(1, concurrency)):
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None

@@ -5,7 +5,8 @@ The context of a run may only use the names registered by the deployment.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import TypeVar
 
@@ -62,6 +63,18 @@ def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
             f"a run may not name the {kind} {excerpt(name)}: {listed} ({how} registers more)"
         )
     return names[name]
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
+    """Return a question for an error message, with the name that is most like an unknown one.
+
+    Args:
+        name: The unknown name.
+        names: The known names.
+        otherwise: What is returned if none of them is like it.
+    """
+    near = get_close_matches(name, [*names], 1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def installed_names(group: str) -> list[str]:

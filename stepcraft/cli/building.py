@@ -145,7 +145,8 @@ def _estimates(
 
 
 def _progress(done: int, failed: int, total: int, usage: "Usage") -> "Progress":
-    from stepcraft.evals.progress import Progress, total_tokens
+    from stepcraft.evals.calls import total_tokens
+    from stepcraft.evals.progress import Progress
 
     return Progress(done, failed, total, calls=usage["calls"], tokens=total_tokens(usage))
 

@@ -19,6 +19,7 @@ from stepcraft.cli.options import (
 )
 from stepcraft.cli.output import note, one_line, say
 from stepcraft.errors import BadInput, RunStopped
+from stepcraft.registered import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -121,7 +122,9 @@ def run(
     from stepcraft.evals.langsmith import check_key, upload
     from stepcraft.evals.methods import read_methods, read_named_method
     from stepcraft.evals.samples import picked, repeated
+    from stepcraft.evals.stats import scipy_stats
 
+    scipy_stats()
     if langsmith:
         check_key()
     if cache:
@@ -157,8 +160,6 @@ def run(
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
     """Reject settings that no method has; the user's own methods can have any setting."""
-    from difflib import get_close_matches
-
     from stepcraft.evals.methods import Method
     from stepcraft.graphs.registry import context_of
 
@@ -166,8 +167,7 @@ def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None
     fields = {name for graph in graphs for name in context_of(graph).model_fields}
     for name in names:
         if graphs and name not in fields | {"embeddings"}:
-            close = get_close_matches(name, fields, 1)
-            advice = f"did you mean {close[0]!r}?" if close else f"they have {', '.join(fields)}"
+            advice = did_you_mean(name, fields, f"they have {', '.join(fields)}")
             raise BadInput(f"no method has a setting {name!r}; {advice}")
 
 
@@ -285,10 +285,13 @@ def judge(
 ) -> None:
     """Have models compare the methods with one of them, and grade each answer."""
     from stepcraft.evals import judging
+    from stepcraft.evals.kinds import KINDS
+    from stepcraft.evals.stats import scipy_stats
 
+    scipy_stats()
     for name in kinds or []:
-        if name not in judging.KINDS:
-            raise BadInput(f"--only {name!r} is no kind; there is {', '.join(judging.KINDS)}")
+        if name not in KINDS:
+            raise BadInput(f"--only {name!r} is no kind; there is {', '.join(KINDS)}")
 
     def estimated(estimate: "Estimate") -> bool:
         usd = "" if estimate.usd is None else f", {estimate.usd:,.2f} USD"
@@ -299,7 +302,7 @@ def judge(
         return not dry_run
 
     _thresholds(fail_under)
-    chosen = cast("Any", kinds or judging.KINDS)
+    chosen = cast("Any", kinds or KINDS)
     work = judging.judge(
         directory,
         judges,
@@ -457,7 +460,7 @@ def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "It
     else:
         yield f"no sample differs in {score}"
     for sample in differing:
-        scores = "  ".join(f"{run['scores'][score]:.3f}" for run in methods.runs(sample))
+        scores = "  ".join(f"{run['scores'][score]:.3f}" for run in sample["runs"])
         yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
 
 
@@ -465,8 +468,7 @@ def _sample_lines(methods: "PairedMethods", sample: "Mapping[str, Any]") -> "Ite
     for name, value in sample.items():
         if name != "runs":
             yield f"{name}: {value}"
-    for method in (methods.method, methods.against):
-        run = sample["runs"][method]
+    for method, run in zip((methods.method, methods.against), sample["runs"], strict=True):
         scores = "".join(f"{name} {value:.3f}, " for name, value in run["scores"].items())
         cost = f"{run['usage'].get('calls', 0)} calls, {run['seconds']:,.1f} s"
         yield f"\n== {method}: {scores}{cost}"

@@ -7,7 +7,6 @@ register theirs as entry points in the group `stepcraft.benchmarks`; each loads 
     gsm8k = "stepcraft_papers.word_problems:GSM8K"
 """
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.samples import Sample, read_samples
 from stepcraft.evals.scoring import Scorer, default_scores
-from stepcraft.registered import installed, installed_names
+from stepcraft.registered import did_you_mean, installed, installed_names
 
 GROUP = "stepcraft.benchmarks"
 _DATA = Path(str(files("stepcraft.evals") / "data"))
@@ -82,13 +81,10 @@ def get_benchmark(name: str) -> Benchmark:
     benchmark = _LGSTEP.get(name) or installed(GROUP, name, Benchmark)
     if benchmark is not None:
         return benchmark
-    near = difflib.get_close_matches(name, benchmark_names(), 1)
-    hint = (
-        f"did you mean {near[0]!r}?"
-        if near
-        else "for those of papers: pip install stepcraft-papers"
+    advice = did_you_mean(
+        name, benchmark_names(), "for those of papers: pip install stepcraft-papers"
     )
-    raise BadInput(f"there is no file and no benchmark {name!r:.80}; {hint}")
+    raise BadInput(f"there is no file and no benchmark {name!r:.80}; {advice}")
 
 
 def _load_lgstep(

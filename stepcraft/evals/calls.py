@@ -2,12 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from typing_extensions import TypedDict
 
@@ -77,12 +77,10 @@ class Calls(BaseCallbackHandler):
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> None:
         """Record the prompt."""
-        prompt = [(message.type, without_secrets(message.text)) for message in messages[0]]
-        self._note(run_id, prompt, metadata or {})
+        self._begin(run_id, messages[0], options)
 
     def on_llm_start(
         self,
@@ -90,17 +88,19 @@ class Calls(BaseCallbackHandler):
         prompts: list[str],
         *,
         run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
     ) -> None:
         """Record the prompt of a model that is not a chat model."""
-        self._note(run_id, [("human", without_secrets(prompts[0]))], metadata or {})
+        self._begin(run_id, [HumanMessage(prompts[0])], options)
 
-    def _note(self, run_id: UUID, prompt: list[tuple[str, str]], about: Mapping[str, Any]) -> None:
+    def _begin(
+        self, run_id: UUID, prompt: Sequence[BaseMessage], options: Mapping[str, Any]
+    ) -> None:
+        metadata: Mapping[str, Any] = options.get("metadata") or {}
         self._calls[run_id] = Call(
-            node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
-            model=str(about.get("ls_model_name") or ""),
-            prompt=prompt,
+            node=str(metadata.get("langgraph_checkpoint_ns", "")).partition(":")[0],
+            model=str(metadata.get("ls_model_name") or ""),
+            prompt=[(message.type, without_secrets(message.text)) for message in prompt],
             reply="",
             error="",
             tokens={},
@@ -144,3 +144,8 @@ def reason_of(failure: BaseException) -> str:
 def no_tokens() -> dict[str, int]:
     """Return the usage when there are no calls."""
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+
+
+def total_tokens(usage: Mapping[str, Any]) -> int:
+    """Return the number of tokens read and written."""
+    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))

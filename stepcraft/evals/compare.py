@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.directory import read_calls
 from stepcraft.evals.samples import asked
 from stepcraft.evals.summary import Comparison, Summary
-from stepcraft.evals.votes import Judgement, judged_outcomes, read_judgements
+from stepcraft.evals.votes import grouped, judged_outcomes, read_judgements
 
 _OUTPUT = ("answer", "steps", "evidence")
 
@@ -24,17 +25,13 @@ class PairedMethods:
     comparisons: Sequence[Comparison]
     """The comparison of the two methods on each score, as in a report."""
     samples: Sequence[dict[str, Any]]
-    """The samples as returned by `samples_of`, including failed ones."""
-
-    def runs(self, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return both methods' runs on a sample."""
-        return [sample["runs"][self.method], sample["runs"][self.against]]
+    """The samples, including failed ones, each with the `runs` of both methods."""
 
     def most_different(self, score: str, count: int) -> list[dict[str, Any]]:
         """Return at most `count` samples that differ in a score, largest difference first."""
 
         def difference(sample: Mapping[str, Any]) -> float:
-            ours, theirs = (run["scores"].get(score) for run in self.runs(sample))
+            ours, theirs = (run["scores"].get(score) for run in sample["runs"])
             return 0.0 if ours is None or theirs is None else abs(ours - theirs)
 
         return sorted(filter(difference, self.samples), key=difference, reverse=True)[:count]
@@ -76,8 +73,11 @@ def paired_methods(
             f"{' and '.join(directories)}: {', '.join(names)}"
         )
     comparisons = [it for it in summary.pairs if (it.method, it.against) == (first, second)]
-    every = samples_of(directories, summary)
-    samples = [each for each in every if each["runs"][first] and each["runs"][second]]
+    samples = [
+        {**sample, "runs": [ours, theirs]}
+        for sample in samples_of(directories, summary)
+        if (ours := sample["runs"][first]) and (theirs := sample["runs"][second])
+    ]
     if not samples:
         raise BadInput(
             f"no sample is finished by both {first} and {second}; go on with the evaluation"
@@ -99,10 +99,7 @@ def samples_of(directories: Mapping[str, Path], summary: Summary) -> list[dict[s
     samples: dict[object, dict[str, Any]] = {}
     for name, directory in directories.items():
         calls = read_calls(directory)
-        judged: dict[tuple[str, str], list[Judgement]] = {}
-        for judgement in read_judgements(directory):
-            key = judgement["method"], judgement["id"]
-            judged.setdefault(key, []).append(judgement)
+        judged = grouped(read_judgements(directory), itemgetter("method", "id"))
         for outcome in judged_outcomes(directory):
             key, sample = (outcome["method"], outcome["id"]), outcome["sample"]
             place = (asked(sample), "" if len(directories) > 1 else key[1])

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 
+from stepcraft.concurrency import side_by_side
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import Calls, reason_of
 from stepcraft.evals.directory import (
@@ -22,9 +22,9 @@ from stepcraft.evals.directory import (
     read_outcomes,
     run_directory,
 )
-from stepcraft.evals.methods import AnyMethod, Method
+from stepcraft.evals.methods import AnyMethod, Method, Result
 from stepcraft.evals.prices import Prices
-from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
+from stepcraft.evals.progress import Budget, Key, Progress, Spending
 from stepcraft.evals.samples import Sample, asked, fingerprint
 from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 from stepcraft.files import named_path
@@ -82,20 +82,18 @@ async def evaluate(
         RunStopped: The budget is used up, the model refuses every call, a method fails on its first
             five samples for the same reason or on all samples, or the directory is not writable.
     """
-    directory, budget = named_path(directory), budget or Budget()
-    prices = Prices.of(None) if prices is None else prices
+    directory = named_path(directory)
     for method in methods:
-        _check_model(method, prices, budget, allow_keyless=allow_keyless)
+        _check_model(method, allow_keyless=allow_keyless)
     configuration = _configuration(methods, samples, benchmark)
+    jobs: dict[Key, tuple[AnyMethod, Sample]] = {
+        (method.name, sample["id"]): (method, sample) for sample in samples for method in methods
+    }
+    models = [method.model for method in methods]
+    spending = Spending(budget, prices, models, len(jobs), on_progress)
     names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
     with run_directory(directory, configuration, *names) as [file, *call_files]:
-        jobs: dict[Key, tuple[AnyMethod, Sample]] = {
-            (method.name, sample["id"]): (method, sample)
-            for sample in samples
-            for method in methods
-        }
-        spending = Spending(budget, len(jobs), on_progress)
-        unscored = _counted(directory, jobs, spending, prices)
+        unscored = _counted(directory, jobs, spending)
 
         async def finish(key: Key) -> None:
             method, sample = jobs[key]
@@ -104,11 +102,10 @@ async def evaluate(
                     return
                 calls = Calls()
                 outcome = await _run(method, sample, calls)
-                outcome["usd"] = _usd(outcome, prices, method)
                 for call_file in call_files:
                     line = {"method": method.name, "id": sample["id"], "calls": calls.calls()}
                     call_file.add(line)
-                spending.end(outcome["usage"], outcome["usd"])
+                outcome["usd"] = spending.end(outcome["usage"], method.model)
             scored = await _scored(outcome, scorers)
             file.add(scored)
             spending.report(key, scored["error"])
@@ -116,14 +113,14 @@ async def evaluate(
                 _check_working(method.name, spending, same_failures=_SAME_FAILURES)
 
         left = _left(jobs, unscored, spending, retry_errors=retry_errors)
-        await side_by_side([partial(finish, key) for key in left], concurrency)
+        await side_by_side(map(finish, left), concurrency)
         spending.check_finished("samples")
         for method in methods:
             _check_working(method.name, spending)
         return spending.progress
 
 
-def _check_model(method: AnyMethod, prices: Prices, budget: Budget, *, allow_keyless: bool) -> None:
+def _check_model(method: AnyMethod, *, allow_keyless: bool) -> None:
     if isinstance(method, Method):
         method.check()
     if method.model == EXTRACTIVE and not allow_keyless:
@@ -132,8 +129,6 @@ def _check_model(method: AnyMethod, prices: Prices, budget: Budget, *, allow_key
             "of a method; name a model with --model or STEPCRAFT_MODEL, or try the evaluation "
             "with --allow-keyless"
         )
-    if budget.usd is not None and method.model and prices.price(method.model) is None:
-        raise BadInput(unpriced(method.model))
 
 
 def _left(
@@ -141,23 +136,15 @@ def _left(
 ) -> list[Key]:
     """Return the remaining jobs, and stop counting them as done."""
     working = {name for (name, _), error in spending.errors.items() if not error}
-
-    def is_left(key: Key) -> bool:
-        if key in unscored or key not in spending.errors:
-            return True
-        return spending.errors[key] != "" and (retry_errors or key[0] not in working)
-
-    left = [key for key in jobs if is_left(key)]
-    for key in left:
-        spending.errors.pop(key, None)
-    return left
+    for key, error in list(spending.errors.items()):
+        is_retried = error and (retry_errors or key[0] not in working)
+        if is_retried or key in unscored:
+            del spending.errors[key]
+    return [key for key in jobs if key not in spending.errors]
 
 
 def _counted(
-    directory: Path,
-    jobs: Mapping[Key, tuple[AnyMethod, Sample]],
-    spending: Spending,
-    prices: Prices,
+    directory: Path, jobs: Mapping[Key, tuple[AnyMethod, Sample]], spending: Spending
 ) -> dict[Key, Outcome]:
     """Count the outcomes in the directory, and return those that still have to be scored.
 
@@ -174,7 +161,8 @@ def _counted(
         run = outcome.get("trace", key)
         if run not in counted:  # otherwise it is the same run, scored again
             counted.add(run)
-            spending.add(outcome["usage"], _usd(outcome, prices, method))
+            model = method.model if method else ""
+            spending.add(outcome["usage"], model, outcome.get("usd"))
         if method is None:
             continue
         if asked(sample) != asked(outcome["sample"]):
@@ -188,11 +176,6 @@ def _counted(
         if outcome["output"] and (outcome["error"] or not is_same):
             unscored[key] = {**outcome, "sample": sample}
     return unscored
-
-
-def _usd(outcome: Outcome, prices: Prices, method: AnyMethod | None) -> float | None:
-    usd = outcome.get("usd")
-    return prices.cost(outcome["usage"], method.model if method else "") if usd is None else usd
 
 
 def _check_working(method: str, spending: Spending, same_failures: int = 0) -> None:
@@ -224,37 +207,31 @@ def _check_working(method: str, spending: Spending, same_failures: int = 0) -> N
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
     """Run a method on a sample; record a failure, unless it would affect every sample."""
-    began, trace = time.monotonic(), uuid7()
-    outcome = Outcome(
-        method=method.name,
-        id=sample["id"],
-        sample=sample,
-        output={},
-        error="",
-        scores={},
-        usage={},
-        seconds=0.0,
-        warnings=[],
-        began=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        trace=str(trace),
-        versions=_VERSIONS,
-    )
+    began, began_s, trace = datetime.now(UTC), time.monotonic(), uuid7()
+    metadata = {"stepcraft_sample": sample["id"]}
+    config: RunnableConfig = {"run_id": trace, "callbacks": [calls], "metadata": metadata}
+    result, error = Result({}, [], {}), ""
     try:
-        metadata = {"stepcraft_sample": sample["id"]}
-        config: RunnableConfig = {"run_id": trace, "callbacks": [calls], "metadata": metadata}
         result = await method.run(sample, config)
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
     except Exception as failure:
-        outcome["error"] = reason_of(failure)
-        outcome["usage"] = calls.usage()
-    else:
-        outcome["output"], outcome["warnings"] = result.output, result.warnings
-        outcome["usage"] = calls.usage()
-        if not calls.calls():
-            outcome["usage"] = dict(result.usage) or outcome["usage"]
-    outcome["seconds"] = round(time.monotonic() - began, 3)
-    return outcome
+        error = reason_of(failure)
+    is_remote = result.usage and not calls.calls()
+    return Outcome(
+        method=method.name,
+        id=sample["id"],
+        sample=sample,
+        output=result.output,
+        error=error,
+        scores={},
+        usage=dict(result.usage) if is_remote else calls.usage(),
+        seconds=round(time.monotonic() - began_s, 3),
+        warnings=result.warnings,
+        began=began.isoformat(timespec="milliseconds"),
+        trace=str(trace),
+        versions=_VERSIONS,
+    )
 
 
 async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:

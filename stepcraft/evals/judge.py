@@ -10,15 +10,16 @@ the requested form counts as unreadable and is not interpreted.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import BadInput, RunStopped, UnreadableReply
 from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
+from stepcraft.evals.kinds import READINGS, Kind
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.votes import Item, Judgement, Kind
+from stepcraft.evals.votes import Item, Judgement
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.usage import token_counts
@@ -47,45 +48,6 @@ for a tie. A short reasoning may stand before it."""
 _LINES = """\
 For each number one line and nothing else: the number, a colon, and one of the words {}. Unless it
 is {}, a dash and the reason in a few words follow. Leave no number out."""
-_READINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "support": (
-        """\
-An answer to a question is given, sentence by sentence, with the passages that it is to rest on.
-Decide for each sentence whether the passages support it.
-
-A sentence is supported if the passages say the same in whatever words, or if it follows from them.
-It is unsupported if anything that it claims, such as a name, a number, an order or a cause, is
-missing from the passages or differs there, even if you know it to be true. It is miscited if it
-cites passages, such as [p2], and only others support it. A phrase without a verb claims that it
-answers the question, and an instruction claims that it is to be followed. Code claims its calls,
-options and settings, but not its imports, its own names and example values. A sentence that says
-that something is not known is supported if the passages do not tell it. A sentence that claims
-nothing, such as a heading, has no claim.""",
-        ("supported", "miscited", "unsupported", "no claim"),
-    ),
-    "facts": (
-        """\
-An answer to a question is given, and numbered facts that a right answer states. Decide for each
-fact whether the answer covers it, in whatever words, contradicts it, or whether it is missing.""",
-        ("covered", "contradicted", "missing"),
-    ),
-    "rubric": (
-        """\
-An answer to a question is given, and numbered criteria. Decide for each criterion whether the
-answer meets it. Judge each by itself, and nothing but what it asks for.""",
-        ("met", "unmet"),
-    ),
-    "reference": (
-        """\
-An answer to a question is given. Sections with the id "right" hold what is known of a right answer;
-decide by it whether the answer is right. An answer may be worded, ordered or divided in another way
-and be just as right. It is partly right if it has a part of what was asked for and nothing wrong.
-Number 1 stands for the whole answer.""",
-        ("right", "partly", "wrong"),
-    ),
-}
-"""The instructions and the possible verdicts for each kind of reading."""
-
 _VERDICT = re.compile(
     r"[\W_]*(?:(?:verdict|vote|winner|better|final answer|answer)[\W_]+)*(A|B|T|tie)[\W_]*",
     re.IGNORECASE,
@@ -99,8 +61,8 @@ class Request(NamedTuple):
 
     kind: Kind
     outcome: Outcome
-    items: Sequence[str] = ()
-    """For a reading, the sentences, facts or criteria."""
+    items: Sequence[tuple[str, set[int]]] = ()
+    """For a reading, the sentences, facts or criteria, with the passage numbers they cite."""
     against: Outcome | None = None
     """For a vote, the outcome to compare with."""
     number: int = 0
@@ -142,7 +104,7 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
     Raises:
         UnreadableReply: A number has no line or more than one, or there are other lines.
     """
-    words = "|".join(_READINGS[kind][1])
+    words = "|".join(READINGS[kind].verdicts)
     line_form = re.compile(rf"[^\w\n]*(?:[a-z]+ )?(\d{{1,4}})\W+({words})\b\W*(.*)", re.IGNORECASE)
     lines = filter(None, map(str.strip, unfenced(reply).splitlines()))
     matches = [line_form.fullmatch(line) for line in lines]
@@ -167,17 +129,16 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
             *traced,
             *((text_, cited) for text_, cited in pairs if _letters(text_) not in text),
         ]
-    plain = [(without_marks(text).strip(), {*cited}) for text, cited in pairs]
-    # A list item's number would follow the number of the sentence.
-    return [
-        (bare, cited)
-        for text, cited in plain
-        if (bare := without_number(text, bullets=True).strip())
-    ]
+    return [(bare, {*cited}) for text, cited in pairs if (bare := _bare(text))]
+
+
+def _bare(text: str) -> str:
+    """Return a sentence without marks, and without the number of its list item."""
+    return without_number(without_marks(text).strip(), bullets=True).strip()
 
 
 def _letters(text: str) -> str:
-    return "".join(re.findall(r"\w", without_number(without_marks(text), bullets=True).lower()))
+    return "".join(re.findall(r"\w", _bare(text).lower()))
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
@@ -192,14 +153,17 @@ def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
     return sorted(shown)
 
 
+def _verdict_of(reply: str, request: Request) -> Literal["win", "loss", "tie"]:
+    letter = read_pairwise(reply)
+    is_win = (letter == "A") == request.is_first
+    return "tie" if letter == "T" else "win" if is_win else "loss"
+
+
 def _items_of(reply: str, request: Request) -> list[Item]:
-    is_cited = [False] * len(request.items)
-    if request.kind == "support":
-        is_cited = [bool(cited) for _, cited in sentences_of(request.outcome["output"])]
     read = read_items(reply, request.kind, len(request.items))
     return [
-        Item(text=text, verdict=verdict, reason=reason, is_cited=cited)
-        for text, cited, (verdict, reason) in zip(request.items, is_cited, read, strict=True)
+        Item(text=text, verdict=verdict, reason=reason, is_cited=bool(cited))
+        for (text, cited), (verdict, reason) in zip(request.items, read, strict=True)
     ]
 
 
@@ -218,7 +182,7 @@ class Judge:
         if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model
-        self.name = model if isinstance(model, str) else model_name(model)
+        self.name = model_name(model)
         self.passage_tokens = passage_tokens
         self._is_plain = False
         self._has_answered = False
@@ -244,104 +208,94 @@ class Judge:
         """Ask the model for its vote, or for a verdict on each item.
 
         Raises:
+            BadInput: There is no such model.
             RunStopped: The model refuses every call.
         """
-        judgement = self.judgement(request)
+        judgement, is_vote = self.judgement(request), request.kind == "vote"
+        if not is_vote:
+            judgement["items"] = None
         if request.kind == "support":
             output = request.outcome["output"]
             shown = shown_passages(output, self.passage_tokens)
             judgement["left_out"] = len(output["evidence"]) - len(shown)
-        reply = await self._ask(self.messages(request), judgement)
+        messages = self.messages(request)
         try:
-            if request.kind != "vote":
-                judgement["items"] = None
-                judgement["items"] = _items_of(reply or "", request)
-            elif reply is not None:
+            reply = reply_text(await self._call(messages, judgement))
+            judgement["reply"] = reply[-_REPLY_CHARACTERS:]
+            if is_vote:
+                judgement["verdict"] = _verdict_of(reply, request)
+            else:
+                judgement["items"] = _items_of(reply, request)
+        except (Refused, UnreadableReply) as failure:
+            refusal = without_secrets(str(failure))[:_REPLY_CHARACTERS]
+            judgement["reply"] = judgement["reply"] or refusal
+            if is_vote:
                 judgement["verdict"] = "unreadable"
-                letter = read_pairwise(reply)
-                is_win = (letter == "A") == request.is_first
-                judgement["verdict"] = "tie" if letter == "T" else "win" if is_win else "loss"
-        except UnreadableReply:
-            pass
+        except BadInput:
+            raise
+        except Exception as failure:
+            judgement["error"] = self._reason(failure)
         return judgement
 
     def messages(self, request: Request) -> list[BaseMessage]:
         """Return the messages that show the question, the answers and the criteria."""
         outcome, kind = request.outcome, request.kind
-        right = _right(outcome["sample"]) if kind in {"vote", "reference"} else []
-        instructions, form = _PAIRWISE, _PAIRWISE_FORM
-        material: list[Section | None]
-        if kind != "vote":
-            instructions, verdicts = _READINGS[kind]
-            form = _LINES.format(", ".join(map(str.upper, verdicts)), verdicts[0].upper())
+        sample, output = outcome["sample"], outcome["output"]
+        material: list[Section | None] = [*asked(sample["question"], sample.get("resources", ""))]
+        if kind in {"vote", "reference"}:
+            material += _right(sample)
         if request.against:
             both = [outcome, request.against] if request.is_first else [request.against, outcome]
-            material = [
-                Section("answer", letter, _answer(each))
-                for letter, each in zip("AB", both, strict=True)
-            ]
-        elif kind == "support":
-            output = outcome["output"]
-            cited = [
-                text + "".join(f" [p{number}]" for number in sorted(numbers))
-                for text, numbers in sentences_of(output)
-            ]
-            shown = passages(output["evidence"], shown_passages(output, self.passage_tokens))
-            material = [*shown, Section("answer", "", numbered(cited))]
+            answers = zip("AB", map(_answer, both), strict=True)
+            material += [Section("answer", letter, text) for letter, text in answers]
+            return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", material)
+        lines = numbered(
+            [text + "".join(f" [p{n}]" for n in sorted(cited)) for text, cited in request.items]
+        )
+        if kind == "support":
+            material += passages(output["evidence"], shown_passages(output, self.passage_tokens))
+            material.append(Section("answer", "", lines))
         else:
-            listed = [Section(kind, "", numbered(request.items))] if kind != "reference" else []
-            material = [*listed, Section("answer", "", _answer(outcome))]
-        question = asked(outcome["sample"]["question"], outcome["sample"].get("resources", ""))
-        name = "pairwise" if kind == "vote" else kind
-        return prompt(instructions, form, name, [*question, *right, *material])
+            material += [] if kind == "reference" else [Section(kind, "", lines)]
+            material.append(Section("answer", "", _answer(outcome)))
+        instructions, _, verdicts, _ = READINGS[kind]
+        words = [*map(str.upper, verdicts)]
+        return prompt(instructions, _LINES.format(", ".join(words), words[0]), kind, material)
 
-    async def _ask(self, messages: list[BaseMessage], judgement: Judgement) -> str | None:
-        """Return the reply, "" for a refusal, or None after recording a failed call's error."""
-        try:
-            model = await aresolve_model(self.model)
-            options = {"temperature": 0.7 if judgement["kind"] == "vote" else 0.0}
+    async def _call(self, messages: list[BaseMessage], judgement: Judgement) -> AIMessage:
+        """Call the model with a seed and a temperature, unless the provider rejects them."""
+        model = await aresolve_model(self.model)
+        options: dict[str, Any] = {}
+        if not self._is_plain:
+            options["temperature"] = 0.7 if judgement["kind"] == "vote" else 0.0
             if hasattr(model, "seed"):
                 options["seed"] = judgement["number"]
-            reply = reply_text(await self._call(model, messages, options, judgement))
-        except (Refused, UnreadableReply) as failure:
-            judgement["reply"] = without_secrets(str(failure))[:_REPLY_CHARACTERS]
-            return ""
-        except BadInput:
-            raise
+        judgement["usage"]["calls"] += 1
+        try:
+            message = await model.ainvoke(messages, **options)
         except Exception as failure:
-            reason = reason_of(failure)
-            if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
-                raise RunStopped(
-                    f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
-                    "name and its key."
-                ) from failure
-            judgement["error"] = reason
-            return None
-        judgement["reply"] = reply[-_REPLY_CHARACTERS:]
-        return reply
+            # Some providers refuse a seed or a temperature.
+            if getattr(failure, "status_code", None) not in {400, 422} or not options:
+                raise
+            self._is_plain = True
+            return await self._call(messages, judgement)
+        self._has_answered = True
+        judgement["usage"].update(token_counts(message))
+        return message
 
-    async def _call(
-        self,
-        model: ChatModel,
-        messages: list[BaseMessage],
-        options: Mapping[str, Any],
-        judgement: Judgement,
-    ) -> AIMessage:
-        """Call the model with a seed and a temperature, unless the provider has rejected them."""
-        usage = judgement["usage"]
-        while True:
-            usage["calls"] += 1
-            try:
-                message = await model.ainvoke(messages, **({} if self._is_plain else options))
-            except Exception as failure:
-                # Some providers refuse a seed or a temperature.
-                if getattr(failure, "status_code", None) not in {400, 422} or self._is_plain:
-                    raise
-                self._is_plain = True
-            else:
-                self._has_answered = True
-                usage.update(token_counts(message))
-                return message
+    def _reason(self, failure: Exception) -> str:
+        """Return why a call failed, unless every call will.
+
+        Raises:
+            RunStopped: The model refuses every call.
+        """
+        reason = reason_of(failure)
+        if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
+            raise RunStopped(
+                f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
+                "name and its key."
+            ) from failure
+        return reason
 
 
 def _answer(outcome: Outcome) -> str:

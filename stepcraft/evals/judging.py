@@ -4,13 +4,15 @@ Judgements are appended next to the outputs (`votes.jsonl`) call by call, so tha
 resumes where it stopped. Only failed calls are repeated.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from langchain_core.runnables import Runnable
 
+from stepcraft.concurrency import side_by_side
 from stepcraft.errors import BadInput
 from stepcraft.evals.directory import (
     Outcome,
@@ -21,15 +23,13 @@ from stepcraft.evals.directory import (
     run_directory,
 )
 from stepcraft.evals.judge import PASSAGE_TOKENS, Judge, Request, sentences_of
+from stepcraft.evals.kinds import KINDS, Kind, criteria
 from stepcraft.evals.prices import Prices
-from stepcraft.evals.progress import Budget, Key, Progress, Spending, side_by_side, unpriced
+from stepcraft.evals.progress import Budget, Key, Progress, Spending
 from stepcraft.evals.summary import baseline_of
-from stepcraft.evals.votes import VOTES, Judgement, Kind, criteria, every_judgement, key_of
+from stepcraft.evals.votes import VOTES, Judgement, every_judgement, grouped, key_of
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.clean import tokens
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
 
 _Job = tuple[Judge, Request]
 
@@ -90,27 +90,20 @@ async def judge(
     """
     if votes < 2 or votes % 2:
         raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
-    budget, prices = budget or Budget(), Prices.of(None) if prices is None else prices
     judges = _judges(models, passage_tokens)
-    for name in judges:
-        if budget.usd is not None and prices.price(name) is None:
-            raise BadInput(unpriced(name))
     configuration = read_configuration(directory)
     opponent = baseline_of(configuration["methods"], against)
     with run_directory(directory, configuration, VOTES) as [file]:
         jobs = {
             key_of(judge.judgement(job)): (judge, job)
-            for judge in judges.values()
             for job in _requests(directory, opponent, votes, rubric)
             if job.kind in kinds
+            for judge in judges.values()
         }
-        spending = Spending(budget, len(jobs), on_progress)
-        _count(every_judgement(directory), jobs, judges, spending, prices)
-        # Sample by sample; a sample's id is the second to last item of a key.
-        order = {id_: place for place, id_ in enumerate(dict.fromkeys(key[-2] for key in jobs))}
+        spending = Spending(budget, prices, judges, len(jobs), on_progress)
+        _count(every_judgement(directory), jobs, judges, spending)
         left = [key for key in jobs if key not in spending.errors]
-        left.sort(key=lambda key: order[key[-2]])
-        if not on_estimate(_estimate(jobs, left, prices)):
+        if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
 
         async def finish(key: Key) -> None:
@@ -118,11 +111,10 @@ async def judge(
                 judge, request = jobs[key]
                 judgement = await judge.answer(request)
                 file.add(judgement)
-                usage = judgement["usage"]
-                spending.end(usage, prices.cost(usage, judgement["judge"]))
+                spending.end(judgement["usage"], judge.name)
                 spending.report(key, judgement["error"])
 
-        await side_by_side([partial(finish, key) for key in left], concurrency)
+        await side_by_side(map(finish, left), concurrency)
         spending.check_finished("calls to judges")
 
 
@@ -131,27 +123,25 @@ def _count(
     jobs: Mapping[Key, _Job],
     judges: Container[str],
     spending: Spending,
-    prices: Prices,
 ) -> None:
     """Count the judges' earlier calls, and which of them are still valid."""
     for each in judgements:
         if each["judge"] in judges:
-            spending.add(each["usage"], prices.cost(each["usage"], each["judge"]))
+            spending.add(each["usage"], each["judge"])
         if (job := jobs.get(key_of(each))) and not each["error"]:
             texts = [item["text"] for item in each.get("items") or ()]
-            if not texts or texts == [*job[1].items]:  # else it concerns another answer or rubric
+            if not texts or texts == [
+                text for text, _ in job[1].items
+            ]:  # else it concerns another answer or rubric
                 spending.errors[key_of(each)] = ""
 
 
-def _estimate(jobs: Mapping[Key, _Job], left: Sequence[Key], prices: Prices) -> Estimate:
-    total, usd = 0, 0.0
-    is_priced = True
-    for key in left:
-        judge, request = jobs[key]
-        read = sum(tokens(message.text) for message in judge.messages(request))
-        cost = prices.cost({"input_tokens": read}, judge.name)
-        total, usd, is_priced = total + read, usd + (cost or 0.0), is_priced and cost is not None
-    return Estimate(len(left), total, usd if is_priced else None)
+def _estimate(left: Sequence[_Job], prices: Prices) -> Estimate:
+    read = Counter[str]()
+    for judge, request in left:
+        read[judge.name] += sum(tokens(message.text) for message in judge.messages(request))
+    models = {name: {"input_tokens": count} for name, count in read.items()}
+    return Estimate(len(left), read.total(), prices.cost({"models": models}, ""))
 
 
 def _judges(
@@ -170,10 +160,8 @@ def _requests(
     directory: Path, opponent: str, votes: int, rubric: Sequence[str]
 ) -> Iterator[Request]:
     """Yield the judges' requests for an evaluation, output by output."""
-    by_id: dict[str, dict[str, Outcome]] = {}
-    for outcome in read_outcomes(directory):
-        by_id.setdefault(outcome["id"], {})[outcome["method"]] = outcome
-    for outcomes in by_id.values():
+    for group in grouped(read_outcomes(directory), itemgetter("id")).values():
+        outcomes = {outcome["method"]: outcome for outcome in group}
         theirs = outcomes.get(opponent)
         for outcome in outcomes.values():
             if theirs and theirs is not outcome and _is_votable(outcome, theirs):
@@ -189,9 +177,9 @@ def _is_votable(*pair: Outcome) -> bool:
     return any(map(answered, pair)) and all(answered(it) or is_unanswered(it) for it in pair)
 
 
-def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[str]:
+def _items(kind: Kind, outcome: Outcome, rubric: Sequence[str]) -> list[tuple[str, set[int]]]:
     """Return the sentences, facts or criteria on which a judge gives verdicts."""
     if kind == "support":
-        is_based = outcome["output"].get("evidence")
-        return [text for text, _ in sentences_of(outcome["output"])] if is_based else []
-    return [*criteria(kind, outcome["sample"]), *(rubric if kind == "rubric" else ())]
+        return sentences_of(outcome["output"]) if outcome["output"].get("evidence") else []
+    texts = [*criteria(kind, outcome["sample"]), *(rubric if kind == "rubric" else ())]
+    return [(text, set[int]()) for text in texts]

@@ -5,7 +5,6 @@ in the group `stepcraft.methods`. The entry point is a function with the same pa
 `method_of`, except for `graph`.
 """
 
-import difflib
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.resources import files
-from inspect import Parameter, signature
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -31,7 +30,7 @@ from stepcraft.graphs.registry import context_of, get_graph, graph_info, graph_n
 from stepcraft.llm.resources import BuilderOptions, Resources, is_model
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.models.resolve import ChatModel, model_name, resolve_model
-from stepcraft.registered import installed, installed_names
+from stepcraft.registered import did_you_mean, installed, installed_names
 from stepcraft.retrieval.target import SOURCE_VARIABLE
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.open import is_dotted, named_object
@@ -45,7 +44,6 @@ in the context of a run.
 """
 _PACKAGE = str(files("stepcraft"))
 _LIMITS = ("max_searches", "max_calls", "deadline_s")
-_REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 
@@ -102,9 +100,8 @@ class Method:
     def _context(self) -> Settings:
         context = context_of(self.graph)
         for name in self.settings.keys() - context.model_fields:
-            near = difflib.get_close_matches(name, context.model_fields, 1)
-            names = f"did you mean {near[0]!r}?" if near else ", ".join(context.model_fields)
-            raise BadInput(f"{self.graph} has no setting {name!r:.80}; {names}")
+            advice = did_you_mean(name, context.model_fields, ", ".join(context.model_fields))
+            raise BadInput(f"{self.graph} has no setting {name!r:.80}; {advice}")
         try:
             return context(**self.settings)
         except ValidationError as error:
@@ -121,8 +118,7 @@ class Method:
     @property
     def model(self) -> str:
         """The name of the model that writes the answer."""
-        choice = self._choice
-        return choice if isinstance(choice, str) else model_name(choice)
+        return model_name(self._choice)
 
     @cached_property
     def _choice(self) -> ChatModel | str:
@@ -145,8 +141,7 @@ class Method:
         """Run the graph on a sample."""
         context = self.context(sample.get("seed"))
         result = await self._compiled.ainvoke(self.input(sample), config, context=context)
-        channels = self._compiled.output_channels
-        return _result(result, {name: result[name] for name in channels if name in result})
+        return _result(result, result)
 
     def described(self) -> dict[str, Any]:
         """Return a JSON description that identifies the method."""
@@ -327,8 +322,11 @@ def _takes_nothing(target: object) -> bool:
     """Return whether a function takes no arguments, in which case calling it creates the method."""
     if isinstance(target, Runnable) or not callable(target):
         return False
-    parameters = signature(target).parameters.values()
-    return all(each.default is not each.empty or each.kind in _REST for each in parameters)
+    try:
+        signature(target).bind()
+    except TypeError:
+        return False
+    return True
 
 
 def method_names() -> list[str]:

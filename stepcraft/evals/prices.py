@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.calls import total_tokens
 from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_PRICES"
@@ -79,7 +80,7 @@ class Prices:
             return None
         total = 0.0
         for name, tokens in (usage.get("models") or {model: usage}).items():
-            if any(tokens.get(kind) for kind in ("input_tokens", "output_tokens")):
+            if total_tokens(tokens):
                 price = self.price(name) or self.price(model)
                 if price is None:
                     return None

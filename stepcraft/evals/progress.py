@@ -1,12 +1,13 @@
 """Track the progress and usage of work on many samples, and stop it when its budget is used up."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stepcraft.errors import BadInput, RunStopped
+from stepcraft.evals.calls import total_tokens
+from stepcraft.evals.prices import Prices
 
 Key = tuple[str | int, ...]
 """Identifies a part of the work, such as a method and the id of a sample."""
@@ -41,15 +42,28 @@ class Spending:
     """Tracks the usage of the work against its budget, and which of its parts are done.
 
     Args:
-        budget: The limits at which to stop.
+        budget: The limits at which to stop, or None.
+        prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
+        models: The models that the work is known to use.
         total: The total number of parts.
         on_progress: Called with the progress after each part.
+
+    Raises:
+        BadInput: The budget is in USD, and the price of a model is unknown.
     """
 
     def __init__(
-        self, budget: Budget, total: int, on_progress: Callable[[Progress], object]
+        self,
+        budget: Budget | None,
+        prices: Prices | None,
+        models: Iterable[str],
+        total: int,
+        on_progress: Callable[[Progress], object],
     ) -> None:
-        self.budget = budget
+        self.budget = budget or Budget()
+        self.prices = Prices.of(None) if prices is None else prices
+        for model in filter(None, models):
+            self._check_priced(model, self.prices.price(model))
         self.on_progress = on_progress
         self.errors: dict[Key, str] = {}
         """The reason for the failure of each finished part, or "" if it succeeded. Unfinished parts
@@ -80,22 +94,37 @@ class Spending:
         self._running += 1
         return True
 
-    def add(self, usage: Mapping[str, Any], usd: float | None) -> None:
-        """Count usage from an earlier process."""
+    def add(self, usage: Mapping[str, Any], model: str, usd: float | None = None) -> float | None:
+        """Count usage, and return its cost in USD, or None if it is unknown.
+
+        Args:
+            usage: The token counts.
+            model: The model to which tokens are attributed if no provider named one.
+            usd: The cost if it was recorded.
+        """
+        usd = self.prices.cost(usage, model) if usd is None else usd
         self._calls += int(usage.get("calls", 0))
         self._tokens += total_tokens(usage)
         self._usd = None if usd is None or self._usd is None else self._usd + usd
+        return usd
 
-    def end(self, usage: Mapping[str, Any], usd: float | None) -> None:
-        """Count the usage of a part that asked a model.
+    def end(self, usage: Mapping[str, Any], model: str) -> float | None:
+        """Count the usage of a part that asked a model, and return its cost.
 
         Raises:
             BadInput: The budget is in USD, and the price is unknown.
         """
         self._running -= 1
-        self.add(usage, usd)
-        if self.budget.usd is not None and usd is None:
-            raise BadInput(unpriced(", ".join(usage.get("models") or ())))
+        usd = self.add(usage, model)
+        self._check_priced(", ".join(usage.get("models") or ()), usd)
+        return usd
+
+    def _check_priced(self, model: str, price: object) -> None:
+        if self.budget.usd is not None and price is None:
+            raise BadInput(
+                f"a budget in USD needs the price of every model, and that of {model or 'a model'} "
+                "is unknown; name it with --price READ/WRITTEN, in USD per million tokens"
+            )
 
     def report(self, key: Key, error: str) -> None:
         """Record that a part is done, or why it failed, and report the progress."""
@@ -113,36 +142,3 @@ class Spending:
                 f"{self._stopped}: {len(self.errors):,} of {self._total:,} {what} are done; raise "
                 "it and start the same command again"
             )
-
-
-def total_tokens(usage: Mapping[str, Any]) -> int:
-    """Return the number of tokens read and written."""
-    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
-
-
-def unpriced(model: str) -> str:
-    """Return why a budget in USD cannot be enforced."""
-    return (
-        f"a budget in USD needs the price of every model, and that of {model or 'a model'} is "
-        "unknown; name it with --price READ/WRITTEN, in USD per million tokens"
-    )
-
-
-async def side_by_side(jobs: Iterable[Callable[[], Awaitable[None]]], concurrency: int) -> None:
-    """Run the jobs, at most `concurrency` at a time.
-
-    Raises:
-        Exception: The first error of a job; the others are cancelled.
-    """
-    waiting = iter(jobs)
-
-    async def work() -> None:
-        for job in waiting:
-            await job()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, concurrency)):
-                group.create_task(work())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None

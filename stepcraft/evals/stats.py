@@ -8,6 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
+from typing import Any
+
+from stepcraft.errors import BadInput
 
 LEVEL = 0.95
 """The confidence level of all intervals."""
@@ -43,10 +46,8 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 def share(count: int, total: int) -> Interval:
     """Return a proportion with its Wilson score interval (Wilson 1927)."""
-    z2, mean = NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2, count / total
-    middle = (count + z2 / 2) / (total + z2)
-    reach = math.sqrt(z2 * (total * mean * (1 - mean) + z2 / 4)) / (total + z2)
-    return Interval(mean, max(0.0, middle - reach), min(1.0, middle + reach))
+    ends = scipy_stats().binomtest(count, total).proportion_ci(LEVEL, "wilson")
+    return Interval(count / total, float(ends.low), float(ends.high))
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
@@ -70,11 +71,10 @@ def _student(values: Sequence[float], least: float) -> Difference:
         least: The minimum possible value.
     """
     mean, count, most = fmean(values), len(values), 1.0 if math.isfinite(least) else math.inf
-    error = stdev(values, mean) / math.sqrt(count) if count > 1 else 0.0
-    if error > 1e-12 * abs(mean):
-        reach = error * _t_quantile(count - 1)
-        low, high = max(least, mean - reach), min(most, mean + reach)
-        return Difference(mean, low, high, _t_tails(mean / error, count - 1))
+    if count > 1 and stdev(values, mean) > 1e-11 * abs(mean):
+        test = scipy_stats().ttest_1samp(values, 0.0)
+        low, high = map(float, test.confidence_interval(LEVEL))
+        return Difference(mean, max(least, low), min(most, high), float(test.pvalue))
     # Values that are all the same have no spread to go by. By the exact binomial bound, at least
     # this share of all values is the same (Clopper and Pearson 1934); the others may be anything.
     low, high = (_alike(count) * mean + (1 - _alike(count)) * end for end in (least, most))
@@ -85,33 +85,9 @@ def _alike(count: int) -> float:
     return float(((1 - LEVEL) / 2) ** (1 / count))
 
 
-def _t_quantile(freedom: int) -> float:
-    low, high = 1.0, 1_000.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _t_tails(middle, freedom) > 1 - LEVEL else (low, middle)
-    return low
-
-
-def _t_tails(t: float, freedom: int) -> float:
-    """Return the probability that |T| > |t| (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
-    theta = math.atan(abs(t) / math.sqrt(freedom))
-    cosine, sine = math.cos(theta), math.sin(theta)
-    term = total = 1.0 if freedom % 2 == 0 else cosine
-    for number in range(2 + freedom % 2, freedom, 2):
-        term *= cosine**2 * (number - 1) / number
-        total += term
-    if freedom % 2 == 0:
-        return max(0.0, 1 - sine * total)
-    within = theta + (sine * total if freedom > 1 else 0.0)
-    return max(0.0, 1 - 2 * within / math.pi)
-
-
 def sign_test(wins: int, losses: int) -> float:
     """Return the exact two-sided p-value of the sign test (McNemar's, for right and wrong)."""
-    rounds = wins + losses
-    as_few = sum(math.comb(rounds, count) for count in range(min(wins, losses) + 1))
-    return min(1.0, 2 * as_few / (1 << rounds))
+    return float(scipy_stats().binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
 def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[float]:
@@ -146,17 +122,11 @@ def power(count: int, points: float) -> float:
     """
     lost = (0.5 - points) / 6
     won = lost + points
-    power, few = 0.0, -1  # with so few losses, or wins, the samples that differ are significant
-    for rounds in range(count + 1):
-        while 2 * few < rounds and sign_test(rounds - few - 1, few + 1) < 1 - LEVEL:
-            few += 1
-        tails = sum(
-            math.comb(rounds, least)
-            * (won ** (rounds - least) * lost**least + won**least * lost ** (rounds - least))
-            for least in range(few + 1)
-        )
-        power += math.comb(count, rounds) * (1 - won - lost) ** (count - rounds) * tails
-    return power
+    binom = scipy_stats().binom
+    rounds = range(count + 1)  # the number of samples on which the methods differ
+    few = binom.ppf((1 - LEVEL) / 2, rounds, 0.5) - 1  # significant with so few losses, or wins
+    tails = sum(binom.cdf(few, rounds, rate / (won + lost)) for rate in (won, lost))
+    return float(binom.pmf(rounds, count, won + lost) @ tails)
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
@@ -183,3 +153,16 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
     variance = (spread - (mean - expected * (1 - mean)) ** 2) / (1 - expected) ** 2 / count
     reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(max(0.0, variance))
     return Interval(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
+
+
+def scipy_stats() -> Any:  # noqa: ANN401 - a module without types
+    """Return the module scipy.stats.
+
+    Raises:
+        BadInput: scipy is not installed.
+    """
+    try:
+        from scipy import stats  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise BadInput('statistics need scipy: pip install "stepcraft[evals]"') from None
+    return stats

@@ -4,15 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, permutations
+from itertools import combinations, groupby, permutations
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
 from stepcraft.evals.prices import DATED, Prices
-from stepcraft.evals.progress import total_tokens
 from stepcraft.evals.samples import Sample, asked, right_answer
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
@@ -197,8 +198,8 @@ def summarise(
             _method(home, name, prefix + name, each, about["methods"][name])
             for name, each in done.items()
         ]
-        is_here = baseline is None or len(named) == 1 or baseline in done
-        summary.baselines.append(prefix + baseline_of(done, baseline if is_here else None))
+        chosen = baseline if len(named) == 1 or baseline in done else None
+        summary.baselines.append(prefix + baseline_of(done, chosen))
         summary.methods.extend(here)
         summary.preferences.extend(
             replace(each, method=prefix + each.method, against=prefix + each.against)
@@ -274,8 +275,7 @@ def _judges(methods: Sequence[MethodSummary], judgements: Sequence[Judgement]) -
 def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
     """Compare the methods in each directory with each other, and with those in earlier ones."""
     comparisons: list[Comparison] = []
-    for directory in dict.fromkeys(each.directory for each in methods):
-        here = [each for each in methods if each.directory == directory]
+    for _, here in groupby(methods, attrgetter("directory")):
         comparisons += compare(permutations(here, 2), _task)
     changes = [(b, a) for a, b in combinations(methods, 2) if a.directory != b.directory]
     same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
@@ -403,24 +403,19 @@ def _comparison(
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return the mean costs per sample, omitting any cost that is unknown for some sample."""
     usages = [outcome["usage"] for outcome in outcomes]
-    costs: dict[str, list[float | None]] = {}
+    costs: dict[str, float] = {}
     # A method without calls visible to LangChain may still make some, and some report no tokens.
     if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
-        costs["calls"] = [usage.get("calls", 0) for usage in usages]
+        costs["calls"] = fmean(usage.get("calls", 0) for usage in usages)
     if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
         for name, key in _TOKENS.items():
-            costs[name] = [usage.get(key, 0) for usage in usages]
-    costs["seconds"] = [outcome["seconds"] for outcome in outcomes]
-    if is_seen:
-        costs["USD"] = [outcome.get("usd") for outcome in outcomes]
-    # The first samples of a process also wait until models and sources are open.
-    return {
-        kind: (median if kind == "seconds" else fmean)(
-            value for value in values if value is not None
-        )
-        for kind, values in costs.items()
-        if values and None not in values
-    }
+            costs[name] = fmean(usage.get(key, 0) for usage in usages)
+    if outcomes:  # the first samples of a process also wait until models and sources are open
+        costs["seconds"] = median(outcome["seconds"] for outcome in outcomes)
+    prices = [usd for outcome in outcomes if (usd := outcome.get("usd")) is not None]
+    if is_seen and len(prices) == len(outcomes):
+        costs["USD"] = fmean(prices)
+    return costs
 
 
 def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:

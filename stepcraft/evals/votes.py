@@ -1,23 +1,26 @@
 """The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
 from stepcraft.evals.directory import Outcome, is_unanswered, read_outcomes
+from stepcraft.evals.kinds import READINGS, Kind, criteria
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.stats import Interval, holm, share, sign_test
 from stepcraft.journal import read_lines
 
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
 VOTES = "votes.jsonl"
 _VERDICTS = ("win", "tie", "loss")
-Kind = Literal["vote", "support", "facts", "rubric", "reference"]
 
 
 class Item(TypedDict):
@@ -87,24 +90,25 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
     """
-    readings: dict[tuple[str, str], list[Judgement]] = {}
-    graded: dict[tuple[Kind, str], set[str]] = {}
-    for reading in read_judgements(directory):
-        readings.setdefault((reading["method"], reading["id"]), []).append(reading)
-        graded.setdefault((reading["kind"], reading["judge"]), set()).add(reading["id"])
+    readings = [each for each in read_judgements(directory) if each["kind"] in READINGS]
+    by_answer = grouped(readings, itemgetter("method", "id"))
+    graded: dict[tuple[Kind, str], set[str]] = {
+        key: {each["id"] for each in group}
+        for key, group in grouped(readings, itemgetter("kind", "judge")).items()
+    }
     for outcome in read_outcomes(directory):
         judged = {
             f"{name} by {reading['judge']}": value
-            for reading in readings.get((outcome["method"], outcome["id"]), [])
+            for reading in by_answer.get((outcome["method"], outcome["id"]), [])
             if _is_of(reading, outcome["sample"])
             for name, value in reading_scores(reading).items()
         }
         if is_unanswered(outcome):
             judged = {
-                f"{name} by {judge}": 0.0
+                f"{READINGS[kind].grade} by {judge}": 0.0
                 for (kind, judge), ids in graded.items()
-                for name, grade in _GRADES.items()
-                if grade == kind and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
+                if READINGS[kind].grade
+                and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
 
@@ -115,32 +119,6 @@ def _is_of(reading: Judgement, sample: Sample) -> bool:
     return reading["kind"] != "facts" or texts == criteria("facts", sample)
 
 
-_SCORES: Mapping[str, tuple[Kind, Mapping[str, float]]] = {
-    "support": ("support", {"supported": 1, "miscited": 1}),
-    "facts covered": ("facts", {"covered": 1}),
-    "facts not contradicted": ("facts", {"covered": 1, "missing": 1}),
-    "rubric": ("rubric", {"met": 1}),
-    "reference": ("reference", {"right": 1, "partly": 0.5}),
-}
-"""The kind of reading for each score, and the weights of its verdicts."""
-_GRADES: Mapping[str, Kind] = {
-    "facts covered": "facts",
-    "rubric": "rubric",
-    "reference": "reference",
-}
-"""The scores that are 0 if there is no answer, each with its kind of reading."""
-
-
-def criteria(kind: str, sample: Sample) -> list[str]:
-    """Return the sample's own criteria for grading an answer."""
-    if kind == "facts":
-        return sample.get("facts", [])
-    if kind == "rubric":
-        return sample.get("rubric", [])
-    is_known = any(sample.get(name) for name in ("answers", "long_answers", "contains", "steps"))
-    return ["The answer is right."] if is_known else []
-
-
 def reading_scores(reading: Judgement) -> dict[str, float]:
     """Return the scores that a reading gives its answer, or none if it could not be read.
 
@@ -148,18 +126,15 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
     passages support. "citation recall" is ALCE's: the share of claims that are supported by the
     passages they cite.
     """
-    items = [each for each in reading.get("items") or () if each["verdict"] != "no claim"]
-    if not items:
+    names, verdicts = READINGS[reading["kind"]][1:3]
+    claims = [each for each in reading.get("items") or () if verdicts.get(each["verdict"])]
+    if not claims:
         return {}
-    scores = {
-        name: fmean(weights.get(item["verdict"], 0) for item in items)
-        for name, (kind, weights) in _SCORES.items()
-        if kind == reading["kind"]
-    }
+    weights = zip(*(verdicts[each["verdict"]] for each in claims), strict=True)
+    scores = dict(zip(names, map(fmean, weights), strict=True))
     if "support" in scores:
-        scores["citation recall"] = fmean(
-            each["is_cited"] and each["verdict"] == "supported" for each in items
-        )
+        supported = [each["is_cited"] and each["verdict"] == "supported" for each in claims]
+        scores["citation recall"] = fmean(supported)
     return scores
 
 
@@ -191,13 +166,11 @@ class Preference:
 
 def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
     """Return the result of the votes on each pair of methods, by judge."""
-    by_judge: dict[str, list[Preference]] = {}
-    for names, each in votes_on_pairs(judgements).items():
-        by_judge.setdefault(names[0], []).append(_preference(*names, each))
+    pairs = [_preference(*names, votes) for names, votes in votes_on_pairs(judgements).items()]
     return [
-        replace(preference, p=p)
-        for each in by_judge.values()
-        for preference, p in zip(each, holm([other.p for other in each]), strict=True)
+        replace(pair, p=p)
+        for group in grouped(pairs, attrgetter("judge")).values()
+        for pair, p in zip(group, holm([each.p for each in group]), strict=True)
     ]
 
 
@@ -205,17 +178,22 @@ def votes_on_pairs(
     judgements: Iterable[Judgement],
 ) -> dict[tuple[str, str, str], list[Judgement]]:
     """Return the votes, grouped by judge, method, and the method it is compared with."""
-    votes: dict[tuple[str, str, str], list[Judgement]] = {}
-    for vote in judgements:
-        if vote["kind"] == "vote":
-            votes.setdefault((vote["judge"], vote["method"], vote["against"]), []).append(vote)
-    return votes
+    votes = [each for each in judgements if each["kind"] == "vote"]
+    return grouped(votes, itemgetter("judge", "method", "against"))
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items by their keys, in order."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:
     samples = Counter(verdicts(votes).values())
-    readable = [vote for vote in votes if vote.get("verdict") in _VERDICTS]
-    decided = [vote for vote in readable if vote.get("verdict") != "tie"]
+    counts = Counter(vote.get("verdict", "failed") for vote in votes)
+    decided = [vote for vote in votes if vote.get("verdict") in {"win", "loss"}]
     first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
     return Preference(
         judge=judge,
@@ -226,19 +204,19 @@ def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement
         ties=samples["tie"],
         undecided=samples[None],
         p=sign_test(samples["win"], samples["loss"]),
-        votes=len(readable),
-        unreadable=sum(vote.get("verdict") == "unreadable" for vote in votes),
-        failed=sum(bool(vote["error"]) for vote in votes),
+        votes=len(decided) + counts["tie"],
+        unreadable=counts["unreadable"],
+        failed=counts["failed"],
         position_bias=share(first, len(decided)) if decided else None,
     )
 
 
 def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
     """Return the majority verdict on a pair of methods for each sample, by sample id."""
-    by_sample: dict[str, Counter[str]] = {}
-    for vote in votes:
-        by_sample.setdefault(vote["id"], Counter())[vote.get("verdict", "failed")] += 1
-    return {id_: majority(each) for id_, each in by_sample.items()}
+    return {
+        id_: majority(Counter(vote.get("verdict", "failed") for vote in group))
+        for id_, group in grouped(votes, itemgetter("id")).items()
+    }
 
 
 def majority(votes: Mapping[str, int]) -> str | None:

@@ -1,10 +1,13 @@
 """Statistics: textbook values, exact counts, and how often a test is wrong in simulations."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepcraft import BadInput
 from stepcraft.evals.stats import (
     Interval,
     holm,
@@ -136,3 +139,9 @@ def test_the_power_of_the_sign_test(count: int, points: float, chance: float) ->
     """As scipy's multinomial and binomtest have it, over all counts of wins and losses."""
     assert power(count, points) == pytest.approx(chance, abs=1e-6)
     assert power(count, 0.0) < 0.05
+
+
+def test_without_scipy_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(BadInput, match=r'scipy: pip install "stepcraft\[evals\]"'):
+        share(1, 2)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from stepcraft.evals.stats import Interval
 
-WIDTH = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 44
-HEIGHT = 240
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,12 @@ class Axis:
 class Plot:
     """A plot of each method's score against a cost, on an axis that begins at 0."""
 
+    width, height = 340, 240
+
     def __init__(self, score: str, cost: str, values: Sequence[Value]) -> None:
         self.title = f"{score} against {cost} a sample"
         self.x_name = f"{cost} a sample"
         self.values = values
-        self.across = Axis([0.0, *(value.cost for value in values)], _LEFT, WIDTH - _RIGHT)
+        self.across = Axis([0.0, *(value.cost for value in values)], _LEFT, self.width - _RIGHT)
         ends = [end for value in values for end in value.ends]
-        self.up = Axis(ends, HEIGHT - _BOTTOM, _TOP)
+        self.up = Axis(ends, self.height - _BOTTOM, _TOP)

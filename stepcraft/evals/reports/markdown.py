@@ -1,13 +1,15 @@
 """The report of an evaluation as Markdown, including sentences that the HTML page also uses."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from stepcraft.evals.directory import answered
 from stepcraft.evals.reports.tables import p_text, tables
 from stepcraft.evals.stats import LEVEL
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
-from stepcraft.evals.votes import Preference
+from stepcraft.evals.votes import Preference, grouped
 from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
 
 KEYLESS = (
@@ -64,40 +66,44 @@ def notes(summary: Summary) -> list[str]:
 
 def warnings(summary: Summary) -> list[str]:
     """Return what a reader must know before looking at the figures."""
-    kin: dict[tuple[str, str], list[str]] = {}
+    return [*_about_answers(summary), *_about_judgements(summary)]
+
+
+def _about_answers(summary: Summary) -> Iterator[str]:
+    if summary.is_keyless:
+        yield KEYLESS
+    if summary.regraded:
+        yield _REGRADED.format(summary.regraded)
+    kin = [each for each in summary.judges if each.kin]
+    for (judge, how), group in grouped(kin, attrgetter("judge", "kin")).items():
+        yield f"{judge} judges {_listed([each.method for each in group])}, {_KIN[how]}"
+    for method in summary.methods:
+        yield from _failures(method)
+    for method in summary.methods:
+        for warning, count in method.warnings.items():
+            # KEYLESS says WRITTEN_BY_RULES for all of them.
+            if warning != WRITTEN_BY_RULES and 2 * count >= method.samples:
+                yield f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
+
+
+def _about_judgements(summary: Summary) -> Iterator[str]:
+    for pair in summary.preferences:
+        if pair.unreadable:
+            yield (
+                f"{pair.unreadable:,} of {pair.votes + pair.unreadable:,} votes of {pair.judge} on "
+                f"{pair.method} and {pair.against} could not be read and do not count."
+            )
     for each in summary.judges:
-        kin.setdefault((each.judge, each.kin), []).append(each.method)
-    return [
-        *([KEYLESS] if summary.is_keyless else []),
-        *([_REGRADED.format(summary.regraded)] if summary.regraded else []),
-        *(f"{judge} judges {_listed(of)}, {_KIN[how]}" for (judge, how), of in kin.items() if how),
-        *(text for method in summary.methods for text in _failures(method)),
-        *(
-            f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
-            for method in summary.methods
-            for warning, count in method.warnings.items()
-            if warning != WRITTEN_BY_RULES  # KEYLESS says so for all of them
-            if 2 * count >= method.samples
-        ),
-        *(
-            f"{each.unreadable:,} of {each.votes + each.unreadable:,} votes of {each.judge} on "
-            f"{each.method} and {each.against} could not be read and do not count."
-            for each in summary.preferences
-            if each.unreadable
-        ),
-        *(
-            f"{each.unread:,} of {each.readings:,} readings of {each.judge} on {each.method} "
-            "failed or could not be read and do not count."
-            for each in summary.judges
-            if each.unread
-        ),
-        *(
-            f"{each.judge} was not shown all passages of {each.method}, which were too long "
-            f"({each.cut:,} of {each.readings:,} readings); raise --passage-tokens."
-            for each in summary.judges
-            if each.cut
-        ),
-    ]
+        if each.unread:
+            yield (
+                f"{each.unread:,} of {each.readings:,} readings of {each.judge} on {each.method} "
+                "failed or could not be read and do not count."
+            )
+        if each.cut:
+            yield (
+                f"{each.judge} was not shown all passages of {each.method}, which were too long "
+                f"({each.cut:,} of {each.readings:,} readings); raise --passage-tokens."
+            )
 
 
 def _failures(method: MethodSummary) -> Iterator[str]:
@@ -146,10 +152,10 @@ def verdict(summary: Summary) -> list[str]:
     ]
 
 
-def _compared(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def _compared(comparisons: Iterable[Comparison]) -> Iterator[str]:
     """Yield a paragraph for each pair, with the significant differences and the relative costs."""
-    for name, against in dict.fromkeys((each.method, each.against) for each in comparisons):
-        pair = [each for each in comparisons if (each.method, each.against) == (name, against)]
+    for (name, against), group in groupby(comparisons, attrgetter("method", "against")):
+        pair = [*group]
         rest = [each.score for each in pair if not each.is_significant]
         sentences: list[str] = []
         for word, sign in (("better", 1), ("worse", -1)):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
-from stepcraft.evals.reports._plots import HEIGHT, WIDTH, Plot, Value
+from stepcraft.evals.reports._plots import Plot, Value
 from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed
 from stepcraft.evals.reports.markdown import notes, verdict, warnings
 from stepcraft.evals.reports.tables import differences, score_names, tables
@@ -19,7 +19,6 @@ from stepcraft.evals.summary import Summary
 from stepcraft.report.rendering import counted, rendered
 
 _HERE = files("stepcraft.evals.reports")
-_COLOURS = 8
 _PLOTTED_SCORES = 4
 """The number of scores that are plotted against the costs."""
 
@@ -63,7 +62,6 @@ def page(
         ],
         plots=_plots(summary, numbers),
         numbers=numbers,
-        colours=_COLOURS,
         notes=notes(summary),
         data=packed(samples),
         changed=changed,
@@ -71,8 +69,6 @@ def page(
             f"Texts are cut after {CHARACTERS:,} characters, and samples after the first "
             f"{SAMPLES:,}; the whole is in {SAMPLES_FILE} of the directory."
         ),
-        width=WIDTH,
-        height=HEIGHT,
     )
 
 
