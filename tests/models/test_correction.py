@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepcraft import RatContext, build_rat
+from stepcraft import RatContext, build_rat, build_rpg
 from stepcraft.models.keyless.correction import corrected, sentence, supports
 from tests.shelf import Shelf
 
@@ -233,3 +233,16 @@ def test_a_heading_adds_only_what_its_sentences_leave_out() -> None:
     graph = build_rat(sources=Shelf(passages={"server": shelf}))
     result = graph.invoke({"question": "Ports?", "draft": "The admin server uses port 80."})
     assert [each["verdict"] for each in result["checks"]] == ["not found"]
+
+
+def test_each_sentence_of_a_part_may_have_a_passage_of_its_own() -> None:
+    shelf = Shelf(
+        passages={
+            "order": "Letters to one house keep their order.",
+            "retry": "Letters that return are sent again after 5 minutes.",
+        }
+    )
+    question = "What about the order of letters to one house, and letters that return?"
+    result = build_rpg(sources=shelf).invoke({"question": question})
+    assert len(result["evidence"]) == 2
+    assert [each["supported"] for each in result["sentences"]] == [True, True]

@@ -126,19 +126,33 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
     ][:_MAX_SENTENCES]
     verdicts: list[str] = []
     changes: list[str] = []
+    compared = 0
     for part in material.named("part"):
         for name, text in _NUMBERED.findall(part.text) or [(part.id, part.text)]:
-            statement = text.strip()
-            read = sentence(without_marks(statement))
-            alike = [*dict.fromkeys(each.place for each in evidence if supports(each, read))]
-            can_correct = not alike and len(verdicts) < _MAX_STATEMENTS
-            if can_correct and (change := corrected(sentence(statement), evidence)):
-                verdicts.append(f"{name} contradicted {change[1]}")
-                block = f"{statement}\n=======\n{change[0]}"
-                changes.append(f"<<<<<<< PART {part.id}\n{block}\n>>>>>>> END")
+            supporting: list[str] = []
+            deciding: list[str] = []
+            missing: list[str] = []
+            for statement in map(str.strip, sentences(text)):
+                compared += 1
+                read = sentence(without_marks(statement))
+                alike = [*dict.fromkeys(each.place for each in evidence if supports(each, read))]
+                can_correct = not alike and compared <= _MAX_STATEMENTS
+                if can_correct and (change := corrected(sentence(statement), evidence)):
+                    deciding.append(change[1])
+                    block = f"{statement}\n=======\n{change[0]}"
+                    changes.append(f"<<<<<<< PART {part.id}\n{block}\n>>>>>>> END")
+                elif alike:
+                    supporting += alike[:2]
+                else:
+                    missing.append(without_marks(statement))
+            places = " ".join(dict.fromkeys(deciding or supporting))
+            if deciding:
+                verdicts.append(f"{name} contradicted {places}")
+            elif missing:
+                quotes = ", ".join(f'"{each}"' for each in missing) if supporting else ""
+                verdicts.append(f"{name} not found {quotes}".strip())
             else:
-                verdict = f"supported {' '.join(alike[:2])}" if alike else "not found"
-                verdicts.append(f"{name} {verdict}")
+                verdicts.append(f"{name} supported {places}")
     return verdicts, changes
 
 
