@@ -239,7 +239,7 @@ def test_each_sentence_of_a_part_may_have_a_passage_of_its_own() -> None:
     shelf = Shelf(
         passages={
             "order": "Letters to one house keep their order.",
-            "retry": "Letters that return are sent again after 5 minutes.",
+            "return": "Letters that return are sent again after 5 minutes.",
         }
     )
     question = "What about the order of letters to one house, and letters that return?"
