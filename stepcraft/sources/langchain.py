@@ -15,11 +15,13 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from langgraph.errors import GraphBubbleUp
+from typing_extensions import override
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import BadInput, SourceFailure, StepcraftError
@@ -32,6 +34,8 @@ _PASSAGE = 1_500
 
 class RetrieverAdapter(Source):
     """Adapts a LangChain retriever to accept `k` per call and to provide titles and scores.
+
+    A search is a single run in callbacks and traces, which is the retriever's own.
 
     Asking for more documents than the retriever returns by default works if it accepts `k` per
     call, has a field `k`, or has `search_kwargs`. Missing scores are derived from the rank. The
@@ -53,17 +57,28 @@ class RetrieverAdapter(Source):
         """Return one of our sources as it is, and any other retriever in an adapter."""
         return retriever if isinstance(retriever, Source) else cls(retriever=retriever, spec=name)
 
-    def _search(self, query: str, k: int) -> list[Document]:
+    @override
+    def invoke(
+        self, input: str, config: RunnableConfig | None = None, *, k: int | None = None, **_: Any
+    ) -> list[Document]:
+        """Search with the retriever, as one run."""
+        k = k or self.k
         retriever, options = self._with_k(k, "_get_relevant_documents")
         with self._failures():
-            return _completed(retriever.invoke(query, **options)[:k])
+            return _completed(retriever.invoke(input, config, **options)[:k])
 
-    async def _asearch(self, query: str, k: int) -> list[Document]:
+    @override
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, *, k: int | None = None, **_: Any
+    ) -> list[Document]:
+        """Search with the retriever, as one run."""
+        k = k or self.k
         if _only_blocks(self.retriever):
-            return await super()._asearch(query, k)
+            search = partial(self.invoke, input, config, k=k)
+            return await asyncio.wrap_future(in_thread(search))
         retriever, options = self._with_k(k, "_aget_relevant_documents")
         with self._failures():
-            return _completed((await retriever.ainvoke(query, **options))[:k])
+            return _completed((await retriever.ainvoke(input, config, **options))[:k])
 
     def _with_k(self, k: int, method: str) -> tuple[BaseRetriever, dict[str, Any]]:
         """Return a retriever set up to find k documents, and the options with which to call it."""
