@@ -314,6 +314,8 @@ def expected(part: str, changes: list[Change]) -> str | None:
             return None
         if "\n" in change["new"] or not (change["old"] + change["new"]).isascii():
             return None  # further lines are indented, and quotes and dashes are kept
+        if re.match(r"\s*([-*+]|\d+[.)])\s", change["new"]):
+            return None  # an item keeps its own marker
         new = change["new"].replace("\n", "\r\n") if "\r\n" in part else change["new"]
         places.append((start, start + len(change["old"]), new))
     for start, stop, new in sorted(places, reverse=True):
