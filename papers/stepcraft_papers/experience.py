@@ -38,7 +38,7 @@ _SYLLABLES = [first + last for first in "bdfgklmnprstvz" for last in ("a", "e", 
 TASK = "Get hold of one {}. Nothing else counts, and you begin with empty hands."
 AGENT = """\
 You are in a world that you do not know. Names are made up, and mean nothing elsewhere. Reach the
-goal with as few calls of tools as you can: each counts, failed ones and those made at once, too.
+goal with as few tool calls as you can: each counts, failed ones and those made at once, too.
 Say in one sentence that it is reached, or why not. Calls that you make at once may run in any
 order: make one that needs another's result after it. What your other tasks were, you know only if
 you are told here."""

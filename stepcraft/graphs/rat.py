@@ -66,7 +66,7 @@ def _initial(
         text = text or last_draft(state)
         if not text:
             raise BadInput(
-                "check_last=True needs an AI message without calls of tools "
+                "check_last=True needs an AI message without tool calls "
                 "after the last human message"
             )
     return {

@@ -174,7 +174,7 @@ class RetrievalTarget:
             return []
         kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
         return [
-            f"no {kind} is named, so this rests on the bundled procedures for LangChain, LangGraph "
+            f"no {kind} is named, so this is based on the bundled procedures for LangChain, LangGraph "
             f"and LangSmith; name yours with {how}"
         ]
 
