@@ -233,7 +233,7 @@ def test_the_key_goes_without_tls_only_to_hosts_that_are_named(
     url = deployed_weaviate.url("Keys").replace("127.0.0.1", "0.0.0.0")
     monkeypatch.setenv("WEAVIATE_API_KEY", KEY)
     with pytest.raises(
-        BadInput, match=r"in clear to 0\.0\.0\.0; .+ or add the host to STEPCRAFT_KEY_HOSTS"
+        BadInput, match=r"in the clear to 0\.0\.0\.0; .+ or add the host to STEPCRAFT_KEY_HOSTS"
     ):
         open_memory(url)
     monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", "weaviate, 0.0.0.0")

@@ -129,9 +129,9 @@ describe it, with where to find it. Where passages contradict each other, name b
 knows of documents, and not of passages or searches."""
 
 LENGTHS = {
-    "brief": "Be brief: at most 300 words beside code and commands, and fewer for a narrow question. "
-    "Give what the person needs to act, the most important first; leave out reasons, variants and "
-    "side matter, and where more would be needed, say in a few words what is left out.",
+    "brief": "Be brief: at most 300 words, not counting code and commands, and fewer for a narrow "
+    "question. Give what the person needs to act, the most important first. Leave out reasons, "
+    "variants and side matter; where more would be needed, say in a few words what is left out.",
     "full": "Leave nothing out that the person needs, and leave out what changes nothing for them: "
     "side matter, variants, reasons, what goes without saying. Say each thing once. Beside code "
     "and commands 600 to 1,000 words are enough for most questions, and fewer for a narrow one.",

@@ -125,9 +125,9 @@ def _check_model(method: AnyMethod, *, allow_keyless: bool) -> None:
         method.check()
     if method.model == EXTRACTIVE and not allow_keyless:
         raise BadInput(
-            f"{method.name} has no language model, and scores of the keyless model say nothing "
-            "of a method; name a model with --model or STEPCRAFT_MODEL, or try the evaluation "
-            "with --allow-keyless"
+            f"{method.name} has no language model, and the keyless model's scores say "
+            "nothing about a method; name a model with --model or STEPCRAFT_MODEL, or try the "
+            "evaluation with --allow-keyless"
         )
 
 

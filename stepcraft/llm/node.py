@@ -233,7 +233,8 @@ class _Step:
         if isinstance(error, Refused):
             return f"{name} was skipped: the model declined: {without_secrets(str(error)):.200}"
         if isinstance(error, UnreadableReply):
-            return f"{name} was skipped: the model's reply could not be read, asked twice: {error}"
+            reason = "the model was asked twice, and its reply could not be read"
+            return f"{name} was skipped: {reason}: {error}"
         seconds = self.limits.seconds_left()
         if isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S:
             return TOO_LATE

@@ -101,7 +101,7 @@ def check_can_pause() -> None:
     """
     if get_config().get("configurable", {}).get("__pregel_checkpointer", ...) is None:
         raise BadInput(
-            "review=True and remember=True pause the run for a person, which requires a checkpointer: "
-            "build the graph, or its parent, with checkpointer=InMemorySaver() or another, "
-            "or run it on a thread of a LangGraph server"
+            "review=True and remember=True pause the run for a person, which requires a "
+            "checkpointer: build the graph, or its parent, with checkpointer=InMemorySaver() "
+            "or another, or run it on a thread of a LangGraph server"
         )

@@ -174,8 +174,8 @@ class RetrievalTarget:
             return []
         kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
         return [
-            f"no {kind} is named, so this is based on the bundled procedures for LangChain, LangGraph "
-            f"and LangSmith; name yours with {how}"
+            f"no {kind} is named, so this is based on the bundled procedures for LangChain, "
+            f"LangGraph and LangSmith; name yours with {how}"
         ]
 
     def _sources(self, settings: SearchSettings) -> Mapping[str, OpenedSource | str]:

@@ -13,8 +13,8 @@ from stepcraft.evals.votes import Preference, grouped
 from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
 
 KEYLESS = (
-    "The keyless model wrote these answers: the scores try the evaluation and say nothing of a "
-    "method."
+    "The keyless model wrote these answers: the scores only try out the evaluation, and say "
+    "nothing about a method."
 )
 _REGRADED = (
     "{:,} of the questions have another right answer with some methods than with others, so their "

@@ -63,9 +63,9 @@ class Address:
         private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
         if key and not (self.tls or self.host in (*_LOOPBACK, *private)):
             raise BadInput(
-                f"{self.name}: the key in {KEY_VARIABLE} would be sent in the clear to {self.host}; "
-                f"name a server with tls=true, or unset the key, or add the host to {KEY_HOSTS} "
-                "if the network to it is private"
+                f"{self.name}: the key in {KEY_VARIABLE} would be sent in the clear to "
+                f"{self.host}; name a server with tls=true, or unset the key, or add the "
+                f"host to {KEY_HOSTS} if the network to it is private"
             )
         return key
 
