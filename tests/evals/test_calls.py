@@ -38,8 +38,9 @@ def test_the_calls_of_each_sample_are_kept(tmp_path: Path) -> None:
     [call] = read_calls(tmp_path)["direct", "0"]
     assert (call["node"], call["model"]) == ("answer", "scripted")
     assert (call["reply"], call["error"]) == ("0", "")
-    assert [role for role, _ in call["prompt"]] == ["system", "human"]
-    assert "Question 0?" in call["prompt"][1][1]
+    assert call["prompt"].startswith("System: ")
+    assert "\nHuman: " in call["prompt"]
+    assert "Question 0?" in call["prompt"]
     assert call["tokens"]["input_tokens"] == outcome["usage"]["input_tokens"] > 0
     [failed] = read_calls(tmp_path)["direct", "1"]
     assert (failed["error"], failed["reply"]) == ("RuntimeError: overloaded", "")
@@ -64,7 +65,7 @@ def test_calls_stay_where_only_the_scoring_is_done_again(tmp_path: Path) -> None
     assert call["reply"] == "3"
 
 
-def test_a_call_that_is_cancelled_has_its_time_and_says_so(tmp_path: Path) -> None:
+def test_a_call_that_is_cancelled_says_so(tmp_path: Path) -> None:
     has_begun = asyncio.Event()
 
     def reply(*_: str) -> str:
@@ -83,7 +84,6 @@ def test_a_call_that_is_cancelled_has_its_time_and_says_so(tmp_path: Path) -> No
 
     run(tmp_path, asked=1, methods=[OwnMethod("mine", answer)], keep_calls=True)
     [call] = read_calls(tmp_path)["mine", "0"]
-    assert 0 <= call["seconds"] < 30
     assert call["error"] == "it was cancelled"
 
 
@@ -95,7 +95,7 @@ def test_a_model_that_is_no_chat_model_is_counted(
     [outcome] = run(tmp_path, asked=1, methods=[mine], keep_calls=True)
     assert outcome["usage"]["calls"] == 1
     [call] = read_calls(tmp_path)["mine", "0"]
-    assert (call["prompt"], call["reply"]) == ([["human", "Question 0?"]], "3")
+    assert (call["prompt"], call["reply"]) == ("Question 0?", "3")
     assert "KeyError" not in caplog.text
 
 
@@ -116,7 +116,7 @@ def test_the_cache_of_the_command(tmp_path: Path) -> None:
     assert isinstance(get_llm_cache(), ReplyCache)
     assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
     [first], [second] = (read_outcomes(tmp_path / name) for name in ("one", "two"))
-    assert (first["usage"]["calls"], "from_cache" in first["usage"]) == (1, False)
+    assert (first["usage"]["calls"], first["usage"]["from_cache"]) == (1, 0)
     assert (second["usage"]["calls"], second["usage"]["from_cache"]) == (0, 1)
     assert "1 replies of direct are from the cache: its costs and seconds are less" in ran.stdout
 

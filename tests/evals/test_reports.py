@@ -34,7 +34,7 @@ VERDICTS = {"w": "win", "l": "loss", "t": "tie", "u": "unreadable"}
 CALL = {
     "node": "draft",
     "model": "openai:writer",
-    "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+    "prompt": "System: Answer.\nHuman: Question 0?",
     "reply": "Answer 0.",
     "error": "",
     "tokens": {"input_tokens": 7, "output_tokens": 2},
