@@ -6,7 +6,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.stats import Interval, kappa, share
-from stepcraft.evals.votes import judged_outcomes, read_judgements, verdicts, votes_on_pairs
+from stepcraft.evals.votes import judged_outcomes, read_judgements, verdicts
 from stepcraft.records import records
 
 _LABELS = {
@@ -73,8 +73,8 @@ def _ratings(directory: Path, score: str | None) -> dict[str, dict[_Answer, str]
             if score in (None, name):
                 key = outcome["method"], "", outcome["id"]
                 ratings.setdefault(name, {})[key] = "right" if value >= 0.5 else "wrong"
-    for (judge, method, against), votes in votes_on_pairs(read_judgements(directory)).items():
-        for id_, verdict in verdicts(votes).items():
-            if verdict and not score:
-                ratings.setdefault(f"votes of {judge}", {})[method, against, id_] = verdict
+    if not score:
+        for (judge, *key), verdict in verdicts(read_judgements(directory)).items():
+            method, against, id_ = key
+            ratings.setdefault(f"votes of {judge}", {})[method, against, id_] = verdict
     return ratings

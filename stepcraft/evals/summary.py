@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby, permutations
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -23,14 +23,16 @@ from stepcraft.evals.stats import (
     holm,
     mean_interval,
     paired,
+    share,
     sign_test,
 )
 from stepcraft.evals.votes import (
+    VERDICTS,
     Judgement,
-    Preference,
+    grouped,
     judged_outcomes,
-    preferences,
     read_judgements,
+    verdicts,
 )
 from stepcraft.models.resolve import EXTRACTIVE
 
@@ -64,6 +66,8 @@ class MethodSummary:
     name: str
     outcomes: Sequence[Outcome]
     """The outcomes of its samples, without their outputs."""
+    judgements: Sequence[Judgement]
+    """The judgements of its answers, including votes between them and those of other methods."""
     model: str
     searched: Sequence[str]
     """The sources and memories that its answers are based on."""
@@ -123,15 +127,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judged:
-    """Statistics about a judge's readings of a method's answers."""
+    """Statistics about a judge's votes on a method's answers and readings of them."""
 
     judge: str
     method: str
-    readings: int
+    judgements: int
     unread: int
-    """The number of readings that failed or could not be read, and do not count."""
+    """The number of judgements that failed or could not be read, and do not count."""
     cut: int
     """The number of answers for which passages were left out because they were too long."""
+    position_bias: Interval | None
+    """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
     kin: str
     """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
     "".
@@ -150,7 +156,6 @@ class Summary:
     """
     baselines: list[str]
     """The method in each directory that the others are compared with."""
-    preferences: list[Preference] = field(default_factory=list[Preference])
     judges: list[Judged] = field(default_factory=list[Judged])
     benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
     regraded: int = 0
@@ -194,18 +199,23 @@ def summarise(
         if not done:
             raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
         prefix = f"{home}: " if len(named) > 1 else ""
+        judgements = grouped(read_judgements(directory), itemgetter("method"))
         here = [
-            _method(home, name, prefix + name, each, about["methods"][name])
-            for name, each in done.items()
+            _method(
+                about["methods"][name],
+                outcomes,
+                judgements.get(name, []),
+                method=prefix + name,
+                directory=home,
+                name=name,
+            )
+            for name, outcomes in done.items()
         ]
         chosen = baseline if len(named) == 1 or baseline in done else None
         summary.baselines.append(prefix + baseline_of(done, chosen))
         summary.methods.extend(here)
-        summary.preferences.extend(
-            replace(each, method=prefix + each.method, against=prefix + each.against)
-            for each in preferences(read_judgements(directory))
-        )
-        summary.judges.extend(_judges(here, read_judgements(directory)))
+        judges = dict.fromkeys(it["judge"] for each in judgements.values() for it in each)
+        summary.judges.extend(_judged(judge, method) for judge in judges for method in here)
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
     summary.pairs.extend(_pairs(summary.methods))
@@ -252,24 +262,21 @@ def _undated(model: str) -> str:
     return DATED.sub("", provider if is_tag else name)
 
 
-def _judges(methods: Sequence[MethodSummary], judgements: Sequence[Judgement]) -> Iterator[Judged]:
-    for judge in dict.fromkeys(each["judge"] for each in judgements):
-        for method in methods:
-            readings = [
-                each
-                for each in judgements
-                if each["kind"] != "vote"
-                and (each["judge"], each["method"]) == (judge, method.name)
-            ]
-            kin = "model" if _undated(judge) == _undated(method.model) else "family"
-            yield Judged(
-                judge,
-                method.method,
-                readings=len(readings),
-                unread=sum(not each.get("items") for each in readings),
-                cut=sum(bool(each.get("left_out")) for each in readings),
-                kin=kin if family(judge) == family(method.model) != "" else "",
-            )
+def _judged(judge: str, method: MethodSummary) -> Judged:
+    judgements = [each for each in method.judgements if each["judge"] == judge]
+    decided = [each for each in judgements if each.get("verdict") in {"win", "loss"}]
+    first = sum((each["verdict"] == "win") == each["shown_first"] for each in decided)
+    is_read = [each.get("items") or each.get("verdict", "") in VERDICTS for each in judgements]
+    kin = "model" if _undated(judge) == _undated(method.model) else "family"
+    return Judged(
+        judge,
+        method.method,
+        judgements=len(judgements),
+        unread=len(judgements) - sum(map(bool, is_read)),
+        cut=sum(bool(each.get("left_out")) for each in judgements),
+        position_bias=share(first, len(decided)) if decided else None,
+        kin=kin if family(judge) == family(method.model) != "" else "",
+    )
 
 
 def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
@@ -301,17 +308,39 @@ def compare(
             as one comparison.
         task_of: Returns a key for the task of a sample; repetitions have the same key.
     """
-    comparisons: list[Comparison] = []
-    for ours, theirs in pairs:
-        their_scores = task_scores(theirs.outcomes, task_of)
-        for score, tasks in task_scores(ours.outcomes, task_of).items():
-            other = their_scores.get(score, {})
-            scores = [(value, other[task]) for task, value in tasks.items() if task in other]
-            if scores:
-                comparisons.append(_comparison(score, scores, ours, theirs))
+    comparisons = [
+        _comparison(score, scores, ours, theirs)
+        for ours, theirs in pairs
+        for score, scores in _paired_scores(ours, theirs, task_of).items()
+    ]
     families = [(frozenset((it.method, it.against)), _family(it.score)) for it in comparisons]
     adjusted = holm([each.p for each in comparisons], families)
     return [replace(each, p=p) for each, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _paired_scores(
+    ours: MethodSummary, theirs: MethodSummary, task_of: Callable[[Sample], object]
+) -> dict[str, list[tuple[float, float]]]:
+    """Return each score of both methods, task by task.
+
+    A judge's votes on a sample score 1 for the answer that most of them prefer.
+    """
+    other = task_scores(theirs.outcomes, task_of)
+    scores = {
+        score: [
+            (value, other[score][task]) for task, value in tasks.items() if task in other[score]
+        ]
+        for score, tasks in task_scores(ours.outcomes, task_of).items()
+        if score in other
+    }
+    voted: dict[str, dict[str, tuple[float, float]]] = {}
+    for method, opponent, better in ((ours, theirs, "win"), (theirs, ours, "loss")):
+        for (judge, _, against, id_), verdict in verdicts(method.judgements).items():
+            if against == opponent.name and ours.directory == theirs.directory:
+                pair = float(verdict == better), float(verdict not in {better, "tie"})
+                voted.setdefault(f"votes of {judge}", {})[id_] = pair
+    votes = {name: list(pairs.values()) for name, pairs in voted.items()}
+    return {name: pairs for name, pairs in (scores | votes).items() if pairs}
 
 
 def _family(score: str) -> tuple[str, str]:
@@ -346,16 +375,18 @@ def task_scores(
 
 
 def _method(
-    directory: str, name: str, label: str, outcomes: Sequence[Outcome], about: Mapping[str, Any]
+    about: Mapping[str, Any],
+    outcomes: Sequence[Outcome],
+    judgements: Sequence[Judgement],
+    **names: str,
 ) -> MethodSummary:
     unanswered = sum(map(is_unanswered, outcomes))
     errors = Counter(each["error"] for each in outcomes if each["error"])
     scores = task_scores(outcomes)
     return MethodSummary(
-        method=label,
-        directory=directory,
-        name=name,
+        **names,
         outcomes=outcomes,
+        judgements=judgements,
         model=about["model"]
         or ", ".join(
             sorted({name for each in outcomes for name in each["usage"].get("models", ())})

@@ -1,9 +1,8 @@
 """The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, NotRequired, TypeVar
@@ -13,14 +12,13 @@ from typing_extensions import TypedDict
 from stepcraft.evals.directory import Outcome, is_unanswered, read_outcomes
 from stepcraft.evals.kinds import READINGS, Kind, criteria
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.stats import Interval, holm, share, sign_test
 from stepcraft.journal import read_lines
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 VOTES = "votes.jsonl"
-_VERDICTS = ("win", "tie", "loss")
+VERDICTS = ("win", "tie", "loss")
 
 
 class Item(TypedDict):
@@ -138,48 +136,17 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
     return scores
 
 
-@dataclass(frozen=True)
-class Preference:
-    """The result of a judge's votes on two methods."""
+def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str], str]:
+    """Return the majority verdict on each sample for which there are readable votes.
 
-    judge: str
-    method: str
-    against: str
-    wins: int
-    """The number of samples on which most votes are for the method."""
-    losses: int
-    ties: int
-    """The number of samples on which most votes are ties, or no verdict leads."""
-    undecided: int
-    """The number of samples without a readable vote."""
-    p: float
-    """The p-value of the sign test, adjusted for the number of pairs that the judge compared
-    (Holm).
+    Its key is the judge, the method, the method it is compared with, and the sample.
     """
-    votes: int
-    """The number of readable votes."""
-    unreadable: int
-    failed: int
-    position_bias: Interval | None
-    """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
-
-
-def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
-    """Return the result of the votes on each pair of methods, by judge."""
-    pairs = [_preference(*names, votes) for names, votes in votes_on_pairs(judgements).items()]
-    return [
-        replace(pair, p=p)
-        for group in grouped(pairs, attrgetter("judge")).values()
-        for pair, p in zip(group, holm([each.p for each in group]), strict=True)
-    ]
-
-
-def votes_on_pairs(
-    judgements: Iterable[Judgement],
-) -> dict[tuple[str, str, str], list[Judgement]]:
-    """Return the votes, grouped by judge, method, and the method it is compared with."""
     votes = [each for each in judgements if each["kind"] == "vote"]
-    return grouped(votes, itemgetter("judge", "method", "against"))
+    return {
+        key: verdict
+        for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
+        if (verdict := majority(Counter(vote.get("verdict", "failed") for vote in group)))
+    }
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -190,37 +157,8 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:
-    samples = Counter(verdicts(votes).values())
-    counts = Counter(vote.get("verdict", "failed") for vote in votes)
-    decided = [vote for vote in votes if vote.get("verdict") in {"win", "loss"}]
-    first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
-    return Preference(
-        judge=judge,
-        method=method,
-        against=against,
-        wins=samples["win"],
-        losses=samples["loss"],
-        ties=samples["tie"],
-        undecided=samples[None],
-        p=sign_test(samples["win"], samples["loss"]),
-        votes=len(decided) + counts["tie"],
-        unreadable=counts["unreadable"],
-        failed=counts["failed"],
-        position_bias=share(first, len(decided)) if decided else None,
-    )
-
-
-def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
-    """Return the majority verdict on a pair of methods for each sample, by sample id."""
-    return {
-        id_: majority(Counter(vote.get("verdict", "failed") for vote in group))
-        for id_, group in grouped(votes, itemgetter("id")).items()
-    }
-
-
 def majority(votes: Mapping[str, int]) -> str | None:
     """Return the leading verdict, "tie" if none leads, or None without a readable vote."""
-    counts = Counter({verdict: votes.get(verdict, 0) for verdict in _VERDICTS})
+    counts = Counter({verdict: votes.get(verdict, 0) for verdict in VERDICTS})
     (leading, most), (_, second), _ = counts.most_common()
     return None if not most else leading if most > second else "tie"

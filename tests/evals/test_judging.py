@@ -77,10 +77,10 @@ def test_several_judges_are_counted_apart_and_a_budget_leaves_them_common_sample
     judges = [preferring("rat", "one"), preferring("rag", "two")]
     with pytest.raises(RunStopped, match="the budget of 12 calls"):
         judged(pair(tmp_path, 6), judges, votes=2, budget=Budget(calls=12))
-    preferences = summarise(tmp_path).preferences
-    assert [(each.judge, each.wins, each.losses) for each in preferences] == [
-        ("one", 3, 0),
-        ("two", 0, 3),
+    comparisons = summarise(tmp_path).comparisons
+    assert [(each.score, each.wins, each.losses) for each in comparisons] == [
+        ("votes of one", 3, 0),
+        ("votes of two", 0, 3),
     ]
 
 
@@ -121,7 +121,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         assert "that of openai:two is unknown; name it with --price" in unknown.stderr
         ran = stepcraft(f"{command} --price 1/1", server)
     assert re.search(r"8 of 8 done.* 8 calls.* USD", ran.stderr)
-    assert "| openai:two | rat | rag | 0 | 0 | 2 |" in ran.stdout
+    assert re.search(r"\| rat \| rag \| votes of openai:two \| .* \| 0 \| 0 \| 2 \|", ran.stdout)
     judges = [call["judge"] for call in read_judgements(tmp_path)]
     assert sorted(judges) == ["openai:one"] * 4 + ["openai:two"] * 4
 
@@ -144,11 +144,11 @@ def test_what_it_takes_is_said_before_a_judge_is_asked(tmp_path: Path) -> None:
         )
 
 
-def test_holm_is_over_all_pairs_of_a_judge(tmp_path: Path) -> None:
+def test_votes_are_adjusted_for_all_pairs(tmp_path: Path) -> None:
     answers = {name: [name] * 6 for name in ("rag", "rat", "rpg")}
     evaluation(tmp_path, answers)
     preferred = preferring(lambda number, _vote: "rat" if number < 6 else "rpg")
-    against_rag, other = judged(tmp_path, preferred, votes=2).preferences
+    against_rag, other = judged(tmp_path, preferred, votes=2).comparisons
     assert (against_rag.wins, against_rag.p) == (6, 2 * 2 / 2**6)
     assert other.p == 1
 

@@ -46,23 +46,18 @@ def tables(summary: Summary) -> list[Table]:
             "adjusted. Costs are ratios.",
         ),
         Table(
-            "Votes of judges",
-            [
-                *("judge", "method", "against", "wins", "losses", "ties", "undecided", "p"),
-                *("votes", "unreadable", "failed", "position bias"),
-            ],
+            "Judges",
+            ["judge", "method", "judgements", "unreadable", "position bias"],
             [
                 [
-                    *(each.judge, each.method, each.against),
-                    *(f"{n:,}" for n in (each.wins, each.losses, each.ties, each.undecided)),
-                    p_text(each.p),
-                    *(f"{count:,}" for count in (each.votes, each.unreadable, each.failed)),
+                    *(each.judge, each.method, f"{each.judgements:,}", f"{each.unread:,}"),
                     interval_text(each.position_bias),
                 ]
-                for each in summary.preferences
+                for each in summary.judges
+                if each.judgements
             ],
-            "By majority on each sample. Position bias: the share of the votes for the answer that "
-            "was shown first, 0.5 without bias.",
+            "Votes are counted by majority on each sample. Position bias: the share of the votes "
+            "for the answer that was shown first, 0.5 without bias.",
         ),
     ]
     return [table for table in every if table.rows]
