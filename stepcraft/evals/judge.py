@@ -116,29 +116,16 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     """Return an answer's sentences without marks, each with the passage numbers it cites."""
-    evidence = output.get("evidence") or []
-    answer = str(output.get("answer") or "")
-    pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
-    if "sentences" in output:  # RPG itself says what each is based on
-        traced = [
-            (each["text"], [n for n, p in enumerate(evidence, 1) if p["id"] in each["evidence"]])
-            for each in output["sentences"]
-        ]
-        text = _letters(" ".join(text for text, _ in traced))
-        pairs = [
-            *traced,
-            *((text_, cited) for text_, cited in pairs if _letters(text_) not in text),
-        ]
-    return [(bare, {*cited}) for text, cited in pairs if (bare := _bare(text))]
-
-
-def _bare(text: str) -> str:
-    """Return a sentence without marks, and without the number of its list item."""
-    return without_number(without_marks(text).strip(), bullets=True).strip()
-
-
-def _letters(text: str) -> str:
-    return "".join(re.findall(r"\w", _bare(text).lower()))
+    # Those of RPG are its reasoning, from which a short answer is taken.
+    traced = "".join(each["text"] for each in output.get("sentences") or ())
+    numbers = range(1, len(output.get("evidence") or ()) + 1)
+    text = traced or str(output.get("answer") or "")
+    pairs = cited_sentences(text, dict(zip(numbers, numbers, strict=True)))
+    bare = [
+        (without_number(without_marks(sentence).strip(), bullets=True).strip(), {*cited})
+        for sentence, cited in pairs
+    ]
+    return [(sentence, cited) for sentence, cited in bare if sentence]
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
@@ -211,9 +198,7 @@ class Judge:
             BadInput: There is no such model.
             RunStopped: The model refuses every call.
         """
-        judgement, is_vote = self.judgement(request), request.kind == "vote"
-        if not is_vote:
-            judgement["items"] = None
+        judgement = self.judgement(request)
         if request.kind == "support":
             output = request.outcome["output"]
             shown = shown_passages(output, self.passage_tokens)
@@ -222,19 +207,22 @@ class Judge:
         try:
             reply = reply_text(await self._call(messages, judgement))
             judgement["reply"] = reply[-_REPLY_CHARACTERS:]
-            if is_vote:
+            if request.against:
                 judgement["verdict"] = _verdict_of(reply, request)
             else:
                 judgement["items"] = _items_of(reply, request)
         except (Refused, UnreadableReply) as failure:
             refusal = without_secrets(str(failure))[:_REPLY_CHARACTERS]
             judgement["reply"] = judgement["reply"] or refusal
-            if is_vote:
-                judgement["verdict"] = "unreadable"
         except BadInput:
             raise
         except Exception as failure:
-            judgement["error"] = self._reason(failure)
+            judgement["error"] = reason_of(failure)
+            if not self._has_answered and getattr(failure, "status_code", 0) in {401, 403, 404}:
+                raise RunStopped(
+                    f"the model {self.name!r} refuses every call of the judge: "
+                    f"{judgement['error']}. Check its name and its key."
+                ) from failure
         return judgement
 
     def messages(self, request: Request) -> list[BaseMessage]:
@@ -282,20 +270,6 @@ class Judge:
         self._has_answered = True
         judgement["usage"].update(token_counts(message))
         return message
-
-    def _reason(self, failure: Exception) -> str:
-        """Return why a call failed, unless every call will.
-
-        Raises:
-            RunStopped: The model refuses every call.
-        """
-        reason = reason_of(failure)
-        if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
-            raise RunStopped(
-                f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
-                "name and its key."
-            ) from failure
-        return reason
 
 
 def _answer(outcome: Outcome) -> str:

@@ -3,7 +3,6 @@
 import difflib
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,6 @@ from stepcraft.evals.scores import need_rouge
 from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
-_PLACES = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?")
 _LISTS = (
     *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
     *("gold", "passages"),
@@ -169,35 +167,6 @@ def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
         for number in range(1, times + 1)
         for sample in samples
     ]
-
-
-def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
-    """Return the samples selected by `items`, in their original order.
-
-    Args:
-        samples: The samples.
-        items: Positions (starting at 1), ranges of positions, and ids, such as
-            `3-10,17,HumanEval/5`. A number is always read as a position, even if it is also an id.
-
-    Raises:
-        BadInput: A position is out of range, an id does not exist, or nothing is selected.
-    """
-    place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
-    chosen: set[int] = set()
-    for item in filter(None, map(str.strip, items.split(","))):
-        first = last = place_of.get(item, 0)
-        if places := _PLACES.fullmatch(item):
-            first, last = int(places[1]), int(places[2] or places[1])
-        if not 1 <= first <= last <= len(samples):
-            near = difflib.get_close_matches(item, place_of, 1) or [samples[0]["id"]]
-            raise BadInput(
-                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, "
-                f"the smaller one first, or ids such as {near[0]!r:.80}"
-            )
-        chosen |= set(range(first, last + 1))
-    if not chosen:
-        raise BadInput("--items names no sample; name places and ids, such as 3-10,17")
-    return [samples[place - 1] for place in sorted(chosen)]
 
 
 def asked(sample: Sample) -> tuple[object, ...]:

@@ -27,7 +27,6 @@ from stepcraft.evals.stats import (
     sign_test,
 )
 from stepcraft.evals.votes import (
-    VERDICTS,
     Judgement,
     grouped,
     judged_outcomes,
@@ -266,13 +265,12 @@ def _judged(judge: str, method: MethodSummary) -> Judged:
     judgements = [each for each in method.judgements if each["judge"] == judge]
     decided = [each for each in judgements if each.get("verdict") in {"win", "loss"}]
     first = sum((each["verdict"] == "win") == each["shown_first"] for each in decided)
-    is_read = [each.get("items") or each.get("verdict", "") in VERDICTS for each in judgements]
     kin = "model" if _undated(judge) == _undated(method.model) else "family"
     return Judged(
         judge,
         method.method,
         judgements=len(judgements),
-        unread=len(judgements) - sum(map(bool, is_read)),
+        unread=sum(not {"items", "verdict"} & each.keys() for each in judgements),
         cut=sum(bool(each.get("left_out")) for each in judgements),
         position_bias=share(first, len(decided)) if decided else None,
         kin=kin if family(judge) == family(method.model) != "" else "",

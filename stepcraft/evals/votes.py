@@ -49,12 +49,12 @@ class Judgement(TypedDict):
     error: str
     """Why there is no reply, or "" if there is one."""
     usage: dict[str, Any]
-    verdict: NotRequired[Literal["win", "loss", "tie", "unreadable"]]
-    """For a vote, the verdict on the method; absent without a reply."""
+    verdict: NotRequired[Literal["win", "loss", "tie"]]
+    """For a vote, the verdict on the method; absent without a readable reply."""
     shown_first: NotRequired[bool]
     """For a vote, whether the method's answer was shown before the other."""
-    items: NotRequired[list[Item] | None]
-    """For a reading, the items with their verdicts, or None if the reply is unreadable."""
+    items: NotRequired[list[Item]]
+    """For a reading, the items with their verdicts; absent without a readable reply."""
     left_out: NotRequired[int]
     """For a reading, the number of passages that were left out because they were too long."""
 
@@ -141,11 +141,11 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
 
     Its key is the judge, the method, the method it is compared with, and the sample.
     """
-    votes = [each for each in judgements if each["kind"] == "vote"]
+    votes = [each for each in judgements if "verdict" in each]
     return {
         key: verdict
         for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
-        if (verdict := majority(Counter(vote.get("verdict", "failed") for vote in group)))
+        if (verdict := majority(Counter(vote["verdict"] for vote in group)))
     }
 
 

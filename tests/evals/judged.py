@@ -92,7 +92,8 @@ def judged(
     directory: Path, model: ScriptedModel | Sequence[ScriptedModel], **options: Any
 ) -> Summary:
     """Have it judged, one call at a time where nothing else is said."""
-    asyncio.run(judge(directory, model, **{"concurrency": 1, **options}))
+    models = [model] if isinstance(model, ScriptedModel) else model
+    asyncio.run(judge(directory, models, **{"concurrency": 1, **options}))
     return summarise(directory)
 
 

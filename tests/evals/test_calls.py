@@ -1,4 +1,4 @@
-"""The calls behind an outcome, the cache of replies, and benchmarks of other packages."""
+"""The calls behind an outcome, and benchmarks of other packages."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.globals import get_llm_cache, set_llm_cache
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListLLM
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get_benchmark
-from stepcraft.evals.cache import ReplyCache
 from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
 from stepcraft.evals.methods import OwnMethod
+from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample
-from tests.evals.runs import KEY, questions, run, stepcraft, stopped
+from stepcraft.evals.summary import summarise
+from tests.evals.runs import KEY, run, stepcraft, stopped
 from tests.scripted import ScriptedModel
-from tests.servers.openai_server import OpenAIServer
 
 
 @pytest.fixture(autouse=True)
@@ -105,26 +106,18 @@ def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert KEY not in (tmp_path / "calls.jsonl").read_text("utf-8")
 
 
-def test_the_cache_of_the_command(tmp_path: Path) -> None:
-    options = f"--methods direct --model openai:test --cache {tmp_path / 'cache'}"
-    command = f"run {questions(tmp_path, 1)} {options}"
-    with OpenAIServer(lambda _body: "yes") as server:
-        for name in ("one", "two"):
-            ran = stepcraft(f"{command} --keep-calls --into {tmp_path / name}", server)
-            assert ran.exit_code == 0, ran.output
-        assert len(server.bodies) == 1
-    assert isinstance(get_llm_cache(), ReplyCache)
-    assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "yes"
+def test_replies_from_a_cache_are_counted_and_cost_nothing(tmp_path: Path) -> None:
+    set_llm_cache(InMemoryCache())
+    model = ScriptedModel(lambda *_: "3")
+    for name in ("one", "two"):
+        run(tmp_path / name, model, 1, keep_calls=True)
+    assert len(model.calls) == 1
+    assert read_calls(tmp_path / "two")["direct", "0"][0]["reply"] == "3"
     [first], [second] = (read_outcomes(tmp_path / name) for name in ("one", "two"))
     assert (first["usage"]["calls"], first["usage"]["from_cache"]) == (1, 0)
     assert (second["usage"]["calls"], second["usage"]["from_cache"]) == (0, 1)
-    assert "1 replies of direct are from the cache: its costs and seconds are less" in ran.stdout
-
-
-def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match=r"the cache in .*file cannot be written"):
-        ReplyCache(tmp_path / "file")
+    text = markdown(summarise(tmp_path / "two"))
+    assert "1 replies of direct are from the cache: its costs and seconds are less" in text
 
 
 def load(path: Path | None, limit: int | None) -> Questions:

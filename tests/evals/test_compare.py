@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.compare import paired_methods
+from stepcraft.evals.compare import most_different, paired_samples
 from stepcraft.evals.directory import SAMPLES, run_directory
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.reports.page import page
@@ -45,16 +45,14 @@ def test_a_change_is_compared_question_by_question(tmp_path: Path) -> None:
     after = evaluated(tmp_path / "after", {"rag": MOST, "rat": HALF}, first_id=100)
     directories = named(before, after)
     summary = summarise(directories)
-    rag, rat = (
-        paired_methods(directories, summary, f"after: {name}", f"before: {name}")
-        for name in ("rag", "rat")
-    )
-    assert (rag.method, rag.against, len(rag.samples)) == ("after: rag", "before: rag", 20)
-    [comparison] = rag.comparisons
-    assert (comparison.wins, comparison.losses, comparison.difference.mean) == (5, 0, 0.25)
-    assert comparison.p == 2 * 2 / 32, "two methods were compared"
-    assert rat.comparisons[0].p == 1
-    assert {sample["id"] for sample in rag.most_different("right", 10)} == {
+    samples = paired_samples(directories, summary, "after: rag", "before: rag")
+    assert len(samples) == 20
+    rag, rat = (comparison_of(directories, "right", f"after: {name}") for name in ("rag", "rat"))
+    assert (rag.against, rat.against) == ("before: rag", "before: rat")
+    assert (rag.wins, rag.losses, rag.difference.mean) == (5, 0, 0.25)
+    assert rag.p == 2 * 2 / 32, "two methods were compared"
+    assert rat.p == 1
+    assert {sample["id"] for sample in most_different(samples, "right", 10)} == {
         *("1", "5", "9", "13", "17")
     }
     seen = Reader(page(directories, summary))
@@ -92,7 +90,6 @@ def test_a_pair_has_one_p_wherever_it_is_looked_at(tmp_path: Path) -> None:
             by_pair.setdefault(frozenset((each.method, each.against)), set()).add(each.p)
     assert sorted(map(len, by_pair.values())) == [1, 1, 1]
     [p] = by_pair[frozenset(("rag", "rat"))]
-    assert paired_methods(named(run), summarise(named(run)), "rag", "rat").comparisons[0].p == p
     assert f"p {p:.3f}" in stepcraft(f"compare {run} rag rat").stdout
     report = stepcraft(f"report {run} --baseline rag").stdout
     assert re.search(rf"\| rat \| rag \| right \| .* \| {p:.3f} \|", report)
@@ -103,8 +100,11 @@ def test_a_pair_has_one_p_wherever_it_is_looked_at(tmp_path: Path) -> None:
     assert "no method 'rta' here" in problem_of(f"report {run} --baseline rta")
 
 
-def comparison_of(directory: Path, score: str) -> Comparison:
-    return next(each for each in summarise(directory).pairs if each.score == score)
+def comparison_of(
+    directories: Path | dict[str, Path], score: str, method: str = "rat"
+) -> Comparison:
+    summary = summarise(directories)
+    return next(it for it in summary.comparisons if (it.score, it.method) == (score, method))
 
 
 def test_scores_that_measure_the_same_count_as_one(tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_a_baseline_that_only_one_of_several_directories_has(tmp_path: Path) -> 
 def test_what_differs_most_comes_first(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", {"rag": [0.5] * 4, "rat": [0.6, 0.5, 0.0, 0.2]})
     summary = summarise(named(run))
-    methods = paired_methods(named(run), summary, "rat", "rag")
-    assert [each["id"] for each in methods.most_different("right", 9)] == ["2", "3", "0"]
+    samples = paired_samples(named(run), summary, "rat", "rag")
+    assert [each["id"] for each in most_different(samples, "right", 9)] == ["2", "3", "0"]
 
 
 def test_another_directory_beside_it_changes_no_p(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_support_counts_every_claim_and_says_which_is_not_supported(tmp_path: Pa
         "rpg": {
             "answer": "Napoleon",
             "sentences": [
-                {"text": "The bridge has one arch. ", "evidence": ["a"]},
+                {"text": "The bridge has one arch [1]. ", "evidence": ["a"]},
                 {"text": "Answer: Napoleon", "evidence": []},
             ],
         },
@@ -472,9 +472,9 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="3 votes cannot be half in each order"):
         judged(tmp_path, model, votes=3)
     with pytest.raises(BadInput, match="the keyless model cannot judge"):
-        asyncio.run(judge(tmp_path, "extractive"))
+        asyncio.run(judge(tmp_path, ["extractive"]))
     with pytest.raises(BadInput, match="'nobody:x' cannot be used"):
-        asyncio.run(judge(tmp_path, "nobody:x"))
+        asyncio.run(judge(tmp_path, ["nobody:x"]))
     (tmp_path / "votes.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match=r"votes\.jsonl:1 is damaged"):
         summarise(tmp_path)

@@ -76,7 +76,7 @@
     }
 
     function judged(each) {
-      if (each.kind === "vote") return line(`${each.judge}, against ${each.against}: ${each.verdict ?? "failed"}`, each.reply);
+      if (each.kind === "vote") return line(`${each.judge}, against ${each.against}: ${each.verdict ?? "no readable reply"}`, each.reply);
       if (!each.items) return line(`${each.judge}, ${each.kind}: no readable reply`, each.error || each.reply);
       const counts = {};
       for (const { verdict } of each.items) counts[verdict] = (counts[verdict] ?? 0) + 1;
