@@ -107,14 +107,12 @@ def run(
     The same command resumes a run that was stopped. Questions and methods can be added.
     """
     from stepcraft.evals.evaluate import evaluate
-    from stepcraft.evals.langsmith import check_key, upload
+    from stepcraft.evals.langsmith import upload
     from stepcraft.evals.methods import read_methods, read_named_method
     from stepcraft.evals.samples import repeated
     from stepcraft.evals.stats import scipy_stats
 
     scipy_stats()
-    if langsmith:
-        check_key()
     loaded, benchmark = _questions(questions, data, limit)
     settings = _settings(loaded.settings, search_fields(options))
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
@@ -309,18 +307,15 @@ def agreement(
         Path,
         Argument(
             help="A .csv file with the columns id, method, label, and for votes against. A label "
-            "is right or wrong (1 or 0), of votes win, loss or tie."
+            "is right or wrong, of votes win, loss or tie."
         ),
     ],
-    score: Annotated[
-        str | None, Option(help='The score to compare with, such as "reference by openai:gpt-5".')
-    ] = None,
 ) -> None:
     """Compare a person's labels with judges or another score: agreement and Cohen's kappa."""
     from stepcraft.evals.agreement import agreements
     from stepcraft.evals.reports.tables import interval_text
 
-    for rater, share, chance in agreements(directory, labels, score):
+    for rater, share, chance in agreements(directory, labels):
         say(f"{rater}: agreement {interval_text(share)}, kappa {interval_text(chance)}")
 
 
@@ -347,14 +342,14 @@ def report(
     check_writable(to, html, csv)
     thresholds = _thresholds(fail_under)
     named = {str(directory): directory for directory in directories}
-    if csv:
-        csv.write_text(outcome_rows(named), encoding="utf-8")
     summary = summarise(named, baseline, Prices.of(price))
+    if csv:
+        csv.write_text(outcome_rows(summary), encoding="utf-8")
     text = markdown(summary)
     if to:
         to.write_text(text, encoding="utf-8")
     if html:
-        html.write_text(page(named, summary), encoding="utf-8")
+        html.write_text(page(summary), encoding="utf-8")
     if not any((to, html, csv)):
         say(text)
     _check(summary, thresholds)
@@ -397,7 +392,7 @@ def compare(
             "into both"
         )
     for pair in pairs:
-        samples = paired_samples(named, summary, *pair)
+        samples = paired_samples(summary, *pair)
         comparisons = [it for it in summary.pairs if (it.method, it.against) == pair]
         names = [comparison.score for comparison in comparisons]
         if score and score not in names:
@@ -411,7 +406,7 @@ def compare(
     if html:
         most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
         changed = (most.method, most.against) if most else pairs[0]
-        html.write_text(page(named, summary, changed), encoding="utf-8")
+        html.write_text(page(summary, changed), encoding="utf-8")
 
 
 def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
@@ -435,7 +430,7 @@ def _score_lines(
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    differing = most_different(samples, score, count)
+    differing = most_different(samples, score)[:count]
     if not score:
         yield "both have no score in common"
     elif differing:

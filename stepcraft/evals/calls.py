@@ -8,7 +8,7 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import LLMResult
 from typing_extensions import TypedDict
 
 from stepcraft.llm.usage import token_counts
@@ -43,11 +43,6 @@ class Calls(BaseCallbackHandler):
         # Threads in one run add their own calls, which a dict supports without a lock.
         self._calls: dict[UUID, Call] = {}
         self._began: dict[UUID, float] = {}
-
-    @property
-    def ignore_chain(self) -> bool:
-        """Ignore chain events, since the steps of a graph are not model calls."""
-        return True
 
     def calls(self) -> list[Call]:
         """Return the calls in the order in which they began."""
@@ -93,7 +88,7 @@ class Calls(BaseCallbackHandler):
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Record the reply, the tokens and the provider's name for the model."""
         generation = response.generations[0][0]
-        message = generation.message if isinstance(generation, ChatGeneration) else None
+        message = getattr(generation, "message", None)
         call = self._ended(run_id, "")
         call["reply"] = without_secrets(generation.text)
         if isinstance(message, AIMessage):

@@ -4,7 +4,6 @@ inspect_ai.eval(task(method, samples), model="none/none")
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from inspect_ai import Task
@@ -49,14 +48,11 @@ def run_method(method: AnyMethod) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         calls = Calls()
-        sample = state.metadata.get("sample") or Sample(
-            id=str(state.sample_id), question=state.input_text
-        )
-        result = await method.run(sample, {"callbacks": [calls]})
+        result = await method.run(state.metadata["sample"], {"callbacks": [calls]})
         answer = result.output.get("answer") or "\n".join(result.output.get("steps") or [])
         state.output = ModelOutput.from_content(method.model or "none", str(answer))
-        for name, value in vars(replace(result, usage=calls.usage())).items():
-            state.store.set(name, value)
+        state.store.set("output", result.output)
+        state.store.set("usage", calls.usage())
         return state
 
     return solve

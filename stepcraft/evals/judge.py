@@ -19,11 +19,10 @@ from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.votes import Item, Judgement
+from stepcraft.evals.votes import Item, Judgement, is_shown_first
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.usage import token_counts
-from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences, without_marks
@@ -67,11 +66,6 @@ class Request(NamedTuple):
     """For a vote, the outcome to compare with."""
     number: int = 0
     """For a vote, its number from 0, which is also its seed."""
-
-    @property
-    def is_first(self) -> bool:
-        """Whether a vote shows this outcome before the other one."""
-        return self.number % 2 == 0
 
 
 def _right(sample: Sample) -> Iterator[Section]:
@@ -142,7 +136,7 @@ def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
 
 def _verdict_of(reply: str, request: Request) -> Literal["win", "loss", "tie"]:
     letter = read_pairwise(reply)
-    is_win = (letter == "A") == request.is_first
+    is_win = (letter == "A") == is_shown_first(request.number)
     return "tie" if letter == "T" else "win" if is_win else "loss"
 
 
@@ -166,17 +160,17 @@ class Judge:
     """
 
     def __init__(self, model: ChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
-        if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
+        self.name = model_name(model)
+        if self.name == EXTRACTIVE:
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model
-        self.name = model_name(model)
         self.passage_tokens = passage_tokens
         self._is_plain = False
         self._has_answered = False
 
     def judgement(self, request: Request) -> Judgement:
         """Return a judgement that identifies the request but does not contain a reply yet."""
-        judgement = Judgement(
+        return Judgement(
             kind=request.kind,
             judge=self.name,
             method=request.outcome["method"],
@@ -187,9 +181,6 @@ class Judge:
             error="",
             usage={**no_tokens()},
         )
-        if request.against:
-            judgement["shown_first"] = request.is_first
-        return judgement
 
     async def answer(self, request: Request) -> Judgement:
         """Ask the model for its vote, or for a verdict on each item.
@@ -233,7 +224,11 @@ class Judge:
         if kind in {"vote", "reference"}:
             material += _right(sample)
         if request.against:
-            both = [outcome, request.against] if request.is_first else [request.against, outcome]
+            both = (
+                [outcome, request.against]
+                if is_shown_first(request.number)
+                else [request.against, outcome]
+            )
             answers = zip("AB", map(_answer, both), strict=True)
             material += [Section("answer", letter, text) for letter, text in answers]
             return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", material)
@@ -246,7 +241,7 @@ class Judge:
         else:
             material += [] if kind == "reference" else [Section(kind, "", lines)]
             material.append(Section("answer", "", _answer(outcome)))
-        instructions, _, verdicts, _ = READINGS[kind]
+        instructions, _, verdicts = READINGS[kind]
         words = [*map(str.upper, verdicts)]
         return prompt(instructions, _LINES.format(", ".join(words), words[0]), kind, material)
 

@@ -5,7 +5,7 @@ resumes where it stopped. Only failed calls are repeated.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from stepcraft.evals.kinds import KINDS, Kind, criteria
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending
 from stepcraft.evals.summary import baseline_of
-from stepcraft.evals.votes import VOTES, Judgement, every_judgement, grouped, key_of
+from stepcraft.evals.votes import VOTES, every_judgement, grouped, is_current, key_of
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.clean import tokens
 
@@ -89,7 +89,14 @@ async def judge(
             for judge in judges.values()
         }
         spending = Spending(budget, prices, judges, len(jobs), on_progress)
-        _count(every_judgement(directory), jobs, judges, spending)
+        for earlier in every_judgement(directory):
+            if earlier["judge"] in judges:
+                spending.add(earlier["usage"], earlier["judge"])
+            key = key_of(earlier)
+            if key in jobs and not earlier["error"]:
+                _, request = jobs[key]
+                if is_current(earlier, [text for text, _ in request.items]):
+                    spending.errors[key] = ""
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
@@ -104,24 +111,6 @@ async def judge(
 
         await side_by_side(map(finish, left), concurrency)
         spending.check_finished("calls to judges")
-
-
-def _count(
-    judgements: Iterable[Judgement],
-    jobs: Mapping[Key, _Job],
-    judges: Container[str],
-    spending: Spending,
-) -> None:
-    """Count the judges' earlier calls, and which of them are still valid."""
-    for each in judgements:
-        if each["judge"] in judges:
-            spending.add(each["usage"], each["judge"])
-        if (job := jobs.get(key_of(each))) and not each["error"]:
-            texts = [item["text"] for item in each.get("items") or ()]
-            if not texts or texts == [
-                text for text, _ in job[1].items
-            ]:  # else it concerns another answer or rubric
-                spending.errors[key_of(each)] = ""
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:

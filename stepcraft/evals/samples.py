@@ -8,11 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, with_config
+from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.scores import need_rouge
 from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
@@ -20,8 +19,7 @@ _LISTS = (
     *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
     *("gold", "passages"),
 )
-_ALIASES = {"_id": "id", "output": "question", "input": "resources", "answer": "answers"}
-_FIELDS = {"id", "question", "resources", *_ALIASES, *_LISTS}
+_FIELDS = {"id", "question", "output", "resources", "input", *_LISTS}
 _ANSWERS = (
     *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
     *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
@@ -66,10 +64,16 @@ class Sample(TypedDict):
     """A question, with reference data such as right answers."""
 
     id: _Text
-    question: Annotated[_Text, Field(min_length=1)]
-    resources: NotRequired[_Text]
+    question: Annotated[
+        _Text, Field(min_length=1, validation_alias=AliasChoices("question", "output"))
+    ]
+    resources: NotRequired[
+        Annotated[_Text, Field(validation_alias=AliasChoices("resources", "input"))]
+    ]
     """The available resources, for methods that take them."""
-    answers: NotRequired[_Texts]
+    answers: NotRequired[
+        Annotated[_Texts, Field(validation_alias=AliasChoices("answers", "answer"))]
+    ]
     """The right answers; it is enough to give any one of them."""
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
@@ -116,9 +120,8 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     "ignored"
                 )
         accepted = {name: value for name, value in fields.items() if name in _FIELDS}
-        renamed = {_ALIASES[name]: accepted[name] for name in accepted.keys() & _ALIASES.keys()}
         try:
-            read = _READER.validate_python({"id": "", **renamed, **accepted})
+            read = _READER.validate_python({"id": "", **accepted})
         except ValidationError as error:
             problem = error.errors()[0]
             name = ".".join(map(str, problem["loc"]))
@@ -133,8 +136,6 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
             )
     if not samples:
         raise BadInput(f"{path} has no questions; write one record with 'question' a line")
-    if any("long_answers" in sample for sample in samples.values()):
-        need_rouge()
     return list(samples.values())
 
 

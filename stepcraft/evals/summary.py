@@ -13,7 +13,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
-from stepcraft.evals.prices import DATED, Prices
+from stepcraft.evals.prices import Prices, bare_name
 from stepcraft.evals.samples import Sample, asked, right_answer
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
@@ -29,6 +29,7 @@ from stepcraft.evals.stats import (
 from stepcraft.evals.votes import (
     Judgement,
     grouped,
+    is_shown_first,
     judged_outcomes,
     read_judgements,
     verdicts,
@@ -64,14 +65,12 @@ class MethodSummary:
     directory: str
     name: str
     outcomes: Sequence[Outcome]
-    """The outcomes of its samples, without their outputs."""
+    """The outcomes of its samples."""
     judgements: Sequence[Judgement]
     """The judgements of its answers, including votes between them and those of other methods."""
     model: str
-    searched: Sequence[str]
-    """The sources and memories that its answers are based on."""
-    limits: Mapping[str, float]
-    """The limits on its runs, by setting name."""
+    about: Mapping[str, Any]
+    """Its entry in the configuration, with what it `searched` and its `limits`."""
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; a run without an answer counts as 0."""
     costs: Mapping[str, float]
@@ -147,6 +146,8 @@ class Judged:
 class Summary:
     """The result of one or several evaluations."""
 
+    directories: Mapping[str, Path]
+    """The directories by name."""
     methods: list[MethodSummary]
     pairs: list[Comparison]
     """Comparisons of each method with every other method in its directory, and with the method of
@@ -157,8 +158,6 @@ class Summary:
     """The method in each directory that the others are compared with."""
     judges: list[Judged] = field(default_factory=list[Judged])
     benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
-    regraded: int = 0
-    """The number of questions with different right answers for different methods."""
 
     @property
     def is_keyless(self) -> bool:
@@ -191,7 +190,7 @@ def summarise(
     """
     named = {"": directories} if isinstance(directories, Path) else directories
     prices = Prices.of(None) if prices is None else prices
-    summary = Summary([], [], [])
+    summary = Summary(named, [], [], [])
     for home, directory in named.items():
         about = read_configuration(directory)
         done = _outcomes(directory, about["methods"], prices)
@@ -218,9 +217,7 @@ def summarise(
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
     summary.pairs.extend(_pairs(summary.methods))
-    samples = [each["sample"] for method in summary.methods for each in method.outcomes]
-    questions = Counter(question for question, _ in set(map(_question, samples)))
-    return replace(summary, regraded=sum(count > 1 for count in questions.values()))
+    return summary
 
 
 def _outcomes(
@@ -231,8 +228,7 @@ def _outcomes(
         if prices.by_model:
             model = methods[outcome["method"]]["model"]
             outcome["usd"] = prices.cost(outcome["usage"], model)
-        # The outputs of ten thousand samples would fill the memory.
-        last[outcome["method"]][outcome["id"]] = {**outcome, "output": {}}
+        last[outcome["method"]][outcome["id"]] = outcome
     return {name: list(each.values()) for name, each in last.items() if each}
 
 
@@ -250,22 +246,17 @@ def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
 
 def family(model: str) -> str:
     """Return a model's family, such as "gpt" for `openai:gpt-5-mini-2025-08-07`, or ""."""
-    name = re.split(r"[/.](?=[a-z])", _undated(model))[-1].removeprefix("chat")
+    name = re.split(r"[/.](?=[a-z])", bare_name(model))[-1].removeprefix("chat")
     return "gpt" if re.match(r"o\d", name) else re.split(r"[^a-z]", name)[0]
-
-
-def _undated(model: str) -> str:
-    """Return the name of a model without its provider and date."""
-    provider, _, name = model.lower().partition(":")
-    is_tag = not re.match(r"(?!latest)[a-z]", name)
-    return DATED.sub("", provider if is_tag else name)
 
 
 def _judged(judge: str, method: MethodSummary) -> Judged:
     judgements = [each for each in method.judgements if each["judge"] == judge]
     decided = [each for each in judgements if each.get("verdict") in {"win", "loss"}]
-    first = sum((each["verdict"] == "win") == each["shown_first"] for each in decided)
-    kin = "model" if _undated(judge) == _undated(method.model) else "family"
+    first = sum(
+        (each.get("verdict") == "win") == is_shown_first(each["number"]) for each in decided
+    )
+    kin = "model" if bare_name(judge) == bare_name(method.model) else "family"
     return Judged(
         judge,
         method.method,
@@ -323,22 +314,19 @@ def _paired_scores(
 
     A judge's votes on a sample score 1 for the answer that most of them prefer.
     """
-    other = task_scores(theirs.outcomes, task_of)
-    scores = {
-        score: [
-            (value, other[score][task]) for task, value in tasks.items() if task in other[score]
-        ]
-        for score, tasks in task_scores(ours.outcomes, task_of).items()
-        if score in other
-    }
-    voted: dict[str, dict[str, tuple[float, float]]] = {}
+    pairs: dict[str, dict[object, tuple[float, float]]] = {}
+    their_scores = task_scores(theirs.outcomes, task_of)
+    for score, tasks in task_scores(ours.outcomes, task_of).items():
+        other = their_scores.get(score, {})
+        for task, value in tasks.items():
+            if task in other:
+                pairs.setdefault(score, {})[task] = value, other[task]
     for method, opponent, better in ((ours, theirs, "win"), (theirs, ours, "loss")):
         for (judge, _, against, id_), verdict in verdicts(method.judgements).items():
             if against == opponent.name and ours.directory == theirs.directory:
                 pair = float(verdict == better), float(verdict not in {better, "tie"})
-                voted.setdefault(f"votes of {judge}", {})[id_] = pair
-    votes = {name: list(pairs.values()) for name, pairs in voted.items()}
-    return {name: pairs for name, pairs in (scores | votes).items() if pairs}
+                pairs.setdefault(f"votes of {judge}", {})[id_] = pair
+    return {score: list(each.values()) for score, each in pairs.items()}
 
 
 def _family(score: str) -> tuple[str, str]:
@@ -389,8 +377,7 @@ def _method(
         or ", ".join(
             sorted({name for each in outcomes for name in each["usage"].get("models", ())})
         ),
-        searched=about.get("searched", ()),
-        limits={name: most for name, most in about.get("limits", {}).items() if most},
+        about=about,
         scores={score: mean_interval(list(values.values())) for score, values in scores.items()},
         costs=_costs(outcomes),
         samples=len(outcomes),

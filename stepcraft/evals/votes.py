@@ -1,7 +1,7 @@
 """The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -9,16 +9,13 @@ from typing import Any, Literal, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
-from stepcraft.evals.directory import Outcome, is_unanswered, read_outcomes
+from stepcraft.evals.directory import Outcome, is_unanswered, lines, read_outcomes
 from stepcraft.evals.kinds import READINGS, Kind, criteria
-from stepcraft.evals.samples import Sample
-from stepcraft.journal import read_lines
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 VOTES = "votes.jsonl"
-VERDICTS = ("win", "tie", "loss")
 
 
 class Item(TypedDict):
@@ -51,8 +48,6 @@ class Judgement(TypedDict):
     usage: dict[str, Any]
     verdict: NotRequired[Literal["win", "loss", "tie"]]
     """For a vote, the verdict on the method; absent without a readable reply."""
-    shown_first: NotRequired[bool]
-    """For a vote, whether the method's answer was shown before the other."""
     items: NotRequired[list[Item]]
     """For a reading, the items with their verdicts; absent without a readable reply."""
     left_out: NotRequired[int]
@@ -61,6 +56,11 @@ class Judgement(TypedDict):
 
 key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
 """Returns the key that identifies a call to a judge."""
+
+
+def is_shown_first(number: int) -> bool:
+    """Return whether a vote shows the method's answer before the other one."""
+    return number % 2 == 0
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
@@ -78,8 +78,7 @@ def every_judgement(directory: Path) -> Iterator[Judgement]:
     Raises:
         BadInput: A line is damaged.
     """
-    if (directory / VOTES).exists():
-        yield from read_lines(directory / VOTES)
+    return lines(directory / VOTES)
 
 
 def judged_outcomes(directory: Path) -> Iterator[Outcome]:
@@ -88,33 +87,32 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
     """
-    readings = [each for each in read_judgements(directory) if each["kind"] in READINGS]
+    readings = [each for each in read_judgements(directory) if each["kind"] != "vote"]
     by_answer = grouped(readings, itemgetter("method", "id"))
     graded: dict[tuple[Kind, str], set[str]] = {
         key: {each["id"] for each in group}
         for key, group in grouped(readings, itemgetter("kind", "judge")).items()
     }
     for outcome in read_outcomes(directory):
+        sample = outcome["sample"]
         judged = {
             f"{name} by {reading['judge']}": value
             for reading in by_answer.get((outcome["method"], outcome["id"]), [])
-            if _is_of(reading, outcome["sample"])
+            if reading["kind"] != "facts" or is_current(reading, criteria("facts", sample))
             for name, value in reading_scores(reading).items()
         }
         if is_unanswered(outcome):
             judged = {
-                f"{READINGS[kind].grade} by {judge}": 0.0
+                f"{READINGS[kind].scores[0]} by {judge}": 0.0
                 for (kind, judge), ids in graded.items()
-                if READINGS[kind].grade
-                and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
+                if kind != "support" and (outcome["id"] in ids or criteria(kind, sample))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
 
 
-def _is_of(reading: Judgement, sample: Sample) -> bool:
-    """Return whether a reading used the facts that the sample has now."""
-    texts = [item["text"] for item in reading.get("items") or ()]
-    return reading["kind"] != "facts" or texts == criteria("facts", sample)
+def is_current(judgement: Judgement, items: Sequence[str]) -> bool:
+    """Return whether a reading, if it could be read, is of these items."""
+    return [item["text"] for item in judgement.get("items", ())] in ([], items)
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:
@@ -124,8 +122,8 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
     passages support. "citation recall" is ALCE's: the share of claims that are supported by the
     passages they cite.
     """
-    names, verdicts = READINGS[reading["kind"]][1:3]
-    claims = [each for each in reading.get("items") or () if verdicts.get(each["verdict"])]
+    names, verdicts = READINGS[reading["kind"]][1:]
+    claims = [each for each in reading.get("items", ()) if verdicts.get(each["verdict"])]
     if not claims:
         return {}
     weights = zip(*(verdicts[each["verdict"]] for each in claims), strict=True)
@@ -143,9 +141,8 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
     """
     votes = [each for each in judgements if "verdict" in each]
     return {
-        key: verdict
+        key: majority(Counter(vote["verdict"] for vote in group))
         for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
-        if (verdict := majority(Counter(vote["verdict"] for vote in group)))
     }
 
 
@@ -157,8 +154,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def majority(votes: Mapping[str, int]) -> str | None:
-    """Return the leading verdict, "tie" if none leads, or None without a readable vote."""
-    counts = Counter({verdict: votes.get(verdict, 0) for verdict in VERDICTS})
-    (leading, most), (_, second), _ = counts.most_common()
-    return None if not most else leading if most > second else "tie"
+def majority(votes: Mapping[str, int]) -> str:
+    """Return the verdict with the most votes, or "tie" if none leads."""
+    (leading, most), *others = Counter(votes).most_common(2)
+    return "tie" if others and others[0][1] == most else leading

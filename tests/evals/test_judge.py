@@ -344,16 +344,15 @@ def test_after_a_fact_has_changed_old_grades_and_other_facts_do_not_count(tmp_pa
     stale = summarise(tmp_path)
     assert [each.samples for each in stale.pairs] == [1] * len(stale.pairs)
     text = markdown(stale)
-    assert "1 of the questions have another right answer with some methods" in text
     assert "facts covered by scripted:judge rests on 1 of 2 answers of rag" in text
     judged(tmp_path, model, kinds=["facts"])
     assert len(model.calls) == 5
     assert "rests on" not in markdown(summarise(tmp_path))
 
 
-def test_facts_that_nobody_has_graded_are_named(tmp_path: Path) -> None:
+def test_facts_that_nobody_has_graded_are_no_scores(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["1912"]}, {"facts": ["It is of 1912."]})
-    assert "No answer is graded yet" in markdown(summarise(tmp_path))
+    assert "or have the answers judged" in markdown(summarise(tmp_path))
 
 
 def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:

@@ -166,7 +166,9 @@ def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) ->
         return "1: RIGHT" if texts["question", ""] < "Question 2" else "1: WRONG - no"
 
     judged(run, JudgeModel(reply), votes=2)
-    lines = [f"{number},rag,{label}" for number, label in enumerate(("right", "1", "no", "yes"))]
+    lines = [
+        f"{number},rag,{label}" for number, label in enumerate(("right", "right", "wrong", "right"))
+    ]
     file = labels(tmp_path, "\n".join(["id,method,label", *lines]))
     ran = stepcraft(f"agreement {run} {file}")
     assert ran.exit_code == 0, ran.output
@@ -177,16 +179,6 @@ def test_a_persons_labels_are_compared_with_judges_and_scores(tmp_path: Path) ->
     assert stepcraft(f"agreement {run} {file}").stdout.startswith(
         "votes of scripted:judge, 2 labels: agreement 0.500"
     )
-
-
-def test_labels_are_compared_with_one_score_alone_if_it_is_named(tmp_path: Path) -> None:
-    run = evaluation(tmp_path / "run", {"rag": ["rag"], "rat": ["rat"]}, {"answers": ["x"]})
-    judged(run, JudgeModel(lambda _, text: "T" if ("answer", "A") in shown(text) else "1: RIGHT"))
-    file = labels(tmp_path, "id,method,against,label\n0,rag,,right\n0,rat,rag,tie\n")
-    assert stepcraft(f"agreement {run} {file}").stdout.count("agreement") == 2
-    ran = stepcraft(f"agreement {run} {file} --score 'reference by scripted:judge'")
-    [line] = ran.stdout.strip().splitlines()
-    assert line.startswith("reference by scripted:judge, 1 labels")
 
 
 def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
@@ -200,8 +192,8 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("id,method,label\n0,rag,maybe\n", "line 2 of the labels cannot be used"),
-        ("id,label\n0,right\n", "line 2 of the labels cannot be used"),
+        ("id,method,label\n0,rag,maybe\n", "label='maybe' cannot be used"),
+        ("id,label\n0,right\n", "cannot be used: Field required"),
         ("id,method,label\n0,nobody,right\n", "line 2 of the labels is of 'nobody' and '0'"),
         ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
         ("id,method,label\n0,rag,right\n", "no judge and no score"),

@@ -108,7 +108,7 @@ def _lines(
             {
                 **vote,
                 "id": str(n),
-                "shown_first": n % 2 == 0,
+                "number": n,
                 **({"verdict": VERDICTS[letter]} if letter in VERDICTS else {}),
             }
             for n, letter in enumerate(votes)
@@ -120,7 +120,7 @@ def _lines(
 
 def page_of(*directories: Path) -> str:
     named = {directory.name: directory for directory in directories}
-    return page(named, summarise(named))
+    return page(summarise(named))
 
 
 def samples_of(text: str) -> Any:
@@ -233,7 +233,7 @@ def test_what_is_hostile_is_text(tmp_path: Path) -> None:
         tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes="wwwwwwtu", poison=HOSTILE
     )
     named = {f"run{HOSTILE}": run}
-    text = page(named, summarise(named))
+    text = page(summarise(named))
     seen = Reader(text)
     assert {element.tag for element in seen.seen} <= TAGS
     assert len(seen.all("script")) == 2
@@ -387,10 +387,9 @@ def test_a_text_is_no_formula_of_a_spreadsheet(run: Path) -> None:
 
 
 def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
-    samples = paired_samples({"": run}, summarise(run), "rat", "rag")
-    differing = most_different(samples, "right", 10)
+    samples = paired_samples(summarise(run), "rat", "rag")
+    differing = most_different(samples, "right")
     assert sorted(sample["id"] for sample in differing) == ["1", "3", "5"]
-    assert len(most_different(samples, "right", 1)) == 1
     assert "+0.375" in stepcraft(f"compare {run} rat rag").stdout
     assert "+0.375" not in stepcraft(f"compare {run} rag rat").stdout
 

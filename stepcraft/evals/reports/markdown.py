@@ -15,10 +15,6 @@ KEYLESS = (
     "The keyless model wrote these answers: the scores try the evaluation and say nothing of a "
     "method."
 )
-_REGRADED = (
-    "{:,} of the questions have another right answer with some methods than with others, so their "
-    "scores are not compared there; start the evaluation again with all methods."
-)
 _KIN = {
     "model": "whose answers it wrote: a model may favour its own text; take another judge.",
     "family": (
@@ -47,15 +43,17 @@ def notes(summary: Summary) -> list[str]:
     """Return sentences about what was searched, the limits on runs, and the benchmarks."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
     searched = [
-        f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
+        f"{each.method} searched {_listed(searched)}"
         for each in summary.methods
+        if (searched := each.about.get("searched"))
     ]
     limits = [
         f"{each.method} has {name} {most:,}"
         for each in summary.methods
-        for name, most in each.limits.items()
+        for name, most in each.about.get("limits", {}).items()
+        if most
     ]
-    parts = [f"{'; '.join(each)}." for each in ([*filter(None, searched)], limits) if each]
+    parts = [f"{'; '.join(each)}." for each in (searched, limits) if each]
     for benchmark in summary.benchmarks:
         about = [f"{word} {text}" for key, word in words.items() if (text := benchmark.get(key))]
         if about:
@@ -71,8 +69,6 @@ def warnings(summary: Summary) -> list[str]:
 def _about_answers(summary: Summary) -> Iterator[str]:
     if summary.is_keyless:
         yield KEYLESS
-    if summary.regraded:
-        yield _REGRADED.format(summary.regraded)
     kin = [each for each in summary.judges if each.kin]
     for (judge, how), group in grouped(kin, attrgetter("judge", "kin")).items():
         yield f"{judge} judges {_listed([each.method for each in group])}, {_KIN[how]}"
@@ -139,15 +135,9 @@ def verdict(summary: Summary) -> list[str]:
         return paragraphs
     if any(method.scores for method in summary.methods):
         return ["There is one method, so nothing is compared."]
-    if all(method.failed == method.samples for method in summary.methods):
-        return ["Every sample failed, so there is nothing to compare."]
-    if any(
-        {*each["sample"]} & {"facts", "rubric"} for it in summary.methods for each in it.outcomes
-    ):
-        return ["No answer is graded yet; have the answers judged by their facts or rubric."]
     return [
-        "No sample says what is right, so no score could be compared; add 'answer', 'contains', "
-        "'steps' or 'facts', or have the answers judged."
+        "There are no scores to compare; say in the samples what is right ('answer', 'contains', "
+        "'steps', 'facts'), or have the answers judged."
     ]
 
 
