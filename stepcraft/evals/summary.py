@@ -188,7 +188,7 @@ def summarise(
         BadInput: A directory contains no evaluation, nothing in it is finished, or the baseline is
             not one of its methods.
     """
-    named = {"": directories} if isinstance(directories, Path) else directories
+    named = {str(directories): directories} if isinstance(directories, Path) else directories
     prices = Prices.of(None) if prices is None else prices
     summary = Summary(named, [], [], [])
     for home, directory in named.items():

@@ -79,6 +79,15 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     assert "| scripted:judge | rat | 30 | 0 | 0.500 (0.326–0.674) |" in text
 
 
+def test_votes_count_for_the_other_method_too_if_it_is_compared(tmp_path: Path) -> None:
+    judged(pair(tmp_path, 3), preferring("rat"), votes=2)
+    [wins, losses] = summarise(tmp_path).pairs
+    assert (wins.method, wins.wins, wins.losses) == ("rag", 0, 3)
+    assert votes(summarise(tmp_path, "rat")) == [("rag", "rat", 0, 3, 3)]
+    assert losses.difference.mean == -wins.difference.mean == 1
+    assert losses.p == wins.p == 2 / 2**3
+
+
 def test_both_orders_are_shown_equally_often_each_vote_with_its_seed(tmp_path: Path) -> None:
     model = saying("T")
     judged(pair(tmp_path), model)
