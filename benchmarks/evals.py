@@ -119,7 +119,7 @@ def reported(count: int) -> tuple[float, float, float]:
                     }
                     file.write(json.dumps(line) + "\n")
         began = time.process_time()
-        made = page({"run": directory}, {"run": summarise(directory)})
+        made = page(summarise({"run": directory}))
         ours = time.process_time() - began
         began = time.process_time()
         with (directory / "samples.jsonl").open() as file:

@@ -105,15 +105,18 @@ def aag_rows(
     labels = {figure.method: figure.label for figure in AAG_ABLATIONS}
     published = {figure.score: figure.value for figure in FIGURES.get(benchmark, ())}
     rows: list[Row] = []
-    for vote in summarise(protocol.directory).preferences:
-        counts = {"wins": vote.wins, "losses": vote.losses, "ties": vote.ties}
-        decided = sum(counts.values()) or 1
+    for vote in summarise(protocol.directory, "rag").comparisons:
+        _, is_vote, judge_name = vote.score.partition("votes of ")
+        if not is_vote:
+            continue
+        counts = {"wins": vote.wins, "losses": vote.losses}
+        counts["ties"] = vote.samples - sum(counts.values())
         papers = published if vote.method == "aag_paper" and vote.against == "rag" else {}
         rows.append(
             (
-                f"{labels[vote.method]} against {labels[vote.against]}, by {vote.judge}",
+                f"{labels[vote.method]} against {labels[vote.against]}, by {judge_name}",
                 "/".join(counts),
-                " / ".join(f"{count / decided:.3f}" for count in counts.values()),
+                " / ".join(f"{count / vote.samples:.3f}" for count in counts.values()),
                 " / ".join(_shown(papers.get(score)) for score in counts),
             )
         )

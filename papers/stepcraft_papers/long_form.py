@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.scores import need_rouge, normalise, rouge_lsum
+from stepcraft.evals.scores import normalise, rouge_lsum
 from stepcraft.text.clean import stems
 from stepcraft_papers.entries import (
     Entry,
@@ -61,7 +61,6 @@ def str_em(answer: str, readings: Sequence[Sequence[str]]) -> float:
 
 
 def _asqa(file: Path) -> list[Sample]:
-    need_rouge()
     samples: list[Sample] = []
     for entry in _asqa_entries(file):
         question = text_of(entry.fields, "ambiguous_question", "question")
@@ -88,7 +87,6 @@ def _asqa_entries(file: Path) -> Iterator[Entry]:
 
 
 def _eli5(file: Path) -> list[Sample]:
-    need_rouge()
     samples: list[Sample] = []
     for entry in entries(file, "id", "example_id"):
         question = text_of(entry.fields, "question", "input")

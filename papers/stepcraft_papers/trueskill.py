@@ -42,9 +42,8 @@ def ratings(directory: Path) -> dict[str, list[Rating]]:
     return {
         judge: rate(
             [
-                (method, against, {"win": method, "loss": against}.get(verdict))
+                (method, against, {"win": method, "loss": against}.get(majority(verdicts)))
                 for (method, against, _), verdicts in pairs.items()
-                if (verdict := majority(verdicts))
             ]
         )
         for judge, pairs in counts.items()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from stepcraft.evals.methods import read_methods
-from tests.evals.judged import JudgeModel
 from tests.evals.runs import stepcraft
 
 
@@ -15,12 +13,11 @@ def test_the_list_has_the_papers_graphs_methods_and_benchmarks() -> None:
     assert {"rat", "rat_paper", "self_refinement", "gsm8k"} <= {*names}
 
 
-def test_the_seed_of_a_sample_is_for_what_takes_one() -> None:
+def test_the_seed_of_a_sample_is_for_the_model_and_for_draws() -> None:
     [method] = read_methods("few_shot:seed=1", {})
-    drawing = method.context(seed=3).model_dump(include={"seed", "sample_seed"})
-    assert drawing == {"seed": 1, "sample_seed": 3}
-    taking = replace(method, options={"model": JudgeModel([])})
-    assert (taking.context(seed=3).seed, taking.context().seed) == (3, 1)
+    seeds = [method.context(seed).model_dump(include={"seed", "sample_seed"}) for seed in (3, None)]
+    assert seeds[0] == {"seed": 3, "sample_seed": 3}
+    assert seeds[1]["seed"] == 1
 
 
 def test_self_refinement_is_without_the_memory_that_others_search() -> None:

@@ -22,12 +22,11 @@ from stepcraft.errors import BadInput, RunStopped
 from stepcraft.registered import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stepcraft.evals.benchmark import Questions
-    from stepcraft.evals.compare import PairedMethods
-    from stepcraft.evals.judging import Estimate
     from stepcraft.evals.methods import AnyMethod
+    from stepcraft.evals.progress import Progress
     from stepcraft.evals.summary import Comparison, Summary
 
 eval_app = Typer(
@@ -82,10 +81,6 @@ def run(
     data: Annotated[
         Path | None, Option(help="The file of a benchmark, in place of the published one.")
     ] = None,
-    items: Annotated[
-        str | None,
-        Option(help="These questions alone, by place from 1 and id: 3-10,17,HumanEval/5."),
-    ] = None,
     limit: Annotated[int | None, Option(min=1, help="The first N questions alone.")] = None,
     repetitions: Annotated[
         int, Option("--samples", min=1, max=1_000, help="Answers to each question.")
@@ -93,10 +88,6 @@ def run(
     keep_calls: Annotated[
         bool, Option("--keep-calls", help="Keep the prompts and replies of each sample.")
     ] = False,
-    cache: Annotated[
-        Path | None,
-        Option(metavar="DIR", help="Keep the replies of models here, and ask for none twice."),
-    ] = None,
     baseline: Baseline = None,
     fail_under: FailUnder = None,
     langsmith: Annotated[
@@ -115,24 +106,14 @@ def run(
 
     The same command resumes a run that was stopped. Questions and methods can be added.
     """
-    from langchain_core.globals import set_llm_cache
-
-    from stepcraft.evals.cache import ReplyCache
     from stepcraft.evals.evaluate import evaluate
-    from stepcraft.evals.langsmith import check_key, upload
+    from stepcraft.evals.langsmith import upload
     from stepcraft.evals.methods import read_methods, read_named_method
-    from stepcraft.evals.samples import picked, repeated
+    from stepcraft.evals.samples import repeated
     from stepcraft.evals.stats import scipy_stats
 
     scipy_stats()
-    if langsmith:
-        check_key()
-    if cache:
-        if repetitions > 1:
-            raise BadInput("with --cache all --samples of a question may be one; leave one out")
-        set_llm_cache(ReplyCache(cache))
-    loaded, benchmark = _questions(questions, data, None if items else limit)
-    samples = picked(loaded.samples, items)[:limit] if items else loaded.samples
+    loaded, benchmark = _questions(questions, data, limit)
     settings = _settings(loaded.settings, search_fields(options))
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
     if methods or not chosen:
@@ -140,10 +121,10 @@ def run(
     _check_names(fields_of(options["settings"]), chosen)
     _thresholds(fail_under)  # a mistake in them is shown before any work
     if not options["quiet"]:
-        _advise(len(samples), len(chosen))
+        _advise(len(loaded.samples), len(chosen))
     work = evaluate(
         chosen,
-        repeated(samples, repetitions),
+        repeated(loaded.samples, repetitions),
         directory,
         scorers=loaded.scorers,
         benchmark=benchmark,
@@ -293,7 +274,7 @@ def judge(
         if name not in KINDS:
             raise BadInput(f"--only {name!r} is no kind; there is {', '.join(KINDS)}")
 
-    def estimated(estimate: "Estimate") -> bool:
+    def estimated(estimate: "Progress") -> bool:
         usd = "" if estimate.usd is None else f", {estimate.usd:,.2f} USD"
         if dry_run or not options["quiet"]:
             note(
@@ -326,18 +307,15 @@ def agreement(
         Path,
         Argument(
             help="A .csv file with the columns id, method, label, and for votes against. A label "
-            "is right or wrong (1 or 0), of votes win, loss or tie."
+            "is right or wrong, of votes win, loss or tie."
         ),
     ],
-    score: Annotated[
-        str | None, Option(help='The score to compare with, such as "reference by openai:gpt-5".')
-    ] = None,
 ) -> None:
     """Compare a person's labels with judges or another score: agreement and Cohen's kappa."""
     from stepcraft.evals.agreement import agreements
     from stepcraft.evals.reports.tables import interval_text
 
-    for rater, share, chance in agreements(directory, labels, score):
+    for rater, share, chance in agreements(directory, labels):
         say(f"{rater}: agreement {interval_text(share)}, kappa {interval_text(chance)}")
 
 
@@ -364,14 +342,14 @@ def report(
     check_writable(to, html, csv)
     thresholds = _thresholds(fail_under)
     named = {str(directory): directory for directory in directories}
-    if csv:
-        csv.write_text(outcome_rows(named), encoding="utf-8")
     summary = summarise(named, baseline, Prices.of(price))
+    if csv:
+        csv.write_text(outcome_rows(summary), encoding="utf-8")
     text = markdown(summary)
     if to:
         to.write_text(text, encoding="utf-8")
     if html:
-        html.write_text(page(named, summary), encoding="utf-8")
+        html.write_text(page(summary), encoding="utf-8")
     if not any((to, html, csv)):
         say(text)
     _check(summary, thresholds)
@@ -389,15 +367,12 @@ def compare(
     ] = None,
     score: Annotated[str | None, Option(help="List the samples that differ in this score.")] = None,
     count: Annotated[int, Option(min=1, help="Limit on the samples that are listed.")] = 10,
-    sample: Annotated[
-        str | None, Option(metavar="ID", help="Show both outputs for this sample.")
-    ] = None,
     html: Annotated[
         Path | None, Option(help="Write a page that begins with the samples that changed.")
     ] = None,
 ) -> None:
     """Compare two methods sample by sample, `DIR A B`, or two directories, `BEFORE AFTER`."""
-    from stepcraft.evals.compare import paired_methods
+    from stepcraft.evals.compare import paired_samples
     from stepcraft.evals.reports.markdown import KEYLESS
     from stepcraft.evals.reports.page import page
     from stepcraft.evals.summary import summarise
@@ -417,22 +392,21 @@ def compare(
             "into both"
         )
     for pair in pairs:
-        methods = paired_methods(named, summary, *pair)
-        names = [comparison.score for comparison in methods.comparisons]
+        samples = paired_samples(summary, *pair)
+        comparisons = [it for it in summary.pairs if (it.method, it.against) == pair]
+        names = [comparison.score for comparison in comparisons]
         if score and score not in names:
             raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
-        lines = (
-            _sample_lines(methods, methods.sample(sample))
-            if sample is not None
-            else _score_lines(methods, score, count)
-        )
-        say("\n".join(lines))
+        say(f"{' against '.join(pair)}, samples: {len(samples):,}")
+        most = _most_changed(comparisons)
+        listed = score or (most.score if most else "")
+        say("\n".join(_score_lines(comparisons, samples, listed, count)))
     if summary.is_keyless:
         say(KEYLESS)
     if html:
         most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
         changed = (most.method, most.against) if most else pairs[0]
-        html.write_text(page(named, summary, changed), encoding="utf-8")
+        html.write_text(page(summary, changed), encoding="utf-8")
 
 
 def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
@@ -440,19 +414,23 @@ def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
     return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
 
 
-def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "Iterable[str]":
+def _score_lines(
+    comparisons: "Iterable[Comparison]",
+    samples: "Sequence[dict[str, Any]]",
+    score: str,
+    count: int,
+) -> "Iterable[str]":
+    """Yield the comparisons, and the samples that differ most in a score."""
+    from stepcraft.evals.compare import most_different
     from stepcraft.evals.reports.tables import difference_text, p_text
 
-    most = _most_changed(methods.comparisons)
-    score = score or (most.score if most else "")
-    yield f"{methods.method} against {methods.against}, samples: {len(methods.samples):,}"
-    for each in methods.comparisons:
+    for each in comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    differing = methods.most_different(score, count)
+    differing = most_different(samples, score)[:count]
     if not score:
         yield "both have no score in common"
     elif differing:
@@ -462,20 +440,6 @@ def _score_lines(methods: "PairedMethods", score: str | None, count: int) -> "It
     for sample in differing:
         scores = "  ".join(f"{run['scores'][score]:.3f}" for run in sample["runs"])
         yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
-
-
-def _sample_lines(methods: "PairedMethods", sample: "Mapping[str, Any]") -> "Iterable[str]":
-    for name, value in sample.items():
-        if name != "runs":
-            yield f"{name}: {value}"
-    for method, run in zip((methods.method, methods.against), sample["runs"], strict=True):
-        scores = "".join(f"{name} {value:.3f}, " for name, value in run["scores"].items())
-        cost = f"{run['usage'].get('calls', 0)} calls, {run['seconds']:,.1f} s"
-        yield f"\n== {method}: {scores}{cost}"
-        yield run["error"] or str(run["answer"] or run["steps"])
-        yield from (f"warning: {warning}" for warning in run["warnings"])
-        for number, passage in enumerate(run["evidence"] or [], 1):
-            yield f"[{number}] {passage.get('title', '')}\n{passage.get('text', '')}"
 
 
 @eval_app.command("list")

@@ -53,7 +53,11 @@ def _explained(error: Exception) -> tuple[str, int]:
         return str(error), 2 if isinstance(error, BadInput) else 1
     if isinstance(error, ValidationError):
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        place = ".".join(map(str, problem["loc"])) or error.title
+        if problem["type"] == "missing":
+            return f"{place} is missing in {excerpt(problem['input'])}; add it", 2
+        if problem["type"] == "extra_forbidden":
+            return f"{error.title} has no setting {place!r}; check its spelling", 2
         return f"{place}={excerpt(problem['input'])} cannot be used: {problem['msg']}", 2
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be used: {error.strerror}; name another path", 2

@@ -62,9 +62,8 @@ class Benchmark:
     """The paper that introduced it: authors, title, venue, year."""
 
     def origin(self) -> dict[str, str]:
-        """Return the name, source, licence and citation, for reports and the configuration."""
-        names = ("name", "source", "licence", "citation")
-        return {name: getattr(self, name) for name in names}
+        """Return everything but the loader, for reports and the configuration."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, str)}
 
 
 def benchmark_names() -> list[str]:

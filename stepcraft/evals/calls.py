@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import LLMResult
 from typing_extensions import TypedDict
 
 from stepcraft.llm.usage import token_counts
@@ -23,8 +23,8 @@ class Call(TypedDict):
     model: str
     """The model's name as given by its provider, or else as requested, or "" if neither is known.
     """
-    prompt: list[tuple[str, str]]
-    """The role and the text of each message."""
+    prompt: str
+    """The messages, each with its role."""
     reply: str
     error: str
     tokens: dict[str, int]
@@ -43,17 +43,9 @@ class Calls(BaseCallbackHandler):
         # Threads in one run add their own calls, which a dict supports without a lock.
         self._calls: dict[UUID, Call] = {}
         self._began: dict[UUID, float] = {}
-        """The start time of each call that has not ended."""
-
-    @property
-    def ignore_chain(self) -> bool:
-        """Ignore chain events, since the steps of a graph are not model calls."""
-        return True
 
     def calls(self) -> list[Call]:
         """Return the calls in the order in which they began."""
-        for run_id in list(self._began):  # cancelled, which no callback reports
-            self._ended(run_id)["error"] = "it was cancelled"
         return list(self._calls.values())
 
     def usage(self) -> dict[str, Any]:
@@ -62,47 +54,31 @@ class Calls(BaseCallbackHandler):
         Replies from a cache cost nothing and are counted only under `from_cache`.
         """
         models: dict[str, Counter[str]] = {}
-        total, reused = Counter(no_tokens()), 0
-        for call in self.calls():
-            reused += call["from_cache"]
-            if not call["from_cache"]:
-                for counts in (total, models.setdefault(call["model"], Counter(no_tokens()))):
-                    counts.update(calls=1, **call["tokens"])
-        used = {**total, "models": {name: dict(counts) for name, counts in models.items()}}
-        return {**used, "from_cache": reused} if reused else used
+        total, calls = Counter(no_tokens()), self.calls()
+        paid = [call for call in calls if not call["from_cache"]]
+        for call in paid:
+            for counts in (total, models.setdefault(call["model"], Counter(no_tokens()))):
+                counts.update(calls=1, **call["tokens"])
+        return {**total, "models": models, "from_cache": len(calls) - len(paid)}
 
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        **options: Any,  # noqa: ANN401
-    ) -> None:
-        """Record the prompt."""
-        self._begin(run_id, messages[0], options)
-
+    # LangChain also calls this for chat models, with their messages as one text.
     def on_llm_start(
         self,
         serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler
         prompts: list[str],
         *,
         run_id: UUID,
-        **options: Any,  # noqa: ANN401
+        metadata: Mapping[str, Any] | None = None,
+        **_: Any,  # noqa: ANN401
     ) -> None:
-        """Record the prompt of a model that is not a chat model."""
-        self._begin(run_id, [HumanMessage(prompts[0])], options)
-
-    def _begin(
-        self, run_id: UUID, prompt: Sequence[BaseMessage], options: Mapping[str, Any]
-    ) -> None:
-        metadata: Mapping[str, Any] = options.get("metadata") or {}
+        """Record the prompt."""
+        about = metadata or {}
         self._calls[run_id] = Call(
-            node=str(metadata.get("langgraph_checkpoint_ns", "")).partition(":")[0],
-            model=str(metadata.get("ls_model_name") or ""),
-            prompt=[(message.type, without_secrets(message.text)) for message in prompt],
+            node=str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0],
+            model=str(about.get("ls_model_name") or ""),
+            prompt=without_secrets(prompts[0]),
             reply="",
-            error="",
+            error="it was cancelled",  # which no callback reports
             tokens={},
             seconds=0.0,
             from_cache=False,
@@ -112,8 +88,8 @@ class Calls(BaseCallbackHandler):
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Record the reply, the tokens and the provider's name for the model."""
         generation = response.generations[0][0]
-        message = generation.message if isinstance(generation, ChatGeneration) else None
-        call = self._ended(run_id)
+        message = getattr(generation, "message", None)
+        call = self._ended(run_id, "")
         call["reply"] = without_secrets(generation.text)
         if isinstance(message, AIMessage):
             about, tools = message.response_metadata, message.tool_calls
@@ -126,13 +102,12 @@ class Calls(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Record why there is no reply."""
-        self._ended(run_id)["error"] = reason_of(error)
+        self._ended(run_id, reason_of(error))
 
-    def _ended(self, run_id: UUID) -> Call:
+    def _ended(self, run_id: UUID, error: str) -> Call:
         call = self._calls[run_id]
-        began = self._began.pop(run_id, None)
-        if began is not None:
-            call["seconds"] = round(time.monotonic() - began, 3)
+        call["error"] = error
+        call["seconds"] = round(time.monotonic() - self._began[run_id], 3)
         return call
 
 

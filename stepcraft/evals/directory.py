@@ -40,12 +40,10 @@ class Outcome(TypedDict):
     """`calls`, `input_tokens` and `output_tokens`, in total and per model under `models`."""
     seconds: float
     warnings: list[str]
-    began: NotRequired[str]
+    began: str
     """The start time in UTC, in ISO 8601 format."""
-    trace: NotRequired[str]
+    trace: str
     """The id of the root run, under which LangSmith stores its trace."""
-    versions: NotRequired[dict[str, str]]
-    """The versions of the packages that ran it."""
     usd: NotRequired[float | None]
     """The cost, or None if a price is unknown."""
 
@@ -73,59 +71,43 @@ def run_directory(
 
     Raises:
         BadInput: The directory has answers from a method with other settings, belongs to another
-            evaluation or to one that is running, contains other files, or is not writable.
+            evaluation or to one that is running, or contains other files.
+        OSError: It is not writable.
     """
     with ExitStack() as stack:
-        try:
-            stack.enter_context(closing(FolderLock(path, "an evaluation is running into")))
-            _configure(path, configuration)
-            files = [stack.enter_context(LineFile(path / name)) for name in names]
-        except OSError as error:
-            raise BadInput(f"{path} cannot be used for an evaluation: {error.strerror}") from error
-        yield files
+        stack.enter_context(closing(FolderLock(path, "an evaluation is running into")))
+        _configure(path, configuration)
+        yield [stack.enter_context(LineFile(path / name)) for name in names]
 
 
 def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Write the configuration into an empty directory, or add its new methods to the one there."""
+    """Write the configuration into an empty directory, or add its new methods to the one there.
+
+    Raises:
+        BadInput: A method that has already answered now has other settings, the directory belongs
+            to another evaluation, or it contains other files.
+    """
     if (path / CONFIGURATION).exists():
-        before = read_configuration(path)
-        configuration = {**configuration, "methods": _all_methods(path, before, configuration)}
-        if configuration == before:
-            return
-        differing = {
-            name
-            for name in {*before, *configuration} - {"methods"}
-            if before.get(name) != configuration.get(name)
-        }
-        if differing:
-            raise BadInput(
-                f"{path} belongs to an evaluation with other {' and '.join(sorted(differing))}; "
-                "name another directory, or start it as it was begun"
-            )
+        before, new = read_configuration(path), configuration["methods"]
+        methods = before["methods"]
+        for name in {outcome["method"] for outcome in read_outcomes(path) if answered(outcome)}:
+            if new.get(name, methods[name]) != methods[name]:
+                raise BadInput(
+                    f"{path} has answers of {name} with other settings; name another directory, "
+                    "and `stepcraft eval compare` shows what changed"
+                )
+        configuration = {**configuration, "methods": {**methods, **new}}
+        for name in ("version", "benchmark"):
+            if before.get(name) != configuration.get(name):
+                raise BadInput(
+                    f"{path} belongs to an evaluation with another {name}; name another directory, "
+                    "or start it as it was begun"
+                )
     elif names := sorted({file.name for file in path.iterdir()} - {LOCK, _NEW}):
         raise BadInput(f"{path} holds other files, such as {names[0]!r}; name a new directory")
     text = json.dumps(configuration, indent=2, ensure_ascii=False)
     (path / _NEW).write_text(text + "\n", encoding="utf-8")
     (path / _NEW).replace(path / CONFIGURATION)
-
-
-def _all_methods(
-    path: Path, before: Mapping[str, Any], configuration: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the existing methods together with the new ones.
-
-    Raises:
-        BadInput: A method that has already answered now has other settings.
-    """
-    methods: dict[str, Any] = before.get("methods", {})
-    new: dict[str, Any] = configuration.get("methods", {})
-    changed = {name for name, method in new.items() if methods.get(name, method) != method}
-    for name in changed and {it["method"] for it in read_outcomes(path) if answered(it)} & changed:
-        raise BadInput(
-            f"{path} has answers of {name} with other settings; name another directory, and "
-            "`stepcraft eval compare` shows what changed"
-        )
-    return {**methods, **new}
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
@@ -136,30 +118,18 @@ def read_configuration(path: Path) -> dict[str, Any]:
     """
     try:
         configuration: dict[str, Any] = json.loads((path / CONFIGURATION).read_text("utf-8"))
-    except OSError as error:
-        raise BadInput(f"{path} is no directory of an evaluation: {_why(error)}") from error
-    except ValueError as error:
-        raise BadInput(f"{path / CONFIGURATION} is damaged: {error}") from error
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path} is no directory of an evaluation: {error}") from error
     return configuration
-
-
-def _why(error: OSError) -> str:
-    """Return why a file in the directory cannot be read."""
-    if isinstance(error, FileNotFoundError):
-        return f"it has no {Path(error.filename).name}"
-    return str(error.strerror)
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
     """Yield the outcomes in the order in which they were written.
 
     Raises:
-        BadInput: There are none, or a line is damaged.
+        BadInput: A line is damaged.
     """
-    try:
-        yield from read_lines(path / SAMPLES)
-    except OSError as error:
-        raise BadInput(f"{path} is no directory of an evaluation: {_why(error)}") from error
+    return lines(path / SAMPLES)
 
 
 def read_calls(path: Path) -> dict[tuple[str, str], list[Call]]:
@@ -168,6 +138,14 @@ def read_calls(path: Path) -> dict[tuple[str, str], list[Call]]:
     Raises:
         BadInput: A line is damaged.
     """
-    if not (path / CALLS).exists():
-        return {}
-    return {(line["method"], line["id"]): line["calls"] for line in read_lines(path / CALLS)}
+    return {(line["method"], line["id"]): line["calls"] for line in lines(path / CALLS)}
+
+
+def lines(file: Path) -> Iterator[Any]:
+    """Yield the lines of a file in the directory, or none if it does not exist.
+
+    Raises:
+        BadInput: A line is damaged.
+    """
+    if file.exists():
+        yield from read_lines(file)

@@ -1,16 +1,14 @@
 """Run methods on samples concurrently, saving outcomes so that a killed run can resume."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 
+from stepcraft import __version__
 from stepcraft.concurrency import side_by_side
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import Calls, reason_of
@@ -25,7 +23,7 @@ from stepcraft.evals.directory import (
 from stepcraft.evals.methods import AnyMethod, Method, Result
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending
-from stepcraft.evals.samples import Sample, asked, fingerprint
+from stepcraft.evals.samples import Sample, asked
 from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
@@ -34,7 +32,6 @@ _SAME_FAILURES = 5
 """The number of samples after which a method is assumed to fail on all of them, if each has failed
 for the same reason.
 """
-_VERSIONS = {name: version(name) for name in ("stepcraft", "langgraph", "langchain-core")}
 
 
 async def evaluate(
@@ -51,7 +48,7 @@ async def evaluate(
     allow_keyless: bool = False,
     keep_calls: bool = False,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
-) -> Progress:
+) -> None:
     """Run each method on each sample and score the outputs, keeping earlier results.
 
     The outcomes are written to the directory, not kept in memory; `read_outcomes` reads them.
@@ -83,12 +80,17 @@ async def evaluate(
             five samples for the same reason or on all samples, or the directory is not writable.
     """
     directory = named_path(directory)
-    for method in methods:
-        _check_model(method, allow_keyless=allow_keyless)
-    configuration = _configuration(methods, samples, benchmark)
+    _check_models(methods, allow_keyless=allow_keyless)
+    configuration = {
+        "version": __version__,
+        "methods": {it.name: {**it.described(), "model": it.model} for it in methods},
+        **({"benchmark": benchmark} if benchmark else {}),
+    }
     jobs: dict[Key, tuple[AnyMethod, Sample]] = {
         (method.name, sample["id"]): (method, sample) for sample in samples for method in methods
     }
+    if len(jobs) < len(samples) * len(methods):
+        raise BadInput("two methods or two samples have the same name; give each its own")
     models = [method.model for method in methods]
     spending = Spending(budget, prices, models, len(jobs), on_progress)
     names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
@@ -110,25 +112,25 @@ async def evaluate(
             file.add(scored)
             spending.report(key, scored["error"])
             if scored["error"] and not is_unanswered(scored):
-                _check_working(method.name, spending, same_failures=_SAME_FAILURES)
+                _check_working(method.name, spending.errors, is_done=False)
 
         left = _left(jobs, unscored, spending, retry_errors=retry_errors)
         await side_by_side(map(finish, left), concurrency)
         spending.check_finished("samples")
         for method in methods:
-            _check_working(method.name, spending)
-        return spending.progress
+            _check_working(method.name, spending.errors, is_done=True)
 
 
-def _check_model(method: AnyMethod, *, allow_keyless: bool) -> None:
-    if isinstance(method, Method):
-        method.check()
-    if method.model == EXTRACTIVE and not allow_keyless:
-        raise BadInput(
-            f"{method.name} has no language model, and the keyless model's scores say "
-            "nothing about a method; name a model with --model or STEPCRAFT_MODEL, or try the "
-            "evaluation with --allow-keyless"
-        )
+def _check_models(methods: Iterable[AnyMethod], *, allow_keyless: bool) -> None:
+    for method in methods:
+        if isinstance(method, Method):
+            method.check()
+        if method.model == EXTRACTIVE and not allow_keyless:
+            raise BadInput(
+                f"{method.name} has no language model, and the keyless model's scores say "
+                "nothing about a method; name a model with --model or STEPCRAFT_MODEL, or try the "
+                "evaluation with --allow-keyless"
+            )
 
 
 def _left(
@@ -137,8 +139,7 @@ def _left(
     """Return the remaining jobs, and stop counting them as done."""
     working = {name for (name, _), error in spending.errors.items() if not error}
     for key, error in list(spending.errors.items()):
-        is_retried = error and (retry_errors or key[0] not in working)
-        if is_retried or key in unscored:
+        if key in unscored or (error and (retry_errors or key[0] not in working)):
             del spending.errors[key]
     return [key for key in jobs if key not in spending.errors]
 
@@ -158,7 +159,7 @@ def _counted(
     for outcome in read_outcomes(directory):
         key = outcome["method"], outcome["id"]
         method, sample = jobs.get(key, (None, outcome["sample"]))
-        run = outcome.get("trace", key)
+        run = outcome["trace"]
         if run not in counted:  # otherwise it is the same run, scored again
             counted.add(run)
             model = method.model if method else ""
@@ -172,37 +173,30 @@ def _counted(
             )
         spending.errors[key] = outcome["error"]
         unscored.pop(key, None)
-        is_same = fingerprint([sample]) == fingerprint([outcome["sample"]])
-        if outcome["output"] and (outcome["error"] or not is_same):
+        if outcome["output"] and (outcome["error"] or sample != outcome["sample"]):
             unscored[key] = {**outcome, "sample": sample}
     return unscored
 
 
-def _check_working(method: str, spending: Spending, same_failures: int = 0) -> None:
+def _check_working(method: str, errors: Mapping[Key, str], *, is_done: bool) -> None:
     """Check that a method has answered at least one sample.
 
     Args:
         method: The name of the method.
-        spending: The record of the samples that have finished.
-        same_failures: The number of samples that must have failed for one reason, or 0 to check
-            after all samples have finished.
+        errors: The error of each sample that has finished, or "".
+        is_done: Whether all samples have finished.
 
     Raises:
-        RunStopped: The method has failed on every sample so far.
+        RunStopped: The method has failed on every sample, or on the first ones for one reason.
     """
-    reasons = Counter(error for (name, _), error in spending.errors.items() if name == method)
-    count = reasons.total()
-    if (
-        not count
-        or "" in reasons
-        or (same_failures and (count < same_failures or len(reasons) > 1))
-    ):
-        return
-    [(reason, _)] = reasons.most_common(1)
-    raise RunStopped(
-        f"{method} failed on {'the first' if same_failures else 'all'} {count:,} samples: "
-        f"{reason.rstrip('.')}. Mend it and start again; what is finished stays"
-    )
+    reasons = [error for (name, _), error in errors.items() if name == method]
+    is_same = len(reasons) >= _SAME_FAILURES and len({*reasons}) == 1
+    if reasons and all(reasons) and (is_done or is_same):
+        raise RunStopped(
+            f"{method} failed on {'all' if is_done else 'the first'} {len(reasons):,} samples: "
+            f"{max(reasons, key=reasons.count).rstrip('.')}. Mend it and start again; what is "
+            "finished stays"
+        )
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
@@ -230,7 +224,6 @@ async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
         warnings=result.warnings,
         began=began.isoformat(timespec="milliseconds"),
         trace=str(trace),
-        versions=_VERSIONS,
     )
 
 
@@ -249,19 +242,3 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {reason_of(failure)}"}
     return {**outcome, "error": "", "scores": scores}
-
-
-def _configuration(
-    methods: Sequence[AnyMethod], samples: Sequence[Sample], benchmark: Mapping[str, str] | None
-) -> dict[str, Any]:
-    for names in ([method.name for method in methods], [sample["id"] for sample in samples]):
-        for name, count in Counter(names).most_common(1):
-            if count > 1:
-                raise BadInput(f"the name {name!r:.80} is there twice; give each its own")
-    return {
-        "version": _VERSIONS["stepcraft"],
-        "methods": {
-            method.name: {**method.described(), "model": method.model} for method in methods
-        },
-        **({"benchmark": benchmark} if benchmark else {}),
-    }

@@ -19,11 +19,10 @@ from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.votes import Item, Judgement
+from stepcraft.evals.votes import Item, Judgement, is_shown_first
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.usage import token_counts
-from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel, aresolve_model, model_name
 from stepcraft.secrets import without_secrets
 from stepcraft.text.citations import cited_sentences, without_marks
@@ -68,11 +67,6 @@ class Request(NamedTuple):
     number: int = 0
     """For a vote, its number from 0, which is also its seed."""
 
-    @property
-    def is_first(self) -> bool:
-        """Whether a vote shows this outcome before the other one."""
-        return self.number % 2 == 0
-
 
 def _right(sample: Sample) -> Iterator[Section]:
     """Yield the right answers, steps and names of a sample, as sections with the id "right"."""
@@ -116,29 +110,16 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     """Return an answer's sentences without marks, each with the passage numbers it cites."""
-    evidence = output.get("evidence") or []
-    answer = str(output.get("answer") or "")
-    pairs = cited_sentences(answer, {n: n for n in range(1, len(evidence) + 1)})
-    if "sentences" in output:  # RPG itself says what each is based on
-        traced = [
-            (each["text"], [n for n, p in enumerate(evidence, 1) if p["id"] in each["evidence"]])
-            for each in output["sentences"]
-        ]
-        text = _letters(" ".join(text for text, _ in traced))
-        pairs = [
-            *traced,
-            *((text_, cited) for text_, cited in pairs if _letters(text_) not in text),
-        ]
-    return [(bare, {*cited}) for text, cited in pairs if (bare := _bare(text))]
-
-
-def _bare(text: str) -> str:
-    """Return a sentence without marks, and without the number of its list item."""
-    return without_number(without_marks(text).strip(), bullets=True).strip()
-
-
-def _letters(text: str) -> str:
-    return "".join(re.findall(r"\w", _bare(text).lower()))
+    # Those of RPG are its reasoning, from which a short answer is taken.
+    traced = "".join(each["text"] for each in output.get("sentences") or ())
+    numbers = range(1, len(output.get("evidence") or ()) + 1)
+    text = traced or str(output.get("answer") or "")
+    pairs = cited_sentences(text, dict(zip(numbers, numbers, strict=True)))
+    bare = [
+        (without_number(without_marks(sentence).strip(), bullets=True).strip(), {*cited})
+        for sentence, cited in pairs
+    ]
+    return [(sentence, cited) for sentence, cited in bare if sentence]
 
 
 def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
@@ -155,7 +136,7 @@ def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
 
 def _verdict_of(reply: str, request: Request) -> Literal["win", "loss", "tie"]:
     letter = read_pairwise(reply)
-    is_win = (letter == "A") == request.is_first
+    is_win = (letter == "A") == is_shown_first(request.number)
     return "tie" if letter == "T" else "win" if is_win else "loss"
 
 
@@ -179,17 +160,17 @@ class Judge:
     """
 
     def __init__(self, model: ChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
-        if model == EXTRACTIVE or isinstance(model, ExtractiveModel):
+        self.name = model_name(model)
+        if self.name == EXTRACTIVE:
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model
-        self.name = model_name(model)
         self.passage_tokens = passage_tokens
         self._is_plain = False
         self._has_answered = False
 
     def judgement(self, request: Request) -> Judgement:
         """Return a judgement that identifies the request but does not contain a reply yet."""
-        judgement = Judgement(
+        return Judgement(
             kind=request.kind,
             judge=self.name,
             method=request.outcome["method"],
@@ -200,9 +181,6 @@ class Judge:
             error="",
             usage={**no_tokens()},
         )
-        if request.against:
-            judgement["shown_first"] = request.is_first
-        return judgement
 
     async def answer(self, request: Request) -> Judgement:
         """Ask the model for its vote, or for a verdict on each item.
@@ -211,9 +189,7 @@ class Judge:
             BadInput: There is no such model.
             RunStopped: The model refuses every call.
         """
-        judgement, is_vote = self.judgement(request), request.kind == "vote"
-        if not is_vote:
-            judgement["items"] = None
+        judgement = self.judgement(request)
         if request.kind == "support":
             output = request.outcome["output"]
             shown = shown_passages(output, self.passage_tokens)
@@ -222,19 +198,22 @@ class Judge:
         try:
             reply = reply_text(await self._call(messages, judgement))
             judgement["reply"] = reply[-_REPLY_CHARACTERS:]
-            if is_vote:
+            if request.against:
                 judgement["verdict"] = _verdict_of(reply, request)
             else:
                 judgement["items"] = _items_of(reply, request)
         except (Refused, UnreadableReply) as failure:
             refusal = without_secrets(str(failure))[:_REPLY_CHARACTERS]
             judgement["reply"] = judgement["reply"] or refusal
-            if is_vote:
-                judgement["verdict"] = "unreadable"
         except BadInput:
             raise
         except Exception as failure:
-            judgement["error"] = self._reason(failure)
+            judgement["error"] = reason_of(failure)
+            if not self._has_answered and getattr(failure, "status_code", 0) in {401, 403, 404}:
+                raise RunStopped(
+                    f"the model {self.name!r} refuses every call of the judge: "
+                    f"{judgement['error']}. Check its name and its key."
+                ) from failure
         return judgement
 
     def messages(self, request: Request) -> list[BaseMessage]:
@@ -245,7 +224,11 @@ class Judge:
         if kind in {"vote", "reference"}:
             material += _right(sample)
         if request.against:
-            both = [outcome, request.against] if request.is_first else [request.against, outcome]
+            both = (
+                [outcome, request.against]
+                if is_shown_first(request.number)
+                else [request.against, outcome]
+            )
             answers = zip("AB", map(_answer, both), strict=True)
             material += [Section("answer", letter, text) for letter, text in answers]
             return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", material)
@@ -258,7 +241,7 @@ class Judge:
         else:
             material += [] if kind == "reference" else [Section(kind, "", lines)]
             material.append(Section("answer", "", _answer(outcome)))
-        instructions, _, verdicts, _ = READINGS[kind]
+        instructions, _, verdicts = READINGS[kind]
         words = [*map(str.upper, verdicts)]
         return prompt(instructions, _LINES.format(", ".join(words), words[0]), kind, material)
 
@@ -282,20 +265,6 @@ class Judge:
         self._has_answered = True
         judgement["usage"].update(token_counts(message))
         return message
-
-    def _reason(self, failure: Exception) -> str:
-        """Return why a call failed, unless every call will.
-
-        Raises:
-            RunStopped: The model refuses every call.
-        """
-        reason = reason_of(failure)
-        if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
-            raise RunStopped(
-                f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
-                "name and its key."
-            ) from failure
-        return reason
 
 
 def _answer(outcome: Outcome) -> str:

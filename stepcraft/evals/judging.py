@@ -5,12 +5,9 @@ resumes where it stopped. Only failed calls are repeated.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
-
-from langchain_core.runnables import Runnable
 
 from stepcraft.concurrency import side_by_side
 from stepcraft.errors import BadInput
@@ -27,25 +24,16 @@ from stepcraft.evals.kinds import KINDS, Kind, criteria
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending
 from stepcraft.evals.summary import baseline_of
-from stepcraft.evals.votes import VOTES, Judgement, every_judgement, grouped, key_of
+from stepcraft.evals.votes import VOTES, every_judgement, grouped, is_current, key_of
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.clean import tokens
 
 _Job = tuple[Judge, Request]
 
 
-class Estimate(NamedTuple):
-    """The estimated input of the judges' remaining calls, not including their replies."""
-
-    calls: int
-    tokens: int
-    usd: float | None
-    """The cost, or None if a price is unknown."""
-
-
 async def judge(
     directory: Path,
-    models: ChatModel | str | Sequence[ChatModel | str],
+    models: Sequence[ChatModel | str],
     *,
     against: str | None = None,
     kinds: Sequence[Kind] = KINDS,
@@ -55,7 +43,7 @@ async def judge(
     concurrency: int = 4,
     budget: Budget | None = None,
     prices: Prices | None = None,
-    on_estimate: Callable[[Estimate], bool] = lambda _estimate: True,
+    on_estimate: Callable[[Progress], bool] = lambda _left: True,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
     """Have judges compare every method with a baseline, and give readings of every answer.
@@ -65,8 +53,8 @@ async def judge(
 
     Args:
         directory: The directory of the evaluation.
-        models: One or several judges, or their names. Several are asked sample by sample, so that
-            an exhausted budget leaves samples on which they can be compared.
+        models: The judges, or their names. Several are asked sample by sample, so that an exhausted
+            budget leaves samples on which they can be compared.
         against: The method to compare the others with, or None for the first.
         kinds: The kinds of judgement to request: votes on pairs, the support of sentences by the
             passages and, for samples that have them, readings for the facts, the rubric and the
@@ -78,8 +66,8 @@ async def judge(
         concurrency: The maximum number of concurrent calls.
         budget: The limits at which to stop; these judges' earlier calls count towards them.
         prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
-        on_estimate: Called with the estimate for the remaining calls before any is made; if it
-            returns False, no call is made.
+        on_estimate: Called before any call is made, with the number of the remaining calls and
+            their estimated input, not including replies; if it returns False, no call is made.
         on_progress: Called with the progress after each call.
 
     Raises:
@@ -90,7 +78,7 @@ async def judge(
     """
     if votes < 2 or votes % 2:
         raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
-    judges = _judges(models, passage_tokens)
+    judges = {each.name: each for each in (Judge(model, passage_tokens) for model in models)}
     configuration = read_configuration(directory)
     opponent = baseline_of(configuration["methods"], against)
     with run_directory(directory, configuration, VOTES) as [file]:
@@ -101,7 +89,14 @@ async def judge(
             for judge in judges.values()
         }
         spending = Spending(budget, prices, judges, len(jobs), on_progress)
-        _count(every_judgement(directory), jobs, judges, spending)
+        for earlier in every_judgement(directory):
+            if earlier["judge"] in judges:
+                spending.add(earlier["usage"], earlier["judge"])
+            key = key_of(earlier)
+            if key in jobs and not earlier["error"]:
+                _, request = jobs[key]
+                if is_current(earlier, [text for text, _ in request.items]):
+                    spending.errors[key] = ""
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
@@ -118,42 +113,12 @@ async def judge(
         spending.check_finished("calls to judges")
 
 
-def _count(
-    judgements: Iterable[Judgement],
-    jobs: Mapping[Key, _Job],
-    judges: Container[str],
-    spending: Spending,
-) -> None:
-    """Count the judges' earlier calls, and which of them are still valid."""
-    for each in judgements:
-        if each["judge"] in judges:
-            spending.add(each["usage"], each["judge"])
-        if (job := jobs.get(key_of(each))) and not each["error"]:
-            texts = [item["text"] for item in each.get("items") or ()]
-            if not texts or texts == [
-                text for text, _ in job[1].items
-            ]:  # else it concerns another answer or rubric
-                spending.errors[key_of(each)] = ""
-
-
-def _estimate(left: Sequence[_Job], prices: Prices) -> Estimate:
+def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:
     read = Counter[str]()
     for judge, request in left:
         read[judge.name] += sum(tokens(message.text) for message in judge.messages(request))
-    models = {name: {"input_tokens": count} for name, count in read.items()}
-    return Estimate(len(left), read.total(), prices.cost({"models": models}, ""))
-
-
-def _judges(
-    models: ChatModel | str | Sequence[ChatModel | str], passage_tokens: int
-) -> dict[str, Judge]:
-    several = [models] if isinstance(models, str | Runnable) else models
-    judges = {each.name: each for each in (Judge(model, passage_tokens) for model in several)}
-    if not judges or len(judges) < len(several):
-        raise BadInput(
-            f"the judges {', '.join(judges) or '(none)'} are not different; name each once"
-        )
-    return judges
+    usd = prices.cost({"models": {name: {"input_tokens": n} for name, n in read.items()}}, "")
+    return Progress(0, 0, len(left), calls=len(left), tokens=read.total(), usd=usd)
 
 
 def _requests(

@@ -14,11 +14,12 @@ class Reading(NamedTuple):
 
     instructions: str
     scores: Sequence[str]
-    """The scores that an answer gets: the mean of its items' weights."""
+    """The scores that an answer gets: the mean of its items' weights.
+
+    Except for "support", the first is 0 if there is no answer.
+    """
     verdicts: Mapping[str, Sequence[float]]
     """The possible verdicts, each with its weight in every score, or none if it does not count."""
-    grade: str = ""
-    """The score that is 0 if there is no answer."""
 
 
 READINGS: Mapping[str, Reading] = {
@@ -44,7 +45,6 @@ An answer to a question is given, and numbered facts that a right answer states.
 fact whether the answer covers it, in whatever words, contradicts it, or whether it is missing.""",
         ("facts covered", "facts not contradicted"),
         {"covered": (1, 1), "contradicted": (0, 0), "missing": (0, 1)},
-        grade="facts covered",
     ),
     "rubric": Reading(
         """\
@@ -52,7 +52,6 @@ An answer to a question is given, and numbered criteria. Decide for each criteri
 answer meets it. Judge each by itself, and nothing but what it asks for.""",
         ("rubric",),
         {"met": (1,), "unmet": (0,)},
-        grade="rubric",
     ),
     "reference": Reading(
         """\
@@ -62,7 +61,6 @@ and be just as right. It is partly right if it has a part of what was asked for 
 Number 1 stands for the whole answer.""",
         ("reference",),
         {"right": (1,), "partly": (0.5,), "wrong": (0,)},
-        grade="reference",
     ),
 }
 

@@ -6,25 +6,16 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from langsmith import Client
-from langsmith.utils import LangSmithError, get_api_key, get_api_url
+from langsmith.utils import LangSmithError, get_api_url
 from requests import RequestException
 
-from stepcraft.errors import BadInput, RunStopped
-from stepcraft.evals.directory import Outcome, read_configuration, read_outcomes
+from stepcraft.errors import RunStopped
+from stepcraft.evals.directory import Outcome
 from stepcraft.evals.samples import fingerprint
+from stepcraft.evals.summary import summarise
 from stepcraft.secrets import anonymizer
 
 _TIMEOUT_MS = 3_000, 60_000
-
-
-def check_key() -> None:
-    """Check that a LangSmith API key is set.
-
-    Raises:
-        BadInput: There is no key.
-    """
-    if not get_api_key(None):
-        raise BadInput(f"an upload to {get_api_url(None)} needs a key; set LANGSMITH_API_KEY")
 
 
 def upload(directory: Path, name: str) -> list[str]:
@@ -37,24 +28,20 @@ def upload(directory: Path, name: str) -> list[str]:
         name: The prefix for the names of the dataset and the experiments.
 
     Raises:
-        BadInput: There is no evaluation, or no key.
+        BadInput: There is no evaluation.
         RunStopped: LangSmith rejects the upload or cannot be reached.
     """
-    check_key()
-    configuration = read_configuration(directory)
-    outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
-    samples = [*{id_: each["sample"] for (_, id_), each in sorted(outcomes.items())}.values()]
+    methods = summarise(directory).methods
+    samples = {each["id"]: each["sample"] for method in methods for each in method.outcomes}
     client = Client(auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS, info={"version": "0"})
     now, experiments = datetime.now(UTC), list[str]()
-    for method, settings in configuration["methods"].items():
-        rows = [_row(each) for (of, _), each in outcomes.items() if of == method]
-        if not rows:
-            continue
-        experiments.append(f"{name} {method} {now:%Y-%m-%d %H:%M:%S}")
+    for method in methods:
+        rows = [_row(outcome) for outcome in method.outcomes]
+        experiments.append(f"{name} {method.name} {now:%Y-%m-%d %H:%M:%S}")
         experiment: dict[str, Any] = {
             "experiment_name": experiments[-1],
-            "dataset_name": f"{name} {fingerprint(samples)}",
-            "experiment_metadata": {**settings, "stepcraft_version": configuration["version"]},
+            "dataset_name": f"{name} {fingerprint(samples[id_] for id_ in sorted(samples))}",
+            "experiment_metadata": method.about,
             "experiment_start_time": min(row["start_time"] for row in rows),
             "experiment_end_time": max(row["end_time"] for row in rows),
             "results": rows,
@@ -65,7 +52,7 @@ def upload(directory: Path, name: str) -> list[str]:
             )
         except (LangSmithError, RequestException) as error:
             raise RunStopped(
-                f"LangSmith at {get_api_url(None)} did not take {method!r} "
+                f"LangSmith at {get_api_url(None)} did not take {method.name!r} "
                 f"({type(error).__name__}); check LANGSMITH_API_KEY and start again"
             ) from error
     return experiments
@@ -74,7 +61,7 @@ def upload(directory: Path, name: str) -> list[str]:
 def _row(outcome: Outcome) -> dict[str, Any]:
     fields: dict[str, Any] = {**outcome["sample"]}
     question = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
-    began = datetime.fromisoformat(outcome.get("began", "2000-01-01T00:00:00+00:00"))
+    began = datetime.fromisoformat(outcome["began"])
     return {
         # The same question has the same row in every experiment, by which LangSmith compares them.
         "row_id": str(uuid5(NAMESPACE_URL, f"{outcome['id']} {outcome['sample']['question']}")),
@@ -88,7 +75,5 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "end_time": (began + timedelta(seconds=outcome["seconds"])).isoformat(),
         "run_name": outcome["method"],
         "error": outcome["error"] or None,
-        "run_metadata": {
-            name: outcome.get(name) for name in ("trace", "usage", "usd", "warnings", "versions")
-        },
+        "run_metadata": {name: outcome.get(name) for name in ("trace", "usage", "usd", "warnings")},
     }

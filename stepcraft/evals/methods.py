@@ -21,7 +21,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel.remote import RemoteGraph
-from pydantic import ValidationError
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, NoAnswer
@@ -29,8 +28,8 @@ from stepcraft.evals.samples import Sample
 from stepcraft.graphs.registry import context_of, get_graph, graph_info, graph_names
 from stepcraft.llm.resources import BuilderOptions, Resources, is_model
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
-from stepcraft.models.resolve import ChatModel, model_name, resolve_model
-from stepcraft.registered import did_you_mean, installed, installed_names
+from stepcraft.models.resolve import model_name
+from stepcraft.registered import installed, installed_names
 from stepcraft.retrieval.target import SOURCE_VARIABLE
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.open import is_dotted, named_object
@@ -43,7 +42,7 @@ _OPTIONS = ("model", "node_models", *SEARCHED)
 in the context of a run.
 """
 _PACKAGE = str(files("stepcraft"))
-_LIMITS = ("max_searches", "max_calls", "deadline_s")
+_LIMITS = {"max_searches", "max_calls", "deadline_s"}
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 
@@ -84,32 +83,18 @@ class Method:
         """Return the settings as the graph's context.
 
         Args:
-            seed: The seed for a sample, for models that accept one and for random draws.
+            seed: The seed for a sample, for the model and for random draws.
 
         Raises:
-            BadInput: A setting is unknown, or its value is invalid.
+            ValidationError: A setting is unknown, or its value is invalid.
         """
-        if seed is None:
-            return self._context
-        takes_seed = hasattr(resolve_model(self._choice), "seed")
-        names = {"sample_seed", "seed"} if takes_seed else {"sample_seed"}
-        names &= type(self._context).model_fields.keys()
-        return self._context.model_copy(update=dict.fromkeys(names, seed))
+        names = {"sample_seed", "seed"} & type(self._context).model_fields.keys()
+        update = {} if seed is None else dict.fromkeys(names, seed)
+        return self._context.model_copy(update=update)
 
     @cached_property
     def _context(self) -> Settings:
-        context = context_of(self.graph)
-        for name in self.settings.keys() - context.model_fields:
-            advice = did_you_mean(name, context.model_fields, ", ".join(context.model_fields))
-            raise BadInput(f"{self.graph} has no setting {name!r:.80}; {advice}")
-        try:
-            return context(**self.settings)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            name = ".".join(map(str, problem["loc"]))
-            raise BadInput(
-                f"{name}={excerpt(problem['input'])} cannot be used: {problem['msg']}"
-            ) from error
+        return context_of(self.graph)(**self.settings)
 
     @cached_property
     def _compiled(self) -> CompiledStateGraph[Any, Any, Any, Any]:
@@ -118,11 +103,7 @@ class Method:
     @property
     def model(self) -> str:
         """The name of the model that writes the answer."""
-        return model_name(self._choice)
-
-    @cached_property
-    def _choice(self) -> ChatModel | str:
-        return self._resources.choice("answer", self._context)
+        return model_name(self._resources.choice("answer", self._context))
 
     @cached_property
     def _resources(self) -> Resources[Any]:
@@ -149,18 +130,17 @@ class Method:
             "graph": self.graph,
             "settings": _plain({**self.settings, **self.options}),
             "searched": self._searched(),
-            "limits": {name: getattr(self._context, name, None) for name in _LIMITS},
+            "limits": self._context.model_dump(include=_LIMITS),
         }
 
     def _searched(self) -> list[str]:
         """Return the sources and memories that the answers are based on."""
         if "sources" not in context_of(self.graph).model_fields:
             return []
-        searched: list[object] = []
-        for named in filter(None, (self.options.get("sources"), self.options.get("memory"))):
-            searched += named if isinstance(named, list | tuple | Mapping) else [named]
+        target = self._resources.target
         default = os.environ.get(SOURCE_VARIABLE) or os.environ.get(MEMORY_VARIABLE) or BUNDLED
-        return [without_secrets(str(_plain(each))) for each in searched or [default]]
+        searched = _plain([*target.sources, *target.memories.values()]) or [default]
+        return [without_secrets(each) for each in searched]
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
@@ -185,8 +165,6 @@ class OwnMethod:
     """Converts the graph's result to the JSON output to score and keep: `answer`, `evidence`,
     `steps`.
     """
-    context: object = None
-    """The context for every run."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Values that distinguish this method from others with the same name, as JSON."""
     model: str = ""
@@ -195,8 +173,7 @@ class OwnMethod:
     async def run(self, sample: Sample, config: RunnableConfig) -> Result:
         """Run the graph on a sample."""
         runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
-        context = {} if self.context is None else {"context": self.context}
-        state = await runnable.ainvoke(self.input(sample), config, **context)
+        state = await runnable.ainvoke(self.input(sample), config)
         result = _result(state, self.output(state))
         json.dumps(result.output)
         if passages := result.output.get("evidence"):
@@ -236,16 +213,11 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
             that graph.
 
     Raises:
-        BadInput: A method or a setting is unknown, a value is invalid, or a method is named twice.
+        BadInput: A method is unknown.
+        ValidationError: A setting is unknown, or its value is invalid.
     """
-    methods: dict[str, Method] = {}
-    for name in filter(None, map(str.strip, text.split(","))):
-        if name in methods:
-            raise BadInput(f"the method {name!r:.80} is named twice; name each once")
-        methods[name] = _read_method(name, name, fields)
-    if not methods:
-        raise BadInput(f"no method is named; name some of {', '.join(method_names())}")
-    return list(methods.values())
+    names = filter(None, map(str.strip, text.split(",")))
+    return [_read_method(name, name, fields) for name in names]
 
 
 def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:
@@ -270,12 +242,7 @@ def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:
 
 
 def _read_method(name: str, spec: str, fields: Mapping[str, Any]) -> Method:
-    first, *settings = re.split(r":(?=\w+=)", spec)
-    graph, colon, rest = first.partition(":")
-    if colon:
-        raise BadInput(
-            f"the setting {rest!r:.80} of {graph} has no value; write {graph}:field=value"
-        )
+    graph, *settings = re.split(r":(?=\w+=)", spec)
     pairs = (setting.split("=", 1) for setting in settings)
     chosen = {key: value.strip() for key, value in pairs}
     make: Any = installed(_GROUP, graph, FunctionType) or partial(method_of, graph)

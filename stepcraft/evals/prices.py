@@ -13,7 +13,7 @@ from stepcraft.secrets import excerpt
 VARIABLE = "STEPCRAFT_PRICES"
 """The environment variable with `--price` entries, separated by semicolons."""
 
-DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
+_DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}\Z")
 """The date that some providers append to a model's name."""
 
 
@@ -42,19 +42,14 @@ class Prices:
                 those in STEPCRAFT_PRICES.
 
         Raises:
-            BadInput: An entry is not a price, or a model has two.
+            BadInput: An entry is not a price.
         """
         if not entries:
             entries = list(filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(";"))))
         by_model: dict[str, Price] = {}
         for entry in entries:
             model, _, figures = entry.rpartition("=")
-            if (model := model.strip()) in by_model:
-                raise BadInput(
-                    f"the price of {excerpt(model) if model else 'every model'} is named twice; "
-                    "name it once"
-                )
-            by_model[model] = _price(entry, figures)
+            by_model[bare_name(model.strip())] = _price(entry, figures)
         return Prices(by_model)
 
     def price(self, model: str) -> Price | None:
@@ -63,11 +58,7 @@ class Prices:
         Both the given name and the name in an entry can have a provider prefix, and the given name
         can end with a date.
         """
-        for name in (model, DATED.sub("", model)):
-            for priced, price in self.by_model.items():
-                if priced and (name == priced or _bare(name) == priced or name == _bare(priced)):
-                    return price
-        return self.by_model.get("")
+        return self.by_model.get(bare_name(model)) or self.by_model.get("")
 
     def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
         """Return the cost of usage in USD, or None if the price of a used model is unknown.
@@ -90,9 +81,11 @@ class Prices:
         return total / 1_000_000
 
 
-def _bare(name: str) -> str:
-    """Return a model's name without its provider, such as `llama3:8b` for `ollama:llama3:8b`."""
-    return name.partition(":")[2]
+def bare_name(model: str) -> str:
+    """Return the name of a model without its provider and date, in lower case."""
+    _, _, name = model.lower().partition(":")
+    is_tag = not re.match(r"(?!latest)[a-z]", name)  # as in `llama3:8b`
+    return _DATE.sub("", model.lower() if is_tag else name)
 
 
 def _price(entry: str, figures: str) -> Price:

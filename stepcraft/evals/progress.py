@@ -1,8 +1,7 @@
 """Track the progress and usage of work on many samples, and stop it when its budget is used up."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stepcraft.errors import BadInput, RunStopped
@@ -30,8 +29,6 @@ class Progress:
     done: int
     failed: int
     total: int
-    seconds: float = 0.0
-    """The time since the work began."""
     calls: int = 0
     tokens: int = 0
     usd: float | None = None
@@ -69,24 +66,17 @@ class Spending:
         """The reason for the failure of each finished part, or "" if it succeeded. Unfinished parts
         have no entry.
         """
-        self._total, self._began = total, time.monotonic()
-        self._running = self._calls = self._tokens = 0
-        self._usd: float | None = 0.0
+        self.progress = Progress(0, 0, total, usd=0.0)
+        self._running = 0
         self._stopped = ""
-
-    @property
-    def progress(self) -> Progress:
-        """The progress so far."""
-        failed, seconds = sum(map(bool, self.errors.values())), time.monotonic() - self._began
-        used = self._calls, self._tokens, self._usd
-        return Progress(len(self.errors), failed, self._total, seconds, *used)
 
     def begin(self) -> bool:
         """Return whether another part may call a model; it counts as one call until it ends."""
+        progress = self.progress
         for limit, used, unit in (
-            (self.budget.calls, self._calls + self._running, "calls"),
-            (self.budget.tokens, self._tokens, "tokens"),
-            (self.budget.usd, self._usd or 0.0, "USD"),
+            (self.budget.calls, progress.calls + self._running, "calls"),
+            (self.budget.tokens, progress.tokens, "tokens"),
+            (self.budget.usd, progress.usd or 0.0, "USD"),
         ):
             if limit is not None and used >= limit:
                 self._stopped = f"the budget of {limit:,} {unit} is used up"
@@ -103,9 +93,13 @@ class Spending:
             usd: The cost if it was recorded.
         """
         usd = self.prices.cost(usage, model) if usd is None else usd
-        self._calls += int(usage.get("calls", 0))
-        self._tokens += total_tokens(usage)
-        self._usd = None if usd is None or self._usd is None else self._usd + usd
+        before = self.progress
+        self.progress = replace(
+            before,
+            calls=before.calls + int(usage.get("calls", 0)),
+            tokens=before.tokens + total_tokens(usage),
+            usd=None if usd is None or before.usd is None else before.usd + usd,
+        )
         return usd
 
     def end(self, usage: Mapping[str, Any], model: str) -> float | None:
@@ -129,6 +123,8 @@ class Spending:
     def report(self, key: Key, error: str) -> None:
         """Record that a part is done, or why it failed, and report the progress."""
         self.errors[key] = error
+        failed = sum(map(bool, self.errors.values()))
+        self.progress = replace(self.progress, done=len(self.errors), failed=failed)
         self.on_progress(self.progress)
 
     def check_finished(self, what: str) -> None:
@@ -139,6 +135,6 @@ class Spending:
         """
         if self._stopped:
             raise RunStopped(
-                f"{self._stopped}: {len(self.errors):,} of {self._total:,} {what} are done; raise "
-                "it and start the same command again"
+                f"{self._stopped}: {len(self.errors):,} of {self.progress.total:,} {what} are "
+                "done; raise it and start the same command again"
             )

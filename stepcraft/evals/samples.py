@@ -3,27 +3,23 @@
 import difflib
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, with_config
+from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from stepcraft.errors import BadInput
-from stepcraft.evals.scores import need_rouge
 from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
-_PLACES = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?")
 _LISTS = (
     *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
     *("gold", "passages"),
 )
-_ALIASES = {"_id": "id", "output": "question", "input": "resources", "answer": "answers"}
-_FIELDS = {"id", "question", "resources", *_ALIASES, *_LISTS}
+_FIELDS = {"id", "question", "output", "resources", "input", *_LISTS}
 _ANSWERS = (
     *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
     *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
@@ -68,10 +64,16 @@ class Sample(TypedDict):
     """A question, with reference data such as right answers."""
 
     id: _Text
-    question: Annotated[_Text, Field(min_length=1)]
-    resources: NotRequired[_Text]
+    question: Annotated[
+        _Text, Field(min_length=1, validation_alias=AliasChoices("question", "output"))
+    ]
+    resources: NotRequired[
+        Annotated[_Text, Field(validation_alias=AliasChoices("resources", "input"))]
+    ]
     """The available resources, for methods that take them."""
-    answers: NotRequired[_Texts]
+    answers: NotRequired[
+        Annotated[_Texts, Field(validation_alias=AliasChoices("answers", "answer"))]
+    ]
     """The right answers; it is enough to give any one of them."""
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
@@ -118,9 +120,8 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     "ignored"
                 )
         accepted = {name: value for name, value in fields.items() if name in _FIELDS}
-        renamed = {_ALIASES[name]: accepted[name] for name in accepted.keys() & _ALIASES.keys()}
         try:
-            read = _READER.validate_python({"id": "", **renamed, **accepted})
+            read = _READER.validate_python({"id": "", **accepted})
         except ValidationError as error:
             problem = error.errors()[0]
             name = ".".join(map(str, problem["loc"]))
@@ -135,8 +136,6 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
             )
     if not samples:
         raise BadInput(f"{path} has no questions; write one record with 'question' a line")
-    if any("long_answers" in sample for sample in samples.values()):
-        need_rouge()
     return list(samples.values())
 
 
@@ -169,35 +168,6 @@ def repeated(samples: Sequence[Sample], times: int) -> list[Sample]:
         for number in range(1, times + 1)
         for sample in samples
     ]
-
-
-def picked(samples: Sequence[Sample], items: str) -> list[Sample]:
-    """Return the samples selected by `items`, in their original order.
-
-    Args:
-        samples: The samples.
-        items: Positions (starting at 1), ranges of positions, and ids, such as
-            `3-10,17,HumanEval/5`. A number is always read as a position, even if it is also an id.
-
-    Raises:
-        BadInput: A position is out of range, an id does not exist, or nothing is selected.
-    """
-    place_of = {sample["id"]: place for place, sample in enumerate(samples, 1)}
-    chosen: set[int] = set()
-    for item in filter(None, map(str.strip, items.split(","))):
-        first = last = place_of.get(item, 0)
-        if places := _PLACES.fullmatch(item):
-            first, last = int(places[1]), int(places[2] or places[1])
-        if not 1 <= first <= last <= len(samples):
-            near = difflib.get_close_matches(item, place_of, 1) or [samples[0]["id"]]
-            raise BadInput(
-                f"--items {item!r:.80} names no sample; name places from 1 to {len(samples):,}, "
-                f"the smaller one first, or ids such as {near[0]!r:.80}"
-            )
-        chosen |= set(range(first, last + 1))
-    if not chosen:
-        raise BadInput("--items names no sample; name places and ids, such as 3-10,17")
-    return [samples[place - 1] for place in sorted(chosen)]
 
 
 def asked(sample: Sample) -> tuple[object, ...]:

@@ -8,9 +8,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 
-from stepcraft.errors import BadInput
 from stepcraft.text.clean import CJK
 from stepcraft.text.sentences import sentences
 
@@ -131,26 +129,12 @@ def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
     return min(1.0, 2 * best[-1] / (len(steps) + len(gold_steps)))
 
 
-def need_rouge() -> None:
-    """Check that ROUGE can be computed.
-
-    Raises:
-        BadInput: `rouge-score` is not installed.
-    """
-    if find_spec("rouge_score") is None:
-        raise BadInput('ROUGE needs rouge-score: pip install "stepcraft[evals]"')
-
-
 def rouge_lsum(answer: str, gold: str) -> float:
     """Return the F-measure of ROUGE-Lsum with stemming, as in ASQA's official script.
 
     `rouge-score` takes only Latin letters and digits into account. Texts are cut at 10,000
     characters.
-
-    Raises:
-        BadInput: `rouge-score` is not installed.
     """
-    need_rouge()
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - an extra
     from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415
 
@@ -164,10 +148,5 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """Return the probability that one of k answers is right, given that c of n were right.
 
     The estimate is unbiased: 1 - C(n - c, k) / C(n, k) (HumanEval, Chen et al. 2021, section 2.1).
-
-    Raises:
-        BadInput: The condition 0 ≤ c ≤ n and 1 ≤ k ≤ n does not hold.
     """
-    if not 0 <= c <= n or not 1 <= k <= n:
-        raise BadInput(f"pass@{k} cannot be estimated where {c} of {n} answers are right")
     return 1 - math.comb(n - c, k) / math.comb(n, k)

@@ -1,8 +1,9 @@
 """Compute the scores of an output for which its sample has reference data."""
 
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from pydantic import FiniteFloat, TypeAdapter
 
 from stepcraft.evals.samples import Gold, Sample
 from stepcraft.evals.scores import contains, exact_match, f1, plain, rouge_lsum, steps_f1
@@ -12,6 +13,8 @@ Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """Returns the scores of an output by name, or none if the sample has no reference data for them."""
 
+_FINITE = TypeAdapter(dict[str, FiniteFloat])
+
 
 async def scores_of(
     scorers: Iterable[Scorer], sample: Sample, output: Mapping[str, Any]
@@ -19,17 +22,14 @@ async def scores_of(
     """Return the scores of an output from all scorers.
 
     Raises:
-        ValueError: A score is not a finite number.
+        ValidationError: A score is not a finite number.
         Exception: Any error raised by a scorer.
     """
     scores: dict[str, float] = {}
     for scorer in scorers:
         result = scorer(sample, output)
         scores |= await result if isinstance(result, Awaitable) else result
-    for name, score in scores.items():
-        if not math.isfinite(score):
-            raise ValueError(f"the score {name!r} is {score}; return a finite number")
-    return {name: float(score) for name, score in scores.items()}
+    return _FINITE.validate_python(scores)
 
 
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:

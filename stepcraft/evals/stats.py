@@ -90,15 +90,15 @@ def sign_test(wins: int, losses: int) -> float:
     return float(scipy_stats().binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def holm(ps: Sequence[float], families: Sequence[object] | None = None) -> list[float]:
+def holm(ps: Sequence[float], families: Sequence[object] = ()) -> list[float]:
     """Return the p-values of several tests, adjusted for multiple comparisons (Holm 1979).
 
     Args:
         ps: The p-value of each test.
-        families: The family of each test, or None if each is its own; tests in the same family
+        families: The family of each test, or nothing if each is its own; tests in the same family
             count as one.
     """
-    families = range(len(ps)) if families is None else families
+    families = families or range(len(ps))
     adjusted, highest = [0.0] * len(ps), 0.0
     left, passed = len({*families}), set[object]()
     for place in sorted(range(len(ps)), key=ps.__getitem__):

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby, permutations
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from stepcraft.errors import BadInput
 from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
-from stepcraft.evals.prices import DATED, Prices
+from stepcraft.evals.prices import Prices, bare_name
 from stepcraft.evals.samples import Sample, asked, right_answer
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
@@ -23,14 +23,16 @@ from stepcraft.evals.stats import (
     holm,
     mean_interval,
     paired,
+    share,
     sign_test,
 )
 from stepcraft.evals.votes import (
     Judgement,
-    Preference,
+    grouped,
+    is_shown_first,
     judged_outcomes,
-    preferences,
     read_judgements,
+    verdicts,
 )
 from stepcraft.models.resolve import EXTRACTIVE
 
@@ -63,12 +65,12 @@ class MethodSummary:
     directory: str
     name: str
     outcomes: Sequence[Outcome]
-    """The outcomes of its samples, without their outputs."""
+    """The outcomes of its samples."""
+    judgements: Sequence[Judgement]
+    """The judgements of its answers, including votes between them and those of other methods."""
     model: str
-    searched: Sequence[str]
-    """The sources and memories that its answers are based on."""
-    limits: Mapping[str, float]
-    """The limits on its runs, by setting name."""
+    about: Mapping[str, Any]
+    """Its entry in the configuration, with what it `searched` and its `limits`."""
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; a run without an answer counts as 0."""
     costs: Mapping[str, float]
@@ -87,7 +89,7 @@ class MethodSummary:
     reason: str
     """The most common reason for unanswered and failed runs."""
     from_cache: int
-    """The number of replies from `--cache`, which cost nothing."""
+    """The number of replies from LangChain's cache, which cost nothing."""
     warnings: Mapping[str, int]
     """The warnings from the runs, each with the number of samples on which it occurred."""
 
@@ -123,15 +125,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judged:
-    """Statistics about a judge's readings of a method's answers."""
+    """Statistics about a judge's votes on a method's answers and readings of them."""
 
     judge: str
     method: str
-    readings: int
+    judgements: int
     unread: int
-    """The number of readings that failed or could not be read, and do not count."""
+    """The number of judgements that failed or could not be read, and do not count."""
     cut: int
     """The number of answers for which passages were left out because they were too long."""
+    position_bias: Interval | None
+    """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
     kin: str
     """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
     "".
@@ -142,6 +146,8 @@ class Judged:
 class Summary:
     """The result of one or several evaluations."""
 
+    directories: Mapping[str, Path]
+    """The directories by name."""
     methods: list[MethodSummary]
     pairs: list[Comparison]
     """Comparisons of each method with every other method in its directory, and with the method of
@@ -150,11 +156,8 @@ class Summary:
     """
     baselines: list[str]
     """The method in each directory that the others are compared with."""
-    preferences: list[Preference] = field(default_factory=list[Preference])
     judges: list[Judged] = field(default_factory=list[Judged])
     benchmarks: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
-    regraded: int = 0
-    """The number of questions with different right answers for different methods."""
 
     @property
     def is_keyless(self) -> bool:
@@ -185,33 +188,36 @@ def summarise(
         BadInput: A directory contains no evaluation, nothing in it is finished, or the baseline is
             not one of its methods.
     """
-    named = {"": directories} if isinstance(directories, Path) else directories
+    named = {str(directories): directories} if isinstance(directories, Path) else directories
     prices = Prices.of(None) if prices is None else prices
-    summary = Summary([], [], [])
+    summary = Summary(named, [], [], [])
     for home, directory in named.items():
         about = read_configuration(directory)
         done = _outcomes(directory, about["methods"], prices)
         if not done:
             raise BadInput(f"nothing in {directory} is finished yet; start the evaluation")
         prefix = f"{home}: " if len(named) > 1 else ""
+        judgements = grouped(read_judgements(directory), itemgetter("method"))
         here = [
-            _method(home, name, prefix + name, each, about["methods"][name])
-            for name, each in done.items()
+            _method(
+                about["methods"][name],
+                outcomes,
+                judgements.get(name, []),
+                method=prefix + name,
+                directory=home,
+                name=name,
+            )
+            for name, outcomes in done.items()
         ]
         chosen = baseline if len(named) == 1 or baseline in done else None
         summary.baselines.append(prefix + baseline_of(done, chosen))
         summary.methods.extend(here)
-        summary.preferences.extend(
-            replace(each, method=prefix + each.method, against=prefix + each.against)
-            for each in preferences(read_judgements(directory))
-        )
-        summary.judges.extend(_judges(here, read_judgements(directory)))
+        judges = dict.fromkeys(it["judge"] for each in judgements.values() for it in each)
+        summary.judges.extend(_judged(judge, method) for judge in judges for method in here)
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
     summary.pairs.extend(_pairs(summary.methods))
-    samples = [each["sample"] for method in summary.methods for each in method.outcomes]
-    questions = Counter(question for question, _ in set(map(_question, samples)))
-    return replace(summary, regraded=sum(count > 1 for count in questions.values()))
+    return summary
 
 
 def _outcomes(
@@ -222,8 +228,7 @@ def _outcomes(
         if prices.by_model:
             model = methods[outcome["method"]]["model"]
             outcome["usd"] = prices.cost(outcome["usage"], model)
-        # The outputs of ten thousand samples would fill the memory.
-        last[outcome["method"]][outcome["id"]] = {**outcome, "output": {}}
+        last[outcome["method"]][outcome["id"]] = outcome
     return {name: list(each.values()) for name, each in last.items() if each}
 
 
@@ -241,35 +246,26 @@ def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
 
 def family(model: str) -> str:
     """Return a model's family, such as "gpt" for `openai:gpt-5-mini-2025-08-07`, or ""."""
-    name = re.split(r"[/.](?=[a-z])", _undated(model))[-1].removeprefix("chat")
+    name = re.split(r"[/.](?=[a-z])", bare_name(model))[-1].removeprefix("chat")
     return "gpt" if re.match(r"o\d", name) else re.split(r"[^a-z]", name)[0]
 
 
-def _undated(model: str) -> str:
-    """Return the name of a model without its provider and date."""
-    provider, _, name = model.lower().partition(":")
-    is_tag = not re.match(r"(?!latest)[a-z]", name)
-    return DATED.sub("", provider if is_tag else name)
-
-
-def _judges(methods: Sequence[MethodSummary], judgements: Sequence[Judgement]) -> Iterator[Judged]:
-    for judge in dict.fromkeys(each["judge"] for each in judgements):
-        for method in methods:
-            readings = [
-                each
-                for each in judgements
-                if each["kind"] != "vote"
-                and (each["judge"], each["method"]) == (judge, method.name)
-            ]
-            kin = "model" if _undated(judge) == _undated(method.model) else "family"
-            yield Judged(
-                judge,
-                method.method,
-                readings=len(readings),
-                unread=sum(not each.get("items") for each in readings),
-                cut=sum(bool(each.get("left_out")) for each in readings),
-                kin=kin if family(judge) == family(method.model) != "" else "",
-            )
+def _judged(judge: str, method: MethodSummary) -> Judged:
+    judgements = [each for each in method.judgements if each["judge"] == judge]
+    decided = [each for each in judgements if each.get("verdict") in {"win", "loss"}]
+    first = sum(
+        (each.get("verdict") == "win") == is_shown_first(each["number"]) for each in decided
+    )
+    kin = "model" if bare_name(judge) == bare_name(method.model) else "family"
+    return Judged(
+        judge,
+        method.method,
+        judgements=len(judgements),
+        unread=sum(not {"items", "verdict"} & each.keys() for each in judgements),
+        cut=sum(bool(each.get("left_out")) for each in judgements),
+        position_bias=share(first, len(decided)) if decided else None,
+        kin=kin if family(judge) == family(method.model) != "" else "",
+    )
 
 
 def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
@@ -301,17 +297,36 @@ def compare(
             as one comparison.
         task_of: Returns a key for the task of a sample; repetitions have the same key.
     """
-    comparisons: list[Comparison] = []
-    for ours, theirs in pairs:
-        their_scores = task_scores(theirs.outcomes, task_of)
-        for score, tasks in task_scores(ours.outcomes, task_of).items():
-            other = their_scores.get(score, {})
-            scores = [(value, other[task]) for task, value in tasks.items() if task in other]
-            if scores:
-                comparisons.append(_comparison(score, scores, ours, theirs))
+    comparisons = [
+        _comparison(score, scores, ours, theirs)
+        for ours, theirs in pairs
+        for score, scores in _paired_scores(ours, theirs, task_of).items()
+    ]
     families = [(frozenset((it.method, it.against)), _family(it.score)) for it in comparisons]
     adjusted = holm([each.p for each in comparisons], families)
     return [replace(each, p=p) for each, p in zip(comparisons, adjusted, strict=True)]
+
+
+def _paired_scores(
+    ours: MethodSummary, theirs: MethodSummary, task_of: Callable[[Sample], object]
+) -> dict[str, list[tuple[float, float]]]:
+    """Return each score of both methods, task by task.
+
+    A judge's votes on a sample score 1 for the answer that most of them prefer.
+    """
+    pairs: dict[str, dict[object, tuple[float, float]]] = {}
+    their_scores = task_scores(theirs.outcomes, task_of)
+    for score, tasks in task_scores(ours.outcomes, task_of).items():
+        other = their_scores.get(score, {})
+        for task, value in tasks.items():
+            if task in other:
+                pairs.setdefault(score, {})[task] = value, other[task]
+    for method, opponent, better in ((ours, theirs, "win"), (theirs, ours, "loss")):
+        for (judge, _, against, id_), verdict in verdicts(method.judgements).items():
+            if against == opponent.name and ours.directory == theirs.directory:
+                pair = float(verdict == better), float(verdict not in {better, "tie"})
+                pairs.setdefault(f"votes of {judge}", {})[id_] = pair
+    return {score: list(each.values()) for score, each in pairs.items()}
 
 
 def _family(score: str) -> tuple[str, str]:
@@ -346,22 +361,23 @@ def task_scores(
 
 
 def _method(
-    directory: str, name: str, label: str, outcomes: Sequence[Outcome], about: Mapping[str, Any]
+    about: Mapping[str, Any],
+    outcomes: Sequence[Outcome],
+    judgements: Sequence[Judgement],
+    **names: str,
 ) -> MethodSummary:
     unanswered = sum(map(is_unanswered, outcomes))
     errors = Counter(each["error"] for each in outcomes if each["error"])
     scores = task_scores(outcomes)
     return MethodSummary(
-        method=label,
-        directory=directory,
-        name=name,
+        **names,
         outcomes=outcomes,
+        judgements=judgements,
         model=about["model"]
         or ", ".join(
             sorted({name for each in outcomes for name in each["usage"].get("models", ())})
         ),
-        searched=about.get("searched", ()),
-        limits={name: most for name, most in about.get("limits", {}).items() if most},
+        about=about,
         scores={score: mean_interval(list(values.values())) for score, values in scores.items()},
         costs=_costs(outcomes),
         samples=len(outcomes),

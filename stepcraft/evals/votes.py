@@ -2,25 +2,20 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
-from stepcraft.evals.directory import Outcome, is_unanswered, read_outcomes
+from stepcraft.evals.directory import Outcome, is_unanswered, lines, read_outcomes
 from stepcraft.evals.kinds import READINGS, Kind, criteria
-from stepcraft.evals.samples import Sample
-from stepcraft.evals.stats import Interval, holm, share, sign_test
-from stepcraft.journal import read_lines
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 VOTES = "votes.jsonl"
-_VERDICTS = ("win", "tie", "loss")
 
 
 class Item(TypedDict):
@@ -51,18 +46,21 @@ class Judgement(TypedDict):
     error: str
     """Why there is no reply, or "" if there is one."""
     usage: dict[str, Any]
-    verdict: NotRequired[Literal["win", "loss", "tie", "unreadable"]]
-    """For a vote, the verdict on the method; absent without a reply."""
-    shown_first: NotRequired[bool]
-    """For a vote, whether the method's answer was shown before the other."""
-    items: NotRequired[list[Item] | None]
-    """For a reading, the items with their verdicts, or None if the reply is unreadable."""
+    verdict: NotRequired[Literal["win", "loss", "tie"]]
+    """For a vote, the verdict on the method; absent without a readable reply."""
+    items: NotRequired[list[Item]]
+    """For a reading, the items with their verdicts; absent without a readable reply."""
     left_out: NotRequired[int]
     """For a reading, the number of passages that were left out because they were too long."""
 
 
 key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
 """Returns the key that identifies a call to a judge."""
+
+
+def is_shown_first(number: int) -> bool:
+    """Return whether a vote shows the method's answer before the other one."""
+    return number % 2 == 0
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
@@ -80,8 +78,7 @@ def every_judgement(directory: Path) -> Iterator[Judgement]:
     Raises:
         BadInput: A line is damaged.
     """
-    if (directory / VOTES).exists():
-        yield from read_lines(directory / VOTES)
+    return lines(directory / VOTES)
 
 
 def judged_outcomes(directory: Path) -> Iterator[Outcome]:
@@ -90,33 +87,32 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     Raises:
         BadInput: There are no outcomes, or a line is damaged.
     """
-    readings = [each for each in read_judgements(directory) if each["kind"] in READINGS]
+    readings = [each for each in read_judgements(directory) if each["kind"] != "vote"]
     by_answer = grouped(readings, itemgetter("method", "id"))
     graded: dict[tuple[Kind, str], set[str]] = {
         key: {each["id"] for each in group}
         for key, group in grouped(readings, itemgetter("kind", "judge")).items()
     }
     for outcome in read_outcomes(directory):
+        sample = outcome["sample"]
         judged = {
             f"{name} by {reading['judge']}": value
             for reading in by_answer.get((outcome["method"], outcome["id"]), [])
-            if _is_of(reading, outcome["sample"])
+            if reading["kind"] != "facts" or is_current(reading, criteria("facts", sample))
             for name, value in reading_scores(reading).items()
         }
         if is_unanswered(outcome):
             judged = {
-                f"{READINGS[kind].grade} by {judge}": 0.0
+                f"{READINGS[kind].scores[0]} by {judge}": 0.0
                 for (kind, judge), ids in graded.items()
-                if READINGS[kind].grade
-                and (outcome["id"] in ids or criteria(kind, outcome["sample"]))
+                if kind != "support" and (outcome["id"] in ids or criteria(kind, sample))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
 
 
-def _is_of(reading: Judgement, sample: Sample) -> bool:
-    """Return whether a reading used the facts that the sample has now."""
-    texts = [item["text"] for item in reading.get("items") or ()]
-    return reading["kind"] != "facts" or texts == criteria("facts", sample)
+def is_current(judgement: Judgement, items: Sequence[str]) -> bool:
+    """Return whether a reading, if it could be read, is of these items."""
+    return [item["text"] for item in judgement.get("items", ())] in ([], items)
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:
@@ -126,8 +122,8 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
     passages support. "citation recall" is ALCE's: the share of claims that are supported by the
     passages they cite.
     """
-    names, verdicts = READINGS[reading["kind"]][1:3]
-    claims = [each for each in reading.get("items") or () if verdicts.get(each["verdict"])]
+    names, verdicts = READINGS[reading["kind"]][1:]
+    claims = [each for each in reading.get("items", ()) if verdicts.get(each["verdict"])]
     if not claims:
         return {}
     weights = zip(*(verdicts[each["verdict"]] for each in claims), strict=True)
@@ -138,48 +134,16 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
     return scores
 
 
-@dataclass(frozen=True)
-class Preference:
-    """The result of a judge's votes on two methods."""
+def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str], str]:
+    """Return the majority verdict on each sample for which there are readable votes.
 
-    judge: str
-    method: str
-    against: str
-    wins: int
-    """The number of samples on which most votes are for the method."""
-    losses: int
-    ties: int
-    """The number of samples on which most votes are ties, or no verdict leads."""
-    undecided: int
-    """The number of samples without a readable vote."""
-    p: float
-    """The p-value of the sign test, adjusted for the number of pairs that the judge compared
-    (Holm).
+    Its key is the judge, the method, the method it is compared with, and the sample.
     """
-    votes: int
-    """The number of readable votes."""
-    unreadable: int
-    failed: int
-    position_bias: Interval | None
-    """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
-
-
-def preferences(judgements: Iterable[Judgement]) -> list[Preference]:
-    """Return the result of the votes on each pair of methods, by judge."""
-    pairs = [_preference(*names, votes) for names, votes in votes_on_pairs(judgements).items()]
-    return [
-        replace(pair, p=p)
-        for group in grouped(pairs, attrgetter("judge")).values()
-        for pair, p in zip(group, holm([each.p for each in group]), strict=True)
-    ]
-
-
-def votes_on_pairs(
-    judgements: Iterable[Judgement],
-) -> dict[tuple[str, str, str], list[Judgement]]:
-    """Return the votes, grouped by judge, method, and the method it is compared with."""
-    votes = [each for each in judgements if each["kind"] == "vote"]
-    return grouped(votes, itemgetter("judge", "method", "against"))
+    votes = [each for each in judgements if "verdict" in each]
+    return {
+        key: majority(Counter(vote["verdict"] for vote in group))
+        for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
+    }
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -190,37 +154,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def _preference(judge: str, method: str, against: str, votes: Sequence[Judgement]) -> Preference:
-    samples = Counter(verdicts(votes).values())
-    counts = Counter(vote.get("verdict", "failed") for vote in votes)
-    decided = [vote for vote in votes if vote.get("verdict") in {"win", "loss"}]
-    first = sum((vote.get("verdict") == "win") == vote.get("shown_first") for vote in decided)
-    return Preference(
-        judge=judge,
-        method=method,
-        against=against,
-        wins=samples["win"],
-        losses=samples["loss"],
-        ties=samples["tie"],
-        undecided=samples[None],
-        p=sign_test(samples["win"], samples["loss"]),
-        votes=len(decided) + counts["tie"],
-        unreadable=counts["unreadable"],
-        failed=counts["failed"],
-        position_bias=share(first, len(decided)) if decided else None,
-    )
-
-
-def verdicts(votes: Iterable[Judgement]) -> dict[str, str | None]:
-    """Return the majority verdict on a pair of methods for each sample, by sample id."""
-    return {
-        id_: majority(Counter(vote.get("verdict", "failed") for vote in group))
-        for id_, group in grouped(votes, itemgetter("id")).items()
-    }
-
-
-def majority(votes: Mapping[str, int]) -> str | None:
-    """Return the leading verdict, "tie" if none leads, or None without a readable vote."""
-    counts = Counter({verdict: votes.get(verdict, 0) for verdict in _VERDICTS})
-    (leading, most), (_, second), _ = counts.most_common()
-    return None if not most else leading if most > second else "tie"
+def majority(votes: Mapping[str, int]) -> str:
+    """Return the verdict with the most votes, or "tie" if none leads."""
+    (leading, most), *others = Counter(votes).most_common(2)
+    return "tie" if others and others[0][1] == most else leading

@@ -14,6 +14,7 @@ from stepcraft.text.sections import parse
 from tests.evals.asked import number_in
 from tests.scripted import ScriptedModel
 
+BEGAN = "2026-01-01T00:00:00+00:00"
 COSTS = {"rag": 100, "rat": 300, "rpg": 500}
 """Input tokens of a sample; the first method is the cheapest."""
 
@@ -60,7 +61,15 @@ def outcome(method: str, number: int, output: Mapping[str, Any] | None, **fields
         sample={"id": id_, "question": f"Question {number}?", **fields.pop("right", {})},
         output={**(output or {})},
         error="" if output else "ValueError: no such luck",
-        **{"scores": {}, "usage": {}, "seconds": 1.0, "warnings": [], **fields},
+        **{
+            "scores": {},
+            "usage": {},
+            "seconds": 1.0,
+            "warnings": [],
+            "began": BEGAN,
+            "trace": f"{method} {id_}",
+            **fields,
+        },
     )
 
 
@@ -92,7 +101,8 @@ def judged(
     directory: Path, model: ScriptedModel | Sequence[ScriptedModel], **options: Any
 ) -> Summary:
     """Have it judged, one call at a time where nothing else is said."""
-    asyncio.run(judge(directory, model, **{"concurrency": 1, **options}))
+    models = [model] if isinstance(model, ScriptedModel) else model
+    asyncio.run(judge(directory, models, **{"concurrency": 1, **options}))
     return summarise(directory)
 
 

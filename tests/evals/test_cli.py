@@ -37,8 +37,7 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
         ("--methods ragg", "there is no graph 'ragg'"),
         ("--methods rag --set kk=3", "did you mean 'k'?"),
         ("--methods rag --allow-keyless --data x", "leave it out"),
-        ("--methods rag --samples 2 --cache c", "leave one out"),
-        ("--methods rag --allow-keyless --into {file}", "cannot be used for an evaluation"),
+        ("--methods rag --allow-keyless --into {file}", "cannot be used"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, options: str, problem: str) -> None:

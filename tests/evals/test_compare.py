@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.compare import paired_methods
+from stepcraft.evals.compare import most_different, paired_samples
 from stepcraft.evals.directory import SAMPLES, run_directory
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.reports.page import page
@@ -45,19 +45,17 @@ def test_a_change_is_compared_question_by_question(tmp_path: Path) -> None:
     after = evaluated(tmp_path / "after", {"rag": MOST, "rat": HALF}, first_id=100)
     directories = named(before, after)
     summary = summarise(directories)
-    rag, rat = (
-        paired_methods(directories, summary, f"after: {name}", f"before: {name}")
-        for name in ("rag", "rat")
-    )
-    assert (rag.method, rag.against, len(rag.samples)) == ("after: rag", "before: rag", 20)
-    [comparison] = rag.comparisons
-    assert (comparison.wins, comparison.losses, comparison.difference.mean) == (5, 0, 0.25)
-    assert comparison.p == 2 * 2 / 32, "two methods were compared"
-    assert rat.comparisons[0].p == 1
-    assert {sample["id"] for sample in rag.most_different("right", 10)} == {
+    samples = paired_samples(summary, "after: rag", "before: rag")
+    assert len(samples) == 20
+    rag, rat = (comparison_of(directories, "right", f"after: {name}") for name in ("rag", "rat"))
+    assert (rag.against, rat.against) == ("before: rag", "before: rat")
+    assert (rag.wins, rag.losses, rag.difference.mean) == (5, 0, 0.25)
+    assert rag.p == 2 * 2 / 32, "two methods were compared"
+    assert rat.p == 1
+    assert {sample["id"] for sample in most_different(samples, "right")} == {
         *("1", "5", "9", "13", "17")
     }
-    seen = Reader(page(directories, summary))
+    seen = Reader(page(summary))
     assert {"before: rag", "before: rat"} <= set(seen.texts("td"))
 
 
@@ -92,19 +90,21 @@ def test_a_pair_has_one_p_wherever_it_is_looked_at(tmp_path: Path) -> None:
             by_pair.setdefault(frozenset((each.method, each.against)), set()).add(each.p)
     assert sorted(map(len, by_pair.values())) == [1, 1, 1]
     [p] = by_pair[frozenset(("rag", "rat"))]
-    assert paired_methods(named(run), summarise(named(run)), "rag", "rat").comparisons[0].p == p
     assert f"p {p:.3f}" in stepcraft(f"compare {run} rag rat").stdout
     report = stepcraft(f"report {run} --baseline rag").stdout
     assert re.search(rf"\| rat \| rag \| right \| .* \| {p:.3f} \|", report)
     assert "Against rag (`--baseline` names another)" in report
     assert "Against direct" in stepcraft(f"report {run}").stdout, "the first that was named"
-    seen = Reader(page(named(run), summarise(named(run))))
+    seen = Reader(page(summarise(named(run))))
     assert {"Against rag", "Against rat"} <= set(seen.texts("summary"))
     assert "no method 'rta' here" in problem_of(f"report {run} --baseline rta")
 
 
-def comparison_of(directory: Path, score: str) -> Comparison:
-    return next(each for each in summarise(directory).pairs if each.score == score)
+def comparison_of(
+    directories: Path | dict[str, Path], score: str, method: str = "rat"
+) -> Comparison:
+    summary = summarise(directories)
+    return next(it for it in summary.comparisons if (it.score, it.method) == (score, method))
 
 
 def test_scores_that_measure_the_same_count_as_one(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_the_page_says_what_answers_rest_on_and_what_went_wrong(tmp_path: Path) 
     configuration = json.loads(file.read_text())
     configuration["methods"]["rag"] |= {"searched": ["corpus:docs/"], "limits": {"max_calls": 9}}
     file.write_text(json.dumps(configuration))
-    for text in (page(named(run), summarise(named(run))), stepcraft(f"report {run}").stdout):
+    for text in (page(summarise(named(run))), stepcraft(f"report {run}").stdout):
         assert "rag searched corpus:docs/." in text
         assert "rag has max_calls 9." in text
         assert "rag, 20 of 20 samples: no source is named" in text
@@ -194,8 +194,8 @@ def test_a_baseline_that_only_one_of_several_directories_has(tmp_path: Path) -> 
 def test_what_differs_most_comes_first(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", {"rag": [0.5] * 4, "rat": [0.6, 0.5, 0.0, 0.2]})
     summary = summarise(named(run))
-    methods = paired_methods(named(run), summary, "rat", "rag")
-    assert [each["id"] for each in methods.most_different("right", 9)] == ["2", "3", "0"]
+    samples = paired_samples(summary, "rat", "rag")
+    assert [each["id"] for each in most_different(samples, "right")] == ["2", "3", "0"]
 
 
 def test_another_directory_beside_it_changes_no_p(tmp_path: Path) -> None:

@@ -130,11 +130,10 @@ def test_a_score_that_is_no_finite_number_is_an_error_of_the_sample(tmp_path: Pa
     def scorer(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
         return {"similarity": float("nan")}
 
-    [outcome] = stopped(tmp_path, "'similarity' is nan", asked=1, scorers=[scorer])
-    reason = (
-        "it could not be scored: ValueError: the score 'similarity' is nan; return a finite number"
-    )
-    assert (outcome["error"], outcome["scores"]) == (reason, {})
+    [outcome] = stopped(tmp_path, "finite number", asked=1, scorers=[scorer])
+    assert outcome["error"].startswith("it could not be scored: ValidationError: ")
+    assert "similarity\n  Input should be a finite number" in outcome["error"]
+    assert outcome["scores"] == {}
 
 
 def kept(directory: Path) -> list[str]:
@@ -270,7 +269,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_into_one_directory_at_once_are_refused(tmp_path: Path) -> None:
-    with run_directory(tmp_path, {}), pytest.raises(BadInput, match="is running into"):
+    with run_directory(tmp_path, {"methods": {}}), pytest.raises(BadInput, match="is running into"):
         run(tmp_path)
 
 
@@ -300,16 +299,14 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no method is named; name some of aag, rat"),
         ("rta", "there is no graph 'rta'"),
-        ("rat:ronds=1", "rat has no setting 'ronds'; did you mean 'rounds'"),
-        ("rat:rounds=99", "rounds='99' cannot be used"),
-        ("rat:rounds", "the setting 'rounds' of rat has no value; write rat:field=value"),
-        ("rag,rag", "the method 'rag' is named twice"),
+        ("rat:ronds=1", "ronds\n.*not permitted"),
+        ("rat:rounds=99", "rounds\n.* less than or equal"),
+        ("rat:rounds", "there is no graph 'rat:rounds'"),
     ],
 )
 def test_methods_that_cannot_be_used(text: str, problem: str) -> None:
-    with pytest.raises(BadInput, match=problem):
+    with pytest.raises(ValueError, match=problem):
         read_methods(text, {})
 
 
@@ -333,7 +330,7 @@ def test_methods_take_what_they_have() -> None:
 
 
 def test_what_is_there_twice(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="the name 'direct' is there twice"):
+    with pytest.raises(BadInput, match="two methods or two samples"):
         run(tmp_path, methods=[DIRECT, DIRECT])
-    with pytest.raises(BadInput, match="the name '0' is there twice"):
+    with pytest.raises(BadInput, match="two methods or two samples"):
         run(tmp_path, asked=samples(1) * 2)

@@ -13,7 +13,7 @@ from stepcraft.evals.judge import read_items, read_pairwise, sentences_of
 from stepcraft.evals.judging import judge
 from stepcraft.evals.progress import Progress
 from stepcraft.evals.reports.markdown import markdown
-from stepcraft.evals.summary import summarise
+from stepcraft.evals.summary import Summary, summarise
 from stepcraft.evals.votes import read_judgements
 from stepcraft.journal import LineFile
 from stepcraft.text.sections import Section, parse
@@ -45,6 +45,21 @@ class Refusal(Exception):
         self.status_code = status_code
 
 
+def votes(summary: Summary) -> list[tuple[str, str, int, int, int]]:
+    """The pairs that a judge compared: wins, losses and samples."""
+    return [
+        (each.method, each.against, each.wins, each.losses, each.samples)
+        for each in summary.comparisons
+        if each.score.startswith("votes of")
+    ]
+
+
+def bias(summary: Summary) -> float:
+    """The share of the votes for the answer shown first."""
+    [share] = [each.position_bias for each in summary.judges if each.position_bias]
+    return share.mean
+
+
 def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     def choose(question: int, vote: int) -> str:
         if question == 0:
@@ -55,15 +70,22 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
 
     evaluation(tmp_path, {"rag": ["rag"] * 3, "rat": ["rat", "rat, longer", "rat, longer still"]})
     model = preferring(choose)
-    [preference] = judged(tmp_path, model).preferences
+    summary = judged(tmp_path, model)
     assert len(model.calls) == 30
-    assert (preference.wins, preference.losses, preference.ties) == (1, 1, 1)
-    assert preference.position_bias
-    assert preference.position_bias.mean == 14 / 28
-    row = (
-        "| scripted:judge | rat | rag | 1 | 1 | 1 | 0 | 1.000 | 30 | 0 | 0 | 0.500 (0.326–0.674) |"
-    )
-    assert row in markdown(summarise(tmp_path))
+    assert votes(summary) == [("rat", "rag", 1, 1, 3)]
+    assert bias(summary) == 14 / 28
+    text = markdown(summary)
+    assert "| rat | rag | votes of scripted:judge | +0.000 (-1.000 to +1.000) | 1.000 |" in text
+    assert "| scripted:judge | rat | 30 | 0 | 0.500 (0.326–0.674) |" in text
+
+
+def test_votes_count_for_the_other_method_too_if_it_is_compared(tmp_path: Path) -> None:
+    judged(pair(tmp_path, 3), preferring("rat"), votes=2)
+    [wins, losses] = summarise(tmp_path).pairs
+    assert (wins.method, wins.wins, wins.losses) == ("rag", 0, 3)
+    assert votes(summarise(tmp_path, "rat")) == [("rag", "rat", 0, 3, 3)]
+    assert losses.difference.mean == -wins.difference.mean == 1
+    assert losses.p == wins.p == 2 / 2**3
 
 
 def test_both_orders_are_shown_equally_often_each_vote_with_its_seed(tmp_path: Path) -> None:
@@ -84,9 +106,9 @@ def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_witho
     judged(pair(tmp_path / "a"), plain, votes=2)
     assert all("seed" not in call.kwargs for call in plain.calls)
     refusing = JudgeModel([Refusal(400, "Unsupported parameter: 'seed'"), "T", "T"])
-    [preference] = judged(pair(tmp_path / "b"), refusing, votes=2).preferences
+    summary = judged(pair(tmp_path / "b"), refusing, votes=2)
     assert ["seed" in call.kwargs for call in refusing.calls] == [True, False, False]
-    assert (preference.ties, preference.failed) == (1, 0)
+    assert votes(summary) == [("rat", "rag", 0, 0, 1)]
 
 
 def test_every_method_is_compared_with_the_first_or_another_where_both_are_done(
@@ -94,17 +116,12 @@ def test_every_method_is_compared_with_the_first_or_another_where_both_are_done(
 ) -> None:
     evaluation(tmp_path, {"rpg": ["rpg", "rpg"], "rag": ["rag", "rag"], "rat": ["rat", None]})
     model = saying("T")
-    preferences = judged(tmp_path, model, votes=2).preferences
-    assert [(each.method, each.against, each.ties) for each in preferences] == [
-        ("rag", "rpg", 2),
-        ("rat", "rpg", 1),
-    ]
+    summary = judged(tmp_path, model, votes=2)
+    assert votes(summary) == [("rag", "rpg", 0, 0, 2), ("rat", "rpg", 0, 0, 1)]
     assert len(model.calls) == 6
-    preferences = judged(tmp_path, model, votes=2, against="rat").preferences
-    assert [(each.method, each.against, each.ties) for each in preferences[2:]] == [
-        ("rpg", "rat", 1),
-        ("rag", "rat", 1),
-    ]
+    judged(tmp_path, model, votes=2, against="rat")
+    against_rat = votes(summarise(tmp_path, "rat"))
+    assert against_rat == [("rpg", "rat", 0, 0, 1), ("rag", "rat", 0, 0, 1)]
     with pytest.raises(BadInput, match="no method 'rta' here; there is rpg, rag, rat"):
         judged(tmp_path, model, against="rta")
 
@@ -151,12 +168,12 @@ def test_an_answer_cannot_open_or_close_a_section(tmp_path: Path, text: str) -> 
 
 
 def test_a_killed_judge_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
-    whole = judged(pair(tmp_path, 2), saying("A")).preferences
+    whole = judged(pair(tmp_path, 2), saying("A")).pairs
     file = tmp_path / "votes.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:13])[:-30])
     model, seen = saying("A"), list[Progress]()
-    assert judged(tmp_path, model, on_progress=seen.append).preferences == whole
+    assert judged(tmp_path, model, on_progress=seen.append).pairs == whole
     assert (seen[0].done, seen[-1].done, seen[-1].total, seen[-1].calls) == (13, 20, 20, 20)
     assert len(file.read_bytes().splitlines()) == 20
     assert len(model.calls) == 20 - 12
@@ -165,7 +182,8 @@ def test_a_killed_judge_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
 def test_more_votes_are_added_to_those_there_are(tmp_path: Path) -> None:
     model = saying("T")
     judged(pair(tmp_path), model, votes=4)
-    assert judged(tmp_path, model, votes=10).preferences[0].votes == len(model.calls) == 10
+    [_, judge] = judged(tmp_path, model, votes=10).judges
+    assert judge.judgements == len(model.calls) == 10
 
 
 @pytest.mark.parametrize(("letter", "place", "mean"), [("A", "first", 1), ("B", "second", 0)])
@@ -173,19 +191,19 @@ def test_a_judge_with_an_position_bias_decides_nothing_and_is_warned_of(
     tmp_path: Path, letter: str, place: str, mean: float
 ) -> None:
     summary = judged(pair(tmp_path, 3), saying(letter), votes=4)
-    [preference] = summary.preferences
-    assert preference.position_bias
-    assert (preference.position_bias.mean, preference.ties) == (mean, 3)
+    assert votes(summary) == [("rat", "rag", 0, 0, 3)]
+    assert bias(summary) == mean
     text = markdown(summary)
-    assert "No preference of the judge scripted:judge between rat and rag could be shown" in text
-    assert f"**100% of its votes are for the answer that is shown {place}: do not rely" in text
+    assert "No difference in votes of scripted:judge could be shown between rat and rag" in text
+    warning = f"votes of scripted:judge on rat are for the answer that is shown {place}: do not"
+    assert f"**100% of the {warning}" in text
 
 
 def test_a_judge_without_a_shown_bias_is_not_warned_of(tmp_path: Path) -> None:
     fair = judged(pair(tmp_path / "fair", 3), preferring("rat"), votes=4)
     by_chance = judged(pair(tmp_path / "few"), saying("A"), votes=2)
-    assert by_chance.preferences[0].position_bias
-    assert "do not rely on it" not in markdown(fair) + markdown(by_chance)
+    assert bias(by_chance) == 1
+    assert "do not rely on them" not in markdown(fair) + markdown(by_chance)
 
 
 @pytest.mark.parametrize(
@@ -202,13 +220,12 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
     evaluation(tmp_path, {"rag": ["rag"], "rat": [{"answer": "rat", "evidence": PASSAGES}]})
     model = saying(reply)
     summary = judged(tmp_path, model)
-    [preference], [_, judge] = summary.preferences, summary.judges
-    assert (preference.votes, preference.unreadable, preference.undecided) == (0, 10, 1)
-    assert (preference.p, preference.position_bias) == (1.0, None)
-    assert (summary.methods[1].scores, judge.readings, judge.unread) == ({}, 1, 1)
+    [_, judge] = summary.judges
+    assert (judge.judgements, judge.unread, judge.position_bias) == (11, 11, None)
+    assert (summary.methods[1].scores, summary.pairs) == ({}, [])
     text = markdown(summary)
-    assert "| 0 | 10 | 0 |" in text
-    assert "**10 of 10 votes of scripted:judge on rat and rag could not be read" in text
+    assert "| scripted:judge | rat | 11 | 11 |  |" in text
+    assert "**11 of 11 judgements of scripted:judge on rat failed or could not be read" in text
     judged(tmp_path, model)
     assert len(model.calls) == 11, "what was said is not asked for again"
 
@@ -216,12 +233,12 @@ def test_replies_that_are_no_vote_are_counted_and_not_guessed(tmp_path: Path, re
 def test_calls_that_fail_are_kept_and_made_again(tmp_path: Path) -> None:
     calls = iter(range(1, 1000))
     model = JudgeModel(lambda *_: "T" if next(calls) % 3 else RuntimeError("no such luck"))
-    [first] = judged(pair(tmp_path, 2), model).preferences
-    assert (first.votes, first.failed, first.unreadable, len(model.calls)) == (14, 6, 0, 20)
+    [_, first] = judged(pair(tmp_path, 2), model).judges
+    assert (first.judgements, first.unread, len(model.calls)) == (20, 6, 20)
     assert sum("no such luck" in call["error"] for call in read_judgements(tmp_path)) == 6
-    while (last := judged(tmp_path, model).preferences[0]).failed:
+    while (last := judged(tmp_path, model)).judges[1].unread:
         pass
-    assert (last.votes, last.ties, len(read_judgements(tmp_path))) == (20, 2, 20)
+    assert (votes(last), len(read_judgements(tmp_path))) == ([("rat", "rag", 0, 0, 2)], 20)
     assert len(model.calls) == 20 + 6 + 2 + 1
 
 
@@ -240,7 +257,7 @@ def test_support_counts_every_claim_and_says_which_is_not_supported(tmp_path: Pa
         "rpg": {
             "answer": "Napoleon",
             "sentences": [
-                {"text": "The bridge has one arch. ", "evidence": ["a"]},
+                {"text": "The bridge has one arch [1]. ", "evidence": ["a"]},
                 {"text": "Answer: Napoleon", "evidence": []},
             ],
         },
@@ -336,16 +353,15 @@ def test_after_a_fact_has_changed_old_grades_and_other_facts_do_not_count(tmp_pa
     stale = summarise(tmp_path)
     assert [each.samples for each in stale.pairs] == [1] * len(stale.pairs)
     text = markdown(stale)
-    assert "1 of the questions have another right answer with some methods" in text
     assert "facts covered by scripted:judge rests on 1 of 2 answers of rag" in text
     judged(tmp_path, model, kinds=["facts"])
     assert len(model.calls) == 5
     assert "rests on" not in markdown(summarise(tmp_path))
 
 
-def test_facts_that_nobody_has_graded_are_named(tmp_path: Path) -> None:
+def test_facts_that_nobody_has_graded_are_no_scores(tmp_path: Path) -> None:
     evaluation(tmp_path, {"rag": ["1912"]}, {"facts": ["It is of 1912."]})
-    assert "No answer is graded yet" in markdown(summarise(tmp_path))
+    assert "or have the answers judged" in markdown(summarise(tmp_path))
 
 
 def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:
@@ -464,9 +480,9 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="3 votes cannot be half in each order"):
         judged(tmp_path, model, votes=3)
     with pytest.raises(BadInput, match="the keyless model cannot judge"):
-        asyncio.run(judge(tmp_path, "extractive"))
+        asyncio.run(judge(tmp_path, ["extractive"]))
     with pytest.raises(BadInput, match="'nobody:x' cannot be used"):
-        asyncio.run(judge(tmp_path, "nobody:x"))
+        asyncio.run(judge(tmp_path, ["nobody:x"]))
     (tmp_path / "votes.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match=r"votes\.jsonl:1 is damaged"):
         summarise(tmp_path)

@@ -253,8 +253,7 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert searched("rag", sources=["corpus:docs/", "web"]) == ["corpus:docs/", "web"]
     assert searched("aag", memory="mine.db") == ["mine.db"]
     assert searched("rag", sources={"docs": "corpus:docs/"}) == ["docs"]
-    assert searched("rag", sources=[chain]) == ["RunnableLambda"]
-    assert searched("rag", sources=[Shelf(), Shelf(name="pages")]) == ["Shelf", "pages"]
+    assert searched("rag", sources=[Shelf(), Shelf(name="pages")]) == ["Shelf-1", "Shelf-2"]
     [react] = read_methods("react:max_searches=7", {})
     assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")

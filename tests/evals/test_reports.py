@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stepcraft.evals.compare import paired_methods
+from stepcraft.evals.compare import most_different, paired_samples
 from stepcraft.evals.directory import CALLS, SAMPLES, Outcome, read_outcomes, run_directory
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
@@ -30,11 +30,11 @@ TAGS = set(
         noscript label select input button script code strong""",
     )
 )
-VERDICTS = {"w": "win", "l": "loss", "t": "tie", "u": "unreadable"}
+VERDICTS = {"w": "win", "l": "loss", "t": "tie"}
 CALL = {
     "node": "draft",
     "model": "openai:writer",
-    "prompt": [["system", "Answer."], ["human", "Question 0?"]],
+    "prompt": "System: Answer.\nHuman: Question 0?",
     "reply": "Answer 0.",
     "error": "",
     "tokens": {"input_tokens": 7, "output_tokens": 2},
@@ -105,7 +105,12 @@ def _lines(
     unsupported = {"text": "It floats.", "verdict": "unsupported", "reason": "no passage says so"}
     yield chain(
         (
-            {**vote, "id": str(n), "verdict": VERDICTS[letter], "shown_first": n % 2 == 0}
+            {
+                **vote,
+                "id": str(n),
+                "number": n,
+                **({"verdict": VERDICTS[letter]} if letter in VERDICTS else {}),
+            }
             for n, letter in enumerate(votes)
         ),
         [{**support, "items": [supported, {**unsupported, "is_cited": False}]}] if votes else [],
@@ -115,7 +120,7 @@ def _lines(
 
 def page_of(*directories: Path) -> str:
     named = {directory.name: directory for directory in directories}
-    return page(named, summarise(named))
+    return page(summarise(named))
 
 
 def samples_of(text: str) -> Any:
@@ -137,13 +142,15 @@ def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
     facts, cells = seen.texts("li"), seen.texts("td")
     assert {"2 methods", "8 samples", "openai:writer"} <= set(facts)
     assert any(cell.startswith("0.500 (") for cell in cells)
-    assert "0.250" in cells  # the signs of three wins
+    assert {"0.250", "0.062"} <= {*cells}  # the signs of three wins, and twice those of six votes
     assert "gsm8k: licence: MIT; paper: A paper of 2021." in seen.texts("p", "note")
     [verdict] = seen.texts("div", "verdict")
-    assert "No difference in right could be shown between rat and rag" in verdict
+    assert (
+        "No difference in right and votes of openai:judge could be shown between rat and rag"
+        in verdict
+    )
     costs = "2.0 times the calls, 2.0 times the tokens in, 1.0 times the tokens out and 2.0 times"
     assert f"rat takes {costs} the seconds of rag" in verdict
-    assert "openai:judge prefers rat to rag (rat: 6 wins, 0 losses, 1 ties, p 0.031)" in verdict
     plots = [str(plot.attributes["aria-label"]) for plot in seen.all("svg")]
     assert [plot.partition(". ")[0] for plot in plots] == [
         *(f"right against {cost} a sample" for cost in ("tokens in", "tokens out", "seconds")),
@@ -156,7 +163,7 @@ def test_the_page_has_the_figures_of_the_summary(tmp_path: Path) -> None:
             for cost in ("tokens in", "tokens out", "seconds")
         ),
     ]
-    unreadable = "1 of 8 votes of openai:judge on rat and rag could not be read"
+    unreadable = "1 of 9 judgements of openai:judge on rat failed or could not be read"
     assert any(fact.startswith(unreadable) for fact in facts)
 
 
@@ -226,7 +233,7 @@ def test_what_is_hostile_is_text(tmp_path: Path) -> None:
         tmp_path / "run", {"rag": HALF, "rat": BETTER}, votes="wwwwwwtu", poison=HOSTILE
     )
     named = {f"run{HOSTILE}": run}
-    text = page(named, summarise(named))
+    text = page(summarise(named))
     seen = Reader(text)
     assert {element.tag for element in seen.seen} <= TAGS
     assert len(seen.all("script")) == 2
@@ -380,19 +387,11 @@ def test_a_text_is_no_formula_of_a_spreadsheet(run: Path) -> None:
 
 
 def test_two_methods_are_compared_sample_by_sample(run: Path) -> None:
-    methods = paired_methods({"": run}, summarise(run), "rat", "rag")
-    differing = methods.most_different("right", 10)
+    samples = paired_samples(summarise(run), "rat", "rag")
+    differing = most_different(samples, "right")
     assert sorted(sample["id"] for sample in differing) == ["1", "3", "5"]
-    assert len(methods.most_different("right", 1)) == 1
     assert "+0.375" in stepcraft(f"compare {run} rat rag").stdout
     assert "+0.375" not in stepcraft(f"compare {run} rag rat").stdout
-
-
-def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
-    text = stepcraft(f"compare {run} rag rat --sample 1").stdout
-    assert re.search(r"Answer 1 of rag\..*Answer 1 of rat\.\n", text, re.DOTALL)
-    assert text.count("[1] Stari Most") == 2
-    assert "nothing was found" in text
 
 
 @pytest.mark.parametrize(
@@ -400,7 +399,6 @@ def test_both_outputs_for_a_sample_are_shown(run: Path) -> None:
     [
         ("compare {run} rag rta", "'rag' and 'rta' cannot be compared"),
         ("compare {run} rag rag", "'rag' and 'rag' cannot be compared"),
-        ("compare {run} rag rat --sample 9", "there is no sample '9' that both"),
         ("compare {run} rag rat --score F1", "'F1'; there is right"),
         ("compare {run}/x rag rat", "is no directory of an evaluation"),
         ("report {run} --html {run}", "{run} cannot be"),

@@ -9,15 +9,13 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langgraph.graph import START, StateGraph
 
 from stepcraft import BadInput, RunStopped
-from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
-from stepcraft.evals.samples import Sample, picked
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import number_in
-from tests.evals.runs import DIRECT, questions, run, stepcraft, stopped
+from tests.evals.runs import DIRECT, run, stopped
 from tests.scripted import ScriptedModel
 
 MILLION = 1_000_000
@@ -29,47 +27,6 @@ def costing(read: int, cached: int = 0) -> AIMessage:
         input_tokens=read, output_tokens=0, total_tokens=read, input_token_details=details
     )
     return AIMessage("3", usage_metadata=usage)
-
-
-@pytest.mark.parametrize(
-    ("items", "ids"),
-    [
-        ("2", ["b/1"]),
-        ("3-4, 1", ["a/0", "c/2", "d/3"]),
-        ("d/3,d/3,4", ["d/3"]),
-    ],
-)
-def test_items_are_places_and_ids(items: str, ids: list[str]) -> None:
-    questions = [Sample(id=id_, question="?") for id_ in ("a/0", "b/1", "c/2", "d/3")]
-    assert [sample["id"] for sample in picked(questions, items)] == ids
-
-
-@pytest.mark.parametrize(
-    ("items", "problem"),
-    [
-        ("5", "--items '5' names no sample; name places from 1 to 4"),
-        ("0-2", "'0-2' names no sample"),
-        ("3-2", "the smaller one first"),
-        ("HumanEvl/1", "'HumanEvl/1' names no sample.* ids such as 'HumanEval/1'"),
-        (" , ", "--items names no sample"),
-    ],
-)
-def test_items_that_cannot_be_used(items: str, problem: str) -> None:
-    questions = [Sample(id=f"HumanEval/{number}", question="?") for number in range(4)]
-    with pytest.raises(BadInput, match=problem):
-        picked(questions, items)
-
-
-def test_items_and_the_limit_and_others_later(tmp_path: Path) -> None:
-    command = (
-        f"run {questions(tmp_path, 9)} --methods direct --allow-keyless --into {tmp_path / 'run'}"
-    )
-    first = stepcraft(f"{command} --items 2-5,8 --limit 4")
-    assert first.exit_code == 0, first.output
-    ids = sorted(outcome["id"] for outcome in read_outcomes(tmp_path / "run"))
-    assert ids == ["1", "2", "3", "4"]
-    assert "5 of 5 done" in stepcraft(f"{command} --items 2-5,9").stderr
-    assert len(list(read_outcomes(tmp_path / "run"))) == 5
 
 
 @pytest.mark.parametrize(
@@ -97,8 +54,6 @@ def test_prices(
     [
         (["cheap"], "the price 'cheap' cannot be used; write USD per million tokens"),
         (["m=1/2/3/4"], "cannot be used"),
-        (["m=1/2", "m=1/3"], "the price of 'm' is named twice"),
-        (["1/2", "1/3"], "the price of every model is named twice"),
     ],
 )
 def test_prices_that_cannot_be_used(entries: list[str], problem: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from stepcraft import BadInput
 from stepcraft.evals.directory import read_outcomes
@@ -82,7 +83,7 @@ def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
 
 @pytest.mark.parametrize("passage", [7, {"titel": "x"}, None, {"sentences": 5}])
 def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
-    with pytest.raises(BadInput, match="has a passage that is none"):
+    with pytest.raises(ValidationError, match="for Passage"):
         corpus_settings(written(tmp_path, passages=[passage]))
 
 

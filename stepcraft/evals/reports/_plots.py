@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stepcraft.evals.reports.tables import interval_text
 from stepcraft.evals.stats import Interval
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 44
@@ -32,7 +33,7 @@ class Value:
     @property
     def words(self) -> str:
         """The value as text."""
-        return f"{self.label}: {self.quality.mean:.3f} ({self.ends[0]:.3f} to {self.ends[1]:.3f})"
+        return f"{self.label}: {interval_text(self.quality)}"
 
 
 class Axis:

@@ -68,16 +68,15 @@
     // Calls are folded twice, so that a prompt of some pages does not hide the reply.
     function call(each) {
       const tokens = (each.tokens.input_tokens ?? 0) + (each.tokens.output_tokens ?? 0);
-      const prompt = each.prompt.flatMap(([role, content]) => [element("h5", {}, role), prose(content)]);
       return element("li", {}, element("details", {},
         element("summary", {}, text("span", [each.node, each.model].filter(Boolean).join(" · ") || "model"), " ",
           element("span", { class: "id" }, `${count(tokens)} tokens · ${count(each.seconds)} s`)),
         element("h5", {}, each.error ? "error" : "reply"), prose(each.error || each.reply),
-        element("details", {}, element("summary", {}, "Prompt"), ...prompt)));
+        element("details", {}, element("summary", {}, "Prompt"), prose(each.prompt))));
     }
 
     function judged(each) {
-      if (each.kind === "vote") return line(`${each.judge}, against ${each.against}: ${each.verdict ?? "failed"}`, each.reply);
+      if (each.kind === "vote") return line(`${each.judge}, against ${each.against}: ${each.verdict ?? "no readable reply"}`, each.reply);
       if (!each.items) return line(`${each.judge}, ${each.kind}: no readable reply`, each.error || each.reply);
       const counts = {};
       for (const { verdict } of each.items) counts[verdict] = (counts[verdict] ?? 0) + 1;

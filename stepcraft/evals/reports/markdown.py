@@ -7,18 +7,13 @@ from operator import attrgetter
 
 from stepcraft.evals.directory import answered
 from stepcraft.evals.reports.tables import p_text, tables
-from stepcraft.evals.stats import LEVEL
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
-from stepcraft.evals.votes import Preference, grouped
+from stepcraft.evals.votes import grouped
 from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
 
 KEYLESS = (
     "The keyless model wrote these answers: the scores only try out the evaluation, and say "
     "nothing about a method."
-)
-_REGRADED = (
-    "{:,} of the questions have another right answer with some methods than with others, so their "
-    "scores are not compared there; start the evaluation again with all methods."
 )
 _KIN = {
     "model": "whose answers it wrote: a model may favour its own text; take another judge.",
@@ -48,15 +43,17 @@ def notes(summary: Summary) -> list[str]:
     """Return sentences about what was searched, the limits on runs, and the benchmarks."""
     words = {"source": "from", "licence": "licence:", "citation": "paper:"}
     searched = [
-        f"{each.method} searched {_listed(each.searched)}" if each.searched else ""
+        f"{each.method} searched {_listed(searched)}"
         for each in summary.methods
+        if (searched := each.about.get("searched"))
     ]
     limits = [
         f"{each.method} has {name} {most:,}"
         for each in summary.methods
-        for name, most in each.limits.items()
+        for name, most in each.about.get("limits", {}).items()
+        if most
     ]
-    parts = [f"{'; '.join(each)}." for each in ([*filter(None, searched)], limits) if each]
+    parts = [f"{'; '.join(each)}." for each in (searched, limits) if each]
     for benchmark in summary.benchmarks:
         about = [f"{word} {text}" for key, word in words.items() if (text := benchmark.get(key))]
         if about:
@@ -72,8 +69,6 @@ def warnings(summary: Summary) -> list[str]:
 def _about_answers(summary: Summary) -> Iterator[str]:
     if summary.is_keyless:
         yield KEYLESS
-    if summary.regraded:
-        yield _REGRADED.format(summary.regraded)
     kin = [each for each in summary.judges if each.kin]
     for (judge, how), group in grouped(kin, attrgetter("judge", "kin")).items():
         yield f"{judge} judges {_listed([each.method for each in group])}, {_KIN[how]}"
@@ -87,22 +82,23 @@ def _about_answers(summary: Summary) -> Iterator[str]:
 
 
 def _about_judgements(summary: Summary) -> Iterator[str]:
-    for pair in summary.preferences:
-        if pair.unreadable:
-            yield (
-                f"{pair.unreadable:,} of {pair.votes + pair.unreadable:,} votes of {pair.judge} on "
-                f"{pair.method} and {pair.against} could not be read and do not count."
-            )
     for each in summary.judges:
         if each.unread:
             yield (
-                f"{each.unread:,} of {each.readings:,} readings of {each.judge} on {each.method} "
-                "failed or could not be read and do not count."
+                f"{each.unread:,} of {each.judgements:,} judgements of {each.judge} on "
+                f"{each.method} failed or could not be read and do not count."
             )
         if each.cut:
             yield (
                 f"{each.judge} was not shown all passages of {each.method}, which were too long "
-                f"({each.cut:,} of {each.readings:,} readings); raise --passage-tokens."
+                f"({each.cut:,} of {each.judgements:,} judgements); raise --passage-tokens."
+            )
+        bias = each.position_bias
+        if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
+            yield (
+                f"{max(bias.mean, 1 - bias.mean):.0%} of the votes of {each.judge} on "
+                f"{each.method} are for the answer that is shown "
+                f"{'first' if bias.mean > 0.5 else 'second'}: do not rely on them."
             )
 
 
@@ -135,20 +131,13 @@ def _failures(method: MethodSummary) -> Iterator[str]:
 
 def verdict(summary: Summary) -> list[str]:
     """Return a paragraph for each pair of methods: which is better, and at what cost."""
-    paragraphs = [*_compared(summary.comparisons), *map(_preferred, summary.preferences)]
-    if paragraphs:
+    if paragraphs := [*_compared(summary.comparisons)]:
         return paragraphs
     if any(method.scores for method in summary.methods):
         return ["There is one method, so nothing is compared."]
-    if all(method.failed == method.samples for method in summary.methods):
-        return ["Every sample failed, so there is nothing to compare."]
-    if any(
-        {*each["sample"]} & {"facts", "rubric"} for it in summary.methods for each in it.outcomes
-    ):
-        return ["No answer is graded yet; have the answers judged by their facts or rubric."]
     return [
-        "No sample says what is right, so no score could be compared; add 'answer', 'contains', "
-        "'steps' or 'facts', or have the answers judged."
+        "There are no scores to compare; say in the samples what is right ('answer', 'contains', "
+        "'steps', 'facts'), or have the answers judged."
     ]
 
 
@@ -182,24 +171,3 @@ def _compared(comparisons: Iterable[Comparison]) -> Iterator[str]:
 
 def _listed(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
-
-
-def _preferred(each: Preference) -> str:
-    counts = f"{each.wins} wins, {each.losses} losses, {each.ties} ties, p {p_text(each.p)}"
-    if each.p < 1 - LEVEL:
-        better, worse = each.method, each.against
-        if each.losses > each.wins:
-            better, worse = worse, better
-        text = f"The judge {each.judge} prefers {better} to {worse} ({each.method}: {counts})."
-    else:
-        text = (
-            f"No preference of the judge {each.judge} between {each.method} and {each.against} "
-            f"could be shown ({counts})."
-        )
-    bias = each.position_bias
-    if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
-        text += (
-            f" **{max(bias.mean, 1 - bias.mean):.0%} of its votes are for the answer that is shown "
-            f"{'first' if bias.mean > 0.5 else 'second'}: do not rely on it.**"
-        )
-    return text

@@ -7,7 +7,6 @@ script.
 
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 
 from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
@@ -23,21 +22,18 @@ _PLOTTED_SCORES = 4
 """The number of scores that are plotted against the costs."""
 
 
-def page(
-    directories: Mapping[str, Path], summary: Summary, changed: tuple[str, str] = ("", "")
-) -> str:
+def page(summary: Summary, changed: tuple[str, str] = ("", "")) -> str:
     """Return a page that shows evaluations side by side.
 
     Args:
-        directories: The evaluations' directories by name.
-        summary: The result of `summarise` for these directories.
+        summary: The result of `summarise` for the evaluations.
         changed: Two methods; the page initially shows the samples on which they differ.
 
     Raises:
         BadInput: A directory is damaged.
     """
     numbers = {method.method: number for number, method in enumerate(summary.methods, 1)}
-    samples = samples_of(directories, summary)
+    samples = samples_of(summary)
     every = tables(summary)
     titles = ["Result", *(table.title for table in every), "Samples"]
     facts = [counted(len(summary.methods), "method"), counted(len(samples), "sample")]
@@ -48,7 +44,7 @@ def page(
         script=(_HERE / "evaluation.js").read_text("utf-8"),
         title="Evaluation",
         heading=" · ".join(
-            dict.fromkeys(each["name"] for each in summary.benchmarks) or directories
+            dict.fromkeys(each["name"] for each in summary.benchmarks) or summary.directories
         ),
         facts=facts + sorted({method.model for method in summary.methods if method.model}),
         sections=[(title.lower().replace(" ", "-"), title) for title in titles],

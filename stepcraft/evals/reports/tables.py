@@ -4,14 +4,11 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from stepcraft.evals.stats import Interval
+from stepcraft.evals.stats import Difference, Interval
 from stepcraft.evals.summary import Comparison, Summary
-from stepcraft.evals.votes import judged_outcomes
 from stepcraft.text.clean import clean
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -35,7 +32,7 @@ def score_names(summary: Summary) -> list[str]:
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Return the non-empty tables: scores and costs, differences, votes."""
+    """Return the non-empty tables: scores and costs, differences, judges."""
     every = [
         _scores(summary),
         differences(
@@ -45,24 +42,16 @@ def tables(summary: Summary) -> list[Table]:
             "of 0 and 1, adjusted for all pairs and scores (Holm); the intervals are not "
             "adjusted. Costs are ratios.",
         ),
-        Table(
-            "Votes of judges",
+        _table(
+            "Judges",
+            ["judge", "method", "judgements", "unreadable", "position bias"],
             [
-                *("judge", "method", "against", "wins", "losses", "ties", "undecided", "p"),
-                *("votes", "unreadable", "failed", "position bias"),
+                [each.judge, each.method, each.judgements, each.unread, each.position_bias]
+                for each in summary.judges
+                if each.judgements
             ],
-            [
-                [
-                    *(each.judge, each.method, each.against),
-                    *(f"{n:,}" for n in (each.wins, each.losses, each.ties, each.undecided)),
-                    p_text(each.p),
-                    *(f"{count:,}" for count in (each.votes, each.unreadable, each.failed)),
-                    interval_text(each.position_bias),
-                ]
-                for each in summary.preferences
-            ],
-            "By majority on each sample. Position bias: the share of the votes for the answer that "
-            "was shown first, 0.5 without bias.",
+            "Votes are counted by majority on each sample. Position bias: the share of the votes "
+            "for the answer that was shown first, 0.5 without bias.",
         ),
     ]
     return [table for table in every if table.rows]
@@ -82,15 +71,15 @@ def _scores(summary: Summary) -> Table:
             "passages cited with them support (ALCE). Each method is judged on the passages that "
             "it returns; RPG returns only those that it cites."
         )
-    return Table(
+    return _table(
         "Scores and costs",
         ["method", "model", *scores, *costs, "samples", "unanswered", "failed"],
         [
             [
                 *(each.method, each.model),
-                *(interval_text(each.scores.get(name)) for name in scores),
-                *(_figure(each.costs.get(kind)) for kind in costs),
-                *(f"{count:,}" for count in (each.samples, each.unanswered, each.failed)),
+                *map(each.scores.get, scores),
+                *map(each.costs.get, costs),
+                *(each.samples, each.unanswered, each.failed),
             ]
             for each in summary.methods
         ],
@@ -101,15 +90,14 @@ def _scores(summary: Summary) -> Table:
 def differences(comparisons: Sequence[Comparison], note: str) -> Table:
     """Return a table of the given comparisons."""
     costs = [kind for kind in _COSTS if any(kind in each.factors for each in comparisons)]
-    return Table(
+    return _table(
         "Differences",
         ["method", "against", "score", "difference", "p", "wins", "losses", "samples", *costs],
         [
             [
-                *(each.method, each.against, each.score, difference_text(each.difference)),
-                p_text(each.p),
-                *(f"{count:,}" for count in (each.wins, each.losses, each.samples)),
-                *(_figure(each.factors.get(kind)) for kind in costs),
+                *(each.method, each.against, each.score, each.difference, p_text(each.p)),
+                *(each.wins, each.losses, each.samples),
+                *map(each.factors.get, costs),
             ]
             for each in comparisons
         ],
@@ -117,18 +105,23 @@ def differences(comparisons: Sequence[Comparison], note: str) -> Table:
     )
 
 
-def _figure(value: float | None) -> str:
-    if value is None:
-        return ""
-    if 0 < value < 0.001:
-        return f"{value:.6f}"
-    return f"{value:.3g}" if value < 10 else f"{value:,.0f}"
+def _table(
+    title: str, columns: Sequence[str], rows: Iterable[Iterable[object]], note: str
+) -> Table:
+    return Table(title, columns, [[*map(_text, row)] for row in rows], note)
 
 
-def interval_text(interval: Interval | None) -> str:
+def _text(value: object) -> str:
+    if isinstance(value, Interval):
+        return difference_text(value) if isinstance(value, Difference) else interval_text(value)
+    if isinstance(value, float):
+        small = f"{value:.6f}" if 0 < value < 0.001 else f"{value:.3g}"
+        return small if value < 10 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value or "")
+
+
+def interval_text(interval: Interval) -> str:
     """Return a mean with its interval, or only the mean if the interval is unknown."""
-    if interval is None:
-        return ""
     ends = f" ({interval.low:.3f}–{interval.high:.3f})" if math.isfinite(interval.low) else ""
     return f"{interval.mean:.3f}{ends}"
 
@@ -144,40 +137,33 @@ def p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def outcome_rows(directories: Mapping[str, Path]) -> str:
+def outcome_rows(summary: Summary) -> str:
     """Return CSV with one row per sample and method.
 
     Text that a spreadsheet would interpret as a formula is prefixed with an apostrophe.
-
-    Args:
-        directories: The evaluations' directories, by the names to use in the first column.
-
-    Raises:
-        BadInput: A directory contains no evaluation, or is damaged.
     """
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for name, directory in directories.items():
-        for each in judged_outcomes(directory):
-            method, id_, usage = each["method"], each["id"], each["usage"]
-            rows[name, method, id_] = {
-                "directory": name,
-                "method": method,
-                "id": id_,
-                "question": each["sample"]["question"],
-                "answer": each["output"].get("answer")
-                or "\n".join(each["output"].get("steps") or ()),
-                **{key: usage.get(key) for key in _TOKENS},
-                "seconds": each["seconds"],
-                "usd": each.get("usd"),
-                "warnings": "; ".join(each["warnings"]),
-                "error": each["error"],
-                **{f"score: {score}": value for score, value in each["scores"].items()},
-            }
+    rows = [
+        {
+            "directory": method.directory,
+            "method": method.name,
+            "id": each["id"],
+            "question": each["sample"]["question"],
+            "answer": each["output"].get("answer") or "\n".join(each["output"].get("steps") or ()),
+            **{key: each["usage"].get(key) for key in _TOKENS},
+            "seconds": each["seconds"],
+            "usd": each.get("usd"),
+            "warnings": "; ".join(each["warnings"]),
+            "error": each["error"],
+            **{f"score: {score}": value for score, value in each["scores"].items()},
+        }
+        for method in summary.methods
+        for each in method.outcomes
+    ]
     file = io.StringIO()
-    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    columns = dict.fromkeys(column for row in rows for column in row)
     table = csv.DictWriter(file, columns, lineterminator="\n")
     table.writeheader()
-    table.writerows({key: _cell(value) for key, value in row.items()} for row in rows.values())
+    table.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
     return file.getvalue()
 
 
