@@ -51,8 +51,8 @@ _ENDED = re.compile(
 """The end of a line or sentence, where reasoning may end."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
-    r"\s*+(?:(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"
-    r"|i['\u2019]ll|i will)\b[^\n]{0,100}\s*+)?+",
+    r"\s*+(?:(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me"
+    r"|let['\u2019]s|i['\u2019]ll|i will)\b[^\n]{0,100}\s*+)?+",
     re.IGNORECASE,
 )
 _CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"

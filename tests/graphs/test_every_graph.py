@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from stepcraft import (
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
-from tests.scripted import ScriptedModel, ToolModel, block
+from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
@@ -215,6 +216,55 @@ def test_a_context_chooses_among_registered_sources() -> None:
     graph = get_graph("rag", model=ScriptedModel(["Haldruvin."]), sources=shelves)
     graph.invoke(QUESTION, context={"sources": ["wiki"]})
     assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "replies"),
+    [
+        ("rag", ["Knead."]),
+        ("react", [searching("white bread"), "Knead."]),
+        (
+            "chat",
+            [
+                "KIND: QUESTION\nQUESTION: White bread?",
+                "- Oster",
+                "NOTHING",
+                "Knead [p1].",
+                "NO CHANGE",
+            ],
+        ),
+    ],
+)
+def test_a_memory_that_a_context_names_is_searched_in_addition_to_the_sources(
+    name: str, replies: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "m.jsonl").write_text(
+        '{"output": "white bread", "input": "flour", "steps": ["Knead."]}'
+    )
+    monkeypatch.setenv("STEPCRAFT_MEMORIES", f"kitchen={tmp_path}/m.jsonl")
+    shelf = Shelf()
+    graph = get_graph(name, model=ToolModel(replies), sources=shelf, embeddings="none")
+    result = graph.invoke({"question": "White bread?"}, context={"memory": "kitchen"})
+    assert "white bread" in str(result["evidence"])
+    assert shelf.queries
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS.keys() - {"direct"}))
+@pytest.mark.parametrize("named", [{"memory": "cellar"}, {"sources": ["cellar"]}])
+def test_an_unknown_name_is_refused_before_the_first_call(name: str, named: Any) -> None:
+    model = ScriptedModel([])
+    graph = get_graph(name, model=model, sources=Shelf(), memory={"kitchen": small_memory()})
+    with pytest.raises(BadInput, match=r"may not name the .* 'cellar': registered are"):
+        graph.invoke(QUESTION, context=named)
+    assert not model.calls
+
+
+def test_a_chat_also_refuses_an_unknown_name_for_its_graphs() -> None:
+    model = ScriptedModel([])
+    graph = get_graph("chat", model=model, sources=Shelf())
+    with pytest.raises(BadInput, match="'cellar'"):
+        graph.invoke(QUESTION, context={"method_settings": {"sources": ["cellar"]}})
+    assert not model.calls
 
 
 def test_the_environment_names_a_source_for_graphs_without_one(
