@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from stepcraft.errors import BadInput, RunStopped, UnreadableReply
+from stepcraft.errors import REFUSED, BadInput, RunStopped, UnreadableReply, status_of
 from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
@@ -275,7 +275,7 @@ class Judge:
             message = await model.ainvoke(messages, **options)
         except Exception as failure:
             # Some providers refuse a seed or a temperature.
-            if getattr(failure, "status_code", None) not in {400, 422} or not options:
+            if status_of(failure) not in {400, 422} or not options:
                 raise
             self._is_plain = True
             return await self._call(messages, judgement)
@@ -290,7 +290,7 @@ class Judge:
             RunStopped: The model refuses every call.
         """
         reason = reason_of(failure)
-        if not self._has_answered and getattr(failure, "status_code", None) in {401, 403, 404}:
+        if not self._has_answered and status_of(failure) in REFUSED:
             raise RunStopped(
                 f"the model {self.name!r} refuses every call of the judge: {reason}. Check its "
                 "name and its key."

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.contexts.base import Settings
-from stepcraft.errors import BadInput, ModelFailure, UnreadableReply
+from stepcraft.errors import REFUSED, BadInput, ModelFailure, UnreadableReply, status_of
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.prompt import prompt_tokens, without_system_role
@@ -52,7 +52,6 @@ _HAND_BACK_IN_PART = (
     "A part of your reply could not be used: {} The rest is kept. Reply with what was not used, as "
     "it has to be, in the same format, with nothing before or after it."
 )
-_REFUSED_STATUS = frozenset({401, 403, 404})
 _EARLY_S = 0.05
 """An event loop's timer may fire up to this many seconds early."""
 
@@ -208,7 +207,7 @@ class _Step:
                 reply = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
                 is_too_long = isinstance(error, _TOO_LONG) or (
-                    getattr(error, "status_code", None) in {400, 413, 422}
+                    status_of(error) in {400, 413, 422}
                     and _TOO_LONG_WORDS.search(f"{getattr(error, 'code', '')} {error}")
                 )
                 if not (is_too_long and prompt.halve()):
@@ -238,7 +237,7 @@ class _Step:
         if isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S:
             return TOO_LATE
         text = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
-        if getattr(error, "status_code", None) in _REFUSED_STATUS and not self.limits.has_reply:
+        if status_of(error) in REFUSED and not self.limits.has_reply:
             raise ModelFailure(
                 f"the model {model_name(choice)!r} refuses every call: {text}. "
                 "Check its name and its key."

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from httpx import Request, Response
+from httpx import HTTPStatusError, Request, Response
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import ConfigurableField
@@ -84,9 +84,41 @@ def test_an_unreadable_reply_is_handed_back_once_with_what_was_wrong() -> None:
 class Status(Exception):
     """An error of a provider's client."""
 
-    def __init__(self, status_code: int) -> None:
-        super().__init__(f"refused with {status_code}")
+    def __init__(self, status_code: int, message: str = "refused") -> None:
+        super().__init__(f"{message} with {status_code}")
         self.status_code = status_code
+
+
+class GoogleError(Exception):
+    """An error as Google's client raises it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BotoError(Exception):
+    """An error as boto3 raises it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.response = {"ResponseMetadata": {"HTTPStatusCode": code}}
+
+
+def http_error(code: int, message: str) -> Exception:
+    """Return an error as httpx raises it, and as clients built on it do."""
+    request = Request("POST", "http://localhost")
+    return HTTPStatusError(message, request=request, response=Response(code, request=request))
+
+
+def wrapped_error(code: int, message: str) -> Exception:
+    """Return an error as an integration raises it in place of that of the client."""
+    error = RuntimeError(f"The model failed: {message}")
+    error.__cause__ = Status(code, message)
+    return error
+
+
+CLIENTS = [Status, GoogleError, BotoError, http_error, wrapped_error]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +135,26 @@ def test_a_model_or_a_provider_that_refuses_is_not_asked_again(
     with pytest.raises(error, match=words):
         asked(model)
     assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize("error", CLIENTS)
+def test_the_status_is_read_from_the_error_of_any_client(error: Any) -> None:
+    with pytest.raises(ModelFailure, match="refuses every call"):
+        asked(ScriptedModel([error(403, "denied")]))
+    model = ScriptedModel([error(400, "Input is too long"), "Haldruvin."])
+    assert asked(model)["answer"] == "Haldruvin."
+    assert len(shown(model.calls[1].prompt, "passage")) < len(
+        shown(model.calls[0].prompt, "passage")
+    )
+    with pytest.raises(NoAnswer, match="busy"):
+        asked(ScriptedModel([error(503, "busy")]))
+
+
+def test_an_error_without_a_status_is_no_refusal() -> None:
+    error = RuntimeError("Input is too long")
+    error.code = True  # type: ignore[attr-defined]
+    with pytest.raises(NoAnswer, match="too long"):
+        asked(ScriptedModel([error]))
 
 
 def test_a_resumed_run_that_the_provider_refuses_keeps_what_it_has() -> None:
