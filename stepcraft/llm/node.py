@@ -24,7 +24,7 @@ from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import ChatModel, model_name, unbound
+from stepcraft.models.resolve import ChatModel, model_name, unbound, with_options
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
 from stepcraft.secrets import without_secrets
 from stepcraft.text.sections import restored
@@ -202,7 +202,7 @@ class _Step:
                 passages = counted(len(self.state.get("evidence") or ()), "passage")
                 emit(self.graph, self.node.name, started.replace("{passages}", passages))
             self.calls += 1
-            call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
+            call = Call(prompt.model, [*prompt.messages, *problem], {})
             try:
                 reply = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
@@ -249,9 +249,8 @@ class _Prompt:
     """The messages of a step. If they are too long, the least similar passages are left out."""
 
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
-        self.model = model
+        self.model = with_options(model, sampling_options(model, settings))
         self._node, self._state, self._settings = node, state, settings
-        self.options = sampling_options(model, settings)
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
@@ -331,7 +330,7 @@ def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
 
 def input_limit(model: ChatModel, settings: Settings) -> int | None:
     """Return the maximum number of tokens in a prompt, or None if no limit is known."""
-    profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
+    profile: Mapping[str, Any] = getattr(unbound(model), "profile", None) or {}
     return settings.max_input_tokens or profile.get("max_input_tokens")
 
 

@@ -9,7 +9,8 @@ import pytest
 from httpx import HTTPStatusError, Request, Response
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import ConfigurableField
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai.chat_models import base
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -332,10 +333,15 @@ def wrapped(kind: str, model: Any) -> Any:
             ConfigurableField("which"), other=other
         ),
         "bound": lambda: model.bind(stop=["END"]),
+        "prompted": lambda: ChatPromptTemplate([MessagesPlaceholder("messages")]) | model,
+        "parsed": lambda: model.with_retry() | RunnableLambda(lambda message: message),
     }[kind]()
 
 
-@pytest.mark.parametrize("kind", ["retry", "fallbacks", "fields", "alternatives", "bound"])
+WRAPPED = ["retry", "fallbacks", "fields", "alternatives", "bound", "prompted", "parsed"]
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_wrapped_models_are_models(kind: str, way: str) -> None:
     model = wrapped(kind, ScriptedModel(["Haldruvin."] * 2))
@@ -344,6 +350,16 @@ def test_wrapped_models_are_models(kind: str, way: str) -> None:
         result = graph.invoke(QUESTION) if way == "sync" else asyncio.run(graph.ainvoke(QUESTION))
         assert result["answer"] == "Haldruvin."
         assert result["usage"]["output_tokens"] > 0
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_the_limits_and_options_of_a_wrapped_model_hold(kind: str) -> None:
+    model = ScriptedModel(["Haldruvin."] * 2, profile={"max_input_tokens": 500})
+    shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
+    graph = build_rag(model=wrapped(kind, model), sources=shelf)
+    result = graph.invoke(QUESTION, context=RagContext(temperature=0.5))
+    assert "1 of 2 passages" in str(result["warnings"])
+    assert model.calls[0].kwargs["temperature"] == 0.5
 
 
 def test_retries_and_fallbacks_do_their_work() -> None:
