@@ -117,14 +117,15 @@ class Method(Runnable[Any, dict[str, Any]]):
         """Return the settings for the graph, with the remaining calls and time as limits."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
-        values = _settings_of(self.graph.context_schema, settings).model_dump(exclude_unset=True)
+        context_type: Any = self.graph.context_schema
+        values = _settings_of(context_type, settings).model_dump(exclude_unset=True)
         for name, left in {
             "max_calls": limits.max_calls and max(1, limits.max_calls - limits.calls),
             "deadline_s": limits.ends_at and max(_SOON_S, limits.seconds_left() or 0),
         }.items():
             if left:
                 values[name] = min(left, values.get(name) or left)
-        return self.graph.context_schema(**values)
+        return context_type(**values)
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:

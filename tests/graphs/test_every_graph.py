@@ -450,6 +450,25 @@ def test_a_run_that_is_resumed_without_a_context_has_that_which_it_began_with() 
     assert result["remembered"]
 
 
+class TeamContext(AagContext):
+    """The context of a team: a default of its own, and a field that its own nodes read."""
+
+    remember: bool = True
+    team: str = ""
+
+
+@pytest.mark.parametrize("place", ["context", "builder"])
+def test_a_context_of_a_subclass_is_one_of_its_graph(place: str) -> None:
+    model = ScriptedModel([*REPLIES["aag"][:3], "NO CHANGE"])
+    team = TeamContext(team="kitchen")
+    options: Any = {"settings": team} if place == "builder" else {}
+    with small_memory() as memory:
+        graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver(), **options)
+        graph.invoke(QUESTION, THREAD, context=team if place == "context" else None)
+        result = graph.invoke(Command(resume=decided("approve")), THREAD)
+    assert result["remembered"]
+
+
 @pytest.mark.parametrize("build", [build_aag, build_rat, build_rpg])
 def test_the_keyless_model_answers_with_a_warning(build: Any) -> None:
     result = build(sources=Shelf()).invoke(QUESTION)
