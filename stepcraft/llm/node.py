@@ -26,7 +26,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import ChatModel, model_name, unbound, with_options
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.sections import restored
 
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
@@ -230,13 +230,13 @@ class _Step:
         if isinstance(error, _LimitReached):
             return str(error)
         if isinstance(error, Refused):
-            return f"{name} was skipped: the model declined: {without_secrets(str(error)):.200}"
+            return f"{name} was skipped: the model declined: {masked_line(error, 200)}"
         if isinstance(error, UnreadableReply):
             return f"{name} was skipped: the model's reply could not be read, asked twice: {error}"
         seconds = self.limits.seconds_left()
         if isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S:
             return TOO_LATE
-        text = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
+        text = masked_line(f"{type(error).__name__}: {error}")
         if status_of(error) in REFUSED and not self.limits.has_reply:
             raise ModelFailure(
                 f"the model {model_name(choice)!r} refuses every call: {text}. "

@@ -35,7 +35,7 @@ from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.sections import written
 
 _Messages = Annotated[Any, InjectedState("messages")]
@@ -107,9 +107,9 @@ class Agent(Node):
         except GraphBubbleUp:
             raise
         except Exception as error:
-            reason = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            reason = masked_line(f"{type(error).__name__}: {error}")
             is_late = isinstance(error, TimeoutError) and limits.seconds_left() == 0
-            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason[:300]}")
+            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason}")
         return {
             "answer": answer,
             "evidence": searches.passages.evidence,
