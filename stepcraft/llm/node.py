@@ -151,7 +151,7 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, once more if its reply cannot be read, and return the update."""
-        node, first_update = self.node, None
+        node, first_update, first_problem = self.node, None, ""
         try:
             model = await calls.model(choice)
             state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
@@ -168,6 +168,7 @@ class _Step:
                         state = {**self.state, "first_update": first_update}
                     if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
+                    first_problem = f", after a reply that could not be read: {error}"
                     words = str(reply.text).strip()  # without tool calls, which have no results
                     problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
@@ -175,12 +176,12 @@ class _Step:
         except (GraphBubbleUp, BadInput):
             raise
         except Exception as error:
+            is_read = isinstance(error, UnreadableReply)
+            reason = self._reason(error, choice) + ("" if is_read else first_problem)
             if first_update is not None:
-                is_read = isinstance(error, UnreadableReply)
-                reason = str(error) if is_read else self._reason(error, choice)
+                reason = str(error) if is_read else reason
                 self.warnings.append(f"{node.name}: its reply was used only in part: {reason}")
                 return first_update
-            reason = self._reason(error, choice)
             self.warnings.append(reason)
             emit(self.graph, node.name, reason)
             return node.fallback(self.state, reason)

@@ -263,6 +263,20 @@ def test_a_second_reply_that_cannot_be_read_leaves_what_could_be() -> None:
     assert PART in str(result["warnings"])
 
 
+FILTERED = AIMessage("", response_metadata={"finish_reason": "content_filter"})
+
+
+@pytest.mark.parametrize("second", [RuntimeError("boom"), FILTERED])
+def test_a_second_call_that_fails_leaves_the_reason_for_it(second: Any) -> None:
+    result = asked_of(ScriptedModel(["a, ?", second]))
+    assert result["answer"] == "a"
+    assert PART in str(result["warnings"])
+    with pytest.raises(NoAnswer, match=r"(boom|content_filter).*it was empty"):
+        asked(ScriptedModel(["", second]))
+    with pytest.raises(NoAnswer, match=r"max_calls=1.*it was empty"):
+        asked(ScriptedModel([""]), max_calls=1)
+
+
 def test_a_reply_that_was_cut_off_is_taken_in_part_at_once() -> None:
     model = ScriptedModel([AIMessage("a, ?", response_metadata={"finish_reason": "length"})])
     result = asked_of(model)
