@@ -26,6 +26,7 @@ from stepcraft.graphs.rpg import build_rpg
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
+from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.route import route
@@ -196,8 +197,12 @@ def _initial(
             f"method_settings has {excerpt(unknown[0])}; with method={settings.method!r} it takes "
             f"{', '.join(sorted(fields))}"
         )
+    resources.target.check_names(settings)
     for each in contexts:
-        resources.target.check_names(_settings_of(each, settings))
+        own = _settings_of(each, settings)
+        resources.target.check_names(own)
+        for node in ("", *own.node_models):
+            resolve_model(resources.choice(node, own))
     first = {} if state.get("messages") else {"messages": [HumanMessage(state["task"])]}
     return {"method": "", "asked": "", **first}
 

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.text.clean import unfenced
+from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.reasoning import without_reasoning
 
 _REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "finishReason")
@@ -59,7 +59,7 @@ def reply_text(message: AIMessage) -> str:
     if refusal := _refusal(message):
         raise Refused(refusal)
     text, _ = without_reasoning(_content(message))
-    if not text:
+    if not normalised(text):
         raise UnreadableReply(
             "it was cut off before any text" if is_cut_off(message) else "it was empty"
         )

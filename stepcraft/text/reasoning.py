@@ -52,7 +52,7 @@ _ENDED = re.compile(
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"\s*+(?:(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me"
-    r"|let['\u2019]s|i['\u2019]ll|i will)\b[^\n]{0,100}\s*+)?+",
+    r"|let['\u2019]s|i['\u2019]ll|i will)\b[^\n]{0,100}(?<![:\uff1a\s])\s*+)?+",
     re.IGNORECASE,
 )
 _CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"

@@ -259,11 +259,22 @@ def test_an_unknown_name_is_refused_before_the_first_call(name: str, named: Any)
     assert not model.calls
 
 
-def test_a_chat_also_refuses_an_unknown_name_for_its_graphs() -> None:
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"method_settings": {"sources": ["cellar"]}},
+        {"method_settings": {"model": "cellar"}},
+        {"method": "rag", "method_settings": {"node_models": {"answer": "cellar"}}},
+        {"method": "direct", "memory": "cellar"},
+    ],
+)
+def test_a_chat_also_refuses_an_unknown_name_for_its_graphs(context: Any) -> None:
     model = ScriptedModel([])
     graph = get_graph("chat", model=model, sources=Shelf())
     with pytest.raises(BadInput, match="'cellar'"):
-        graph.invoke(QUESTION, context={"method_settings": {"sources": ["cellar"]}})
+        graph.invoke(
+            {"messages": [("human", "Hi"), ("ai", "Hi"), ("human", "Who?")]}, context=context
+        )
     assert not model.calls
 
 

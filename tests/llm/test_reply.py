@@ -183,7 +183,9 @@ def test_a_reply_that_was_cut_off_within_its_reasoning(opening: str) -> None:
         reply_text(reply)
 
 
-@pytest.mark.parametrize("content", ["", " \n", [REASONING], "<think>\nhm\n</think>\n"])
+@pytest.mark.parametrize(
+    "content", ["", " \n", "\u200b", "\x00", [REASONING], "<think>\nhm\n</think>\n"]
+)
 def test_an_empty_reply(content: Any) -> None:
     with pytest.raises(UnreadableReply, match="empty"):
         reply_text(message(content))

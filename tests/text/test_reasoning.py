@@ -57,6 +57,7 @@ PROSE = [
     "[Think](https://example.org) about it.",
     "Prompt it with:\n\n<think>\nhm\n</think>\n\nThen read the reply.",
     "- <think>\u2026</think>\n- the answer",
+    "Sure, this is how it looks:\n\n<think>\nhm\n</think>\n\nParis.",
     "One.\n\n<thinking> okay, the user\n</thinking>\nTwo.",
     "42.\n<think>That is right.</think>",
     "First part.\n\n<think>Now the",
