@@ -72,7 +72,7 @@ def without_reasoning(text: str) -> tuple[str, bool]:
     spans = outside_code(text, unclosed=False)
     for tag in (tag for span in spans for tag in _TAG.finditer(text, *span)):
         if tag["closing"]:
-            if opening or _ends_reasoning(text, tag):
+            if _ends_reasoning(text, end, opening, tag):
                 end, opening = tag.end(), None
         elif not opening:
             if not (tag["opening"] and _PREAMBLE.fullmatch(text[end : tag.start("opening")])):
@@ -86,8 +86,20 @@ def without_reasoning(text: str) -> tuple[str, bool]:
     return _CONTROLS.sub("", _BOX.sub("", text[end:])).strip(), is_open
 
 
-def _ends_reasoning(text: str, tag: re.Match[str]) -> bool:
-    """Return whether an unopened closing tag ends reasoning rather than being just mentioned."""
+def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.Match[str]) -> bool:
+    """Return whether a closing tag ends reasoning rather than being just mentioned.
+
+    Args:
+        text: The reply.
+        end: The end of the reasoning so far.
+        opening: The tag that opened the current reasoning, if any.
+        tag: The closing tag.
+    """
+    if opening:
+        names = [re.findall(r"\w+", each) for each in (opening["opening"], tag["closing"])]
+        return names[0] == names[1] or not tag["closing"].startswith("</")
+    if end:  # after that, only a doubled tag
+        return not text[end : tag.start()].strip()
     start, behind = tag.start("closing"), text[tag.end() :]
     if not tag["closing"].startswith(("<", "[")) or tag["closing"].startswith("<|"):
         return True  # no words of a text

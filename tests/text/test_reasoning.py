@@ -104,6 +104,11 @@ MENTIONS = [
         ("It is Paris\n</think>\n\nParis.", ("Paris.", False)),
         ("It is Paris</think>\nParis.", ("Paris.", False)),
         *((mention, (mention, False)) for mention in MENTIONS),
+        (
+            "<think>q</think>\n\nWait for\n</think>\nthen go.",
+            ("Wait for\n</think>\nthen go.", False),
+        ),
+        ("<think>\nhm\n</thinking>\n\nParis.", ("Paris.", False)),
         ("Paris.<\uff5cend\u2581of\u2581sentence\uff5c>", ("Paris.", False)),
     ],
 )
