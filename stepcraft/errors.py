@@ -16,6 +16,7 @@ StepcraftError
                         (also a RuntimeError)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,3 +157,24 @@ class RunStopped(StepcraftError, RuntimeError):
 
     The same command continues from there.
     """
+
+
+REFUSED = frozenset({401, 403, 404})
+"""The HTTP statuses with which a provider refuses every call, not just one."""
+
+
+def status_of(error: BaseException | None) -> int | None:
+    """Return the HTTP status in an error from a provider's client, or in its cause, if any."""
+    while error:
+        response = getattr(error, "response", None)
+        if isinstance(response, Mapping):  # boto3
+            response = response.get("ResponseMetadata")
+            statuses = [response.get("HTTPStatusCode")] if isinstance(response, Mapping) else []
+        else:
+            names = ("status_code", "code", "status")
+            statuses = [getattr(each, name, None) for each in (error, response) for name in names]
+        for status in statuses:
+            if isinstance(status, int) and 100 <= status < 600:
+                return int(status)
+        error = error.__cause__
+    return None

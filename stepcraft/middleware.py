@@ -45,9 +45,11 @@ from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.message import last_human, message_text, text_of
+from stepcraft.nodes.verdicts import unjudged
 from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 from stepcraft.text.names import codes
+from stepcraft.text.thoughts import split_thoughts
 
 T = TypeVar("T")
 
@@ -290,9 +292,9 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
     The message's `response_metadata["stepcraft"]` holds `checks`, the last verdict on each
-    statement, except statements that changed since, unless the evidence contradicts them; and
-    `evidence`, the passages that decide. If the answer was not checked, it holds `unchecked`, the
-    reason.
+    statement, except statements that changed since, unless the evidence contradicts them;
+    `evidence`, the passages that decide; and `unjudged`, the statements without a verdict. If the
+    answer was not checked, it holds `unchecked`, the reason.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.
@@ -437,7 +439,10 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     checks = [each for each, changed in final if each["verdict"] == "contradicted" or not changed]
     deciding = {id_ for each in checks for id_ in each["evidence"]}
     evidence = [each for each in result["evidence"] if each["id"] in deciding]
-    note: dict[str, Any] = {"checks": checks, "evidence": evidence}
+    parts = [{"text": text} for text in split_thoughts(result["first_draft"])]
+    state, numbers = {"parts": parts, "by_claim": True}, range(1, len(parts) + 1)
+    missing = unjudged(result["checks"], state, numbers)
+    note: dict[str, Any] = {"checks": checks, "evidence": evidence, "unjudged": missing}
     if result["warnings"] and not checks:
         note = {"unchecked": "; ".join(result["warnings"])}
     update |= _noted(answer, note)

@@ -16,6 +16,8 @@ MASK = "***"
 _SECRET_VARIABLE = re.compile(
     r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
 )
+_GAP = r"(?:\s|\\[nrt])"
+"""Whitespace, also as it appears in a repr and in JSON."""
 _LEAST = 8
 """The minimum length of a masked value; shorter ones could be ordinary words."""
 
@@ -28,9 +30,8 @@ def anonymizer() -> Callable[[Any], Any]:
     """
     from langsmith.anonymizer import create_secret_anonymizer  # noqa: PLC0415 - slow, needed late
 
-    values = re.compile("|".join(map(re.escape, _values(tuple(os.environ.items())))) or r"(?!)")
     masked: Callable[[Any], Any] = create_secret_anonymizer(
-        extra_rules=[{"pattern": values, "replace": MASK}]
+        extra_rules=[{"pattern": _values(tuple(os.environ.items())), "replace": MASK}]
     )
     return masked
 
@@ -42,8 +43,7 @@ def without_secrets(text: str) -> str:
         SECRET_PLACEHOLDER,
     )
 
-    for value in _values(tuple(os.environ.items())):
-        text = text.replace(value, MASK)
+    text = _values(tuple(os.environ.items())).sub(MASK, text)
     for rule in DEFAULT_SECRET_RULES:
         text = re.sub(rule["pattern"], rule.get("replace") or MASK, text)
     return text.replace(SECRET_PLACEHOLDER, MASK)
@@ -54,14 +54,23 @@ def excerpt(value: object, length: int = 80) -> str:
     return without_secrets(repr(value))[:length]
 
 
+def masked_line(text: object, length: int = 300) -> str:
+    """Return the start of a text on one line, masked before it is joined and cut."""
+    return " ".join(without_secrets(str(text)).split())[:length]
+
+
 @lru_cache(maxsize=4)
-def _values(environment: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return the secrets in an environment, also as they appear in a repr, in JSON and in a URL."""
+def _values(environment: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    """Return a pattern for the secrets in an environment, even if they span line breaks.
+
+    They are also found as they appear in a repr, in JSON and in a URL.
+    """
     values = {value.strip() for name, value in environment if _SECRET_VARIABLE.search(name)}
     forms = {
-        form
+        re.sub(_GAP, "", form)
         for value in values
         if len(value) >= _LEAST and not value.isdecimal()
         for form in (value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, safe=""))
     }
-    return tuple(sorted(forms, key=len, reverse=True))
+    patterns = (f"{_GAP}*+".join(map(re.escape, form)) for form in sorted(forms, key=len)[::-1])
+    return re.compile("|".join(patterns) or r"(?!)")

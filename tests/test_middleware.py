@@ -548,3 +548,10 @@ def test_a_source_that_cannot_be_is_refused_at_once(source: Any) -> None:
 def test_an_answer_whose_faults_are_all_corrected_has_no_reason_for_being_unchecked() -> None:
     messages, _ = checked([WRONG], [f"1.1 supported p1\n{CHANGE}", "1.1 supported p1"])
     assert "unchecked" not in messages[-1].response_metadata["stepcraft"]
+
+
+def test_statements_without_a_verdict_are_named() -> None:
+    answer = f"{WRONG} It is long.\n\nThe mayor in 1873 was Ilse Quandt. It is of oak."
+    messages, _ = checked([answer], [f"1.1 contradicted p1\n2.2 not found\n{CHANGE}"])
+    note = messages[-1].response_metadata["stepcraft"]
+    assert note["unjudged"] == ["It is long.", "The mayor in 1873 was Ilse Quandt."]

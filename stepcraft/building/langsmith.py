@@ -15,7 +15,7 @@ from stepcraft.building.conversations import feedback_of, state_of
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.threads import thread_of
 from stepcraft.errors import BadInput, SourceFailure
-from stepcraft.secrets import excerpt
+from stepcraft.secrets import excerpt, masked_line
 
 _NAME = re.compile(r"([^?]+)(?:\?limit=([1-9]\d*))?(?:[?&]filter=(.+))?")
 _FIELDS = ("id", "end_time", "error", "inputs", "outputs", "feedback_stats")
@@ -48,8 +48,8 @@ def list_runs(name: str) -> Iterator[Listed]:
             source = f"langsmith:{project}?run={run['id']}"
             yield Listed(source, partial(_document, run, source), key=source)
     except Exception as error:  # from the client, from requests, or for an answer in another form
-        reason = " ".join(str(error).partition("\nContent-Length")[0].split())
-        raise SourceFailure(f"LangSmith cannot be read: {reason[:300]}") from error
+        reason = masked_line(str(error).partition("\nContent-Length")[0])
+        raise SourceFailure(f"LangSmith cannot be read: {reason}") from error
 
 
 def _runs(project: str, condition: str | None) -> Iterator[dict[str, Any]]:

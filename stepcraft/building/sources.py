@@ -15,7 +15,7 @@ from stepcraft.building.documents import Document, Listed, Listing, digest_of, l
 from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
-from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.secrets import excerpt, masked_line, without_secrets
 from stepcraft.sources.corpus.content import content_of, file_title
 from stepcraft.sources.corpus.files import files_of, roots_of, shown
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
@@ -141,10 +141,8 @@ def _of_loader(source: BaseLoader | Iterable[LangChainDocument], spec: str) -> I
     try:
         parts = list(source.lazy_load() if isinstance(source, BaseLoader) else source)
     except Exception as error:  # the user's code may raise anything
-        reason = " ".join(without_secrets(str(error)).split())[:300]
-        raise SourceFailure(
-            f"the source {spec} failed: {type(error).__name__}: {reason}"
-        ) from error
+        reason = masked_line(f"{type(error).__name__}: {error}")
+        raise SourceFailure(f"the source {spec} failed: {reason}") from error
     documents: dict[str, list[LangChainDocument]] = {}
     for part in parts:
         if not isinstance(part, LangChainDocument):

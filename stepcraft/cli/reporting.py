@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,6 +13,9 @@ from stepcraft.cli.output import note, one_line
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.tracing import configure_tracing
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class Reported(TyperGroup):
@@ -46,19 +49,23 @@ def reported() -> Generator[None]:
         raise SystemExit(code) from error
 
 
+def _invalid(error: "ValidationError") -> str:
+    problem = error.errors()[0]
+    place = ".".join(map(str, problem["loc"])) or error.title
+    if problem["type"] == "missing":
+        return f"{place} is missing in {excerpt(problem['input'])}; add it"
+    if problem["type"] == "extra_forbidden":
+        return f"{error.title} has no setting {place!r}; check its spelling"
+    return f"{place}={excerpt(problem['input'])} cannot be used: {problem['msg']}"
+
+
 def _explained(error: Exception) -> tuple[str, int]:
     from pydantic import ValidationError
 
     if isinstance(error, StepcraftError):
         return str(error), 2 if isinstance(error, BadInput) else 1
     if isinstance(error, ValidationError):
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"])) or error.title
-        if problem["type"] == "missing":
-            return f"{place} is missing in {excerpt(problem['input'])}; add it", 2
-        if problem["type"] == "extra_forbidden":
-            return f"{error.title} has no setting {place!r}; check its spelling", 2
-        return f"{place}={excerpt(problem['input'])} cannot be used: {problem['msg']}", 2
+        return _invalid(error), 2
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be used: {error.strerror}; name another path", 2
     if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):

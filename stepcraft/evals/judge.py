@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from stepcraft.errors import BadInput, RunStopped, UnreadableReply
+from stepcraft.errors import REFUSED, BadInput, RunStopped, UnreadableReply, status_of
 from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
@@ -209,7 +209,7 @@ class Judge:
             raise
         except Exception as failure:
             judgement["error"] = reason_of(failure)
-            if not self._has_answered and getattr(failure, "status_code", 0) in {401, 403, 404}:
+            if not self._has_answered and status_of(failure) in REFUSED:
                 raise RunStopped(
                     f"the model {self.name!r} refuses every call of the judge: "
                     f"{judgement['error']}. Check its name and its key."
@@ -258,7 +258,7 @@ class Judge:
             message = await model.ainvoke(messages, **options)
         except Exception as failure:
             # Some providers refuse a seed or a temperature.
-            if getattr(failure, "status_code", None) not in {400, 422} or not options:
+            if status_of(failure) not in {400, 422} or not options:
                 raise
             self._is_plain = True
             return await self._call(messages, judgement)

@@ -26,6 +26,7 @@ from stepcraft.graphs.rpg import build_rpg
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
+from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.begin import Begin
 from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.route import route
@@ -117,16 +118,15 @@ class Method(Runnable[Any, dict[str, Any]]):
         """Return the settings for the graph, with the remaining calls and time as limits."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
-        values = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
-        own = _known(self.graph.context_schema, settings.method_settings)
-        values |= own.model_dump(exclude_unset=True)
+        context_type: Any = self.graph.context_schema
+        values = _settings_of(context_type, settings).model_dump(exclude_unset=True)
         for name, left in {
             "max_calls": limits.max_calls and max(1, limits.max_calls - limits.calls),
             "deadline_s": limits.ends_at and max(_SOON_S, limits.seconds_left() or 0),
         }.items():
             if left:
                 values[name] = min(left, values.get(name) or left)
-        return _known(self.graph.context_schema, values)
+        return context_type(**values)
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +178,10 @@ def warnings_below(warnings: Sequence[str]) -> str:
 
 
 def _initial(
-    state: Mapping[str, Any], settings: ChatContext, _searched: Sequence[Any]
+    state: Mapping[str, Any],
+    settings: ChatContext,
+    _searched: Sequence[Any],
+    resources: Resources[ChatContext],
 ) -> dict[str, Any]:
     """Return the initial state, refusing settings that no graph accepts before asking a model.
 
@@ -194,14 +197,20 @@ def _initial(
             f"method_settings has {excerpt(unknown[0])}; with method={settings.method!r} it takes "
             f"{', '.join(sorted(fields))}"
         )
+    resources.target.check_names(settings)
     for each in contexts:
-        _known(each, settings.method_settings)
+        own = _settings_of(each, settings)
+        resources.target.check_names(own)
+        for node in ("", *own.node_models):
+            resolve_model(resources.choice(node, own))
     first = {} if state.get("messages") else {"messages": [HumanMessage(state["task"])]}
     return {"method": "", "asked": "", **first}
 
 
-def _known(context_type: Any, values: Mapping[str, Any]) -> Any:
-    """Return the settings of a graph, ignoring any values for which it has no field."""
+def _settings_of(context_type: Any, settings: ChatContext) -> Any:
+    """Return the settings of a graph, ignoring those of the chat for which it has no field."""
+    own = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
+    values = {**own, **settings.method_settings}
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 
@@ -218,7 +227,7 @@ def chat_builder(
         key: value for key, value in options.items() if key not in {"settings", "node_models"}
     }
     builder = StateGraph(State, ChatContext, input_schema=ChatInput, output_schema=ChatOutput)
-    builder.add_node("begin", Begin(resources, ["route"], _initial, searches=False))
+    builder.add_node("begin", Begin(resources, ["route"], resources.bind(_initial), searches=False))
     # A chat interface shows what is streamed, which should be the answer but not the routing.
     builder.add_node("route", route.bound(resources).with_config(tags=[TAG_NOSTREAM]))
     builder.add_edge(START, "begin")

@@ -17,16 +17,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.contexts.base import Settings
-from stepcraft.errors import BadInput, ModelFailure, UnreadableReply
+from stepcraft.errors import REFUSED, BadInput, ModelFailure, UnreadableReply, status_of
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import ChatModel, model_name, unbound
+from stepcraft.models.resolve import ChatModel, model_name, unbound, with_options
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.sections import restored
 
 _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowError", ())
@@ -52,7 +52,6 @@ _HAND_BACK_IN_PART = (
     "A part of your reply could not be used: {} The rest is kept. Reply with what was not used, as "
     "it has to be, in the same format, with nothing before or after it."
 )
-_REFUSED_STATUS = frozenset({401, 403, 404})
 _EARLY_S = 0.05
 """An event loop's timer may fire up to this many seconds early."""
 
@@ -152,7 +151,7 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, once more if its reply cannot be read, and return the update."""
-        node, first_update = self.node, None
+        node, first_update, first_problem = self.node, None, ""
         try:
             model = await calls.model(choice)
             state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
@@ -169,6 +168,7 @@ class _Step:
                         state = {**self.state, "first_update": first_update}
                     if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
+                    first_problem = f", after a reply that could not be read: {error}"
                     words = str(reply.text).strip()  # without tool calls, which have no results
                     problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
@@ -176,12 +176,12 @@ class _Step:
         except (GraphBubbleUp, BadInput):
             raise
         except Exception as error:
+            is_read = isinstance(error, UnreadableReply)
+            reason = self._reason(error, choice) + ("" if is_read else first_problem)
             if first_update is not None:
-                is_read = isinstance(error, UnreadableReply)
-                reason = str(error) if is_read else self._reason(error, choice)
+                reason = str(error) if is_read else reason
                 self.warnings.append(f"{node.name}: its reply was used only in part: {reason}")
                 return first_update
-            reason = self._reason(error, choice)
             self.warnings.append(reason)
             emit(self.graph, node.name, reason)
             return node.fallback(self.state, reason)
@@ -203,12 +203,12 @@ class _Step:
                 passages = counted(len(self.state.get("evidence") or ()), "passage")
                 emit(self.graph, self.node.name, started.replace("{passages}", passages))
             self.calls += 1
-            call = Call(prompt.model, [*prompt.messages, *problem], prompt.options)
+            call = Call(prompt.model, [*prompt.messages, *problem], {})
             try:
                 reply = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
                 is_too_long = isinstance(error, _TOO_LONG) or (
-                    getattr(error, "status_code", None) in {400, 413, 422}
+                    status_of(error) in {400, 413, 422}
                     and _TOO_LONG_WORDS.search(f"{getattr(error, 'code', '')} {error}")
                 )
                 if not (is_too_long and prompt.halve()):
@@ -231,15 +231,15 @@ class _Step:
         if isinstance(error, _LimitReached):
             return str(error)
         if isinstance(error, Refused):
-            return f"{name} was skipped: the model declined: {without_secrets(str(error)):.200}"
+            return f"{name} was skipped: the model declined: {masked_line(error, 200)}"
         if isinstance(error, UnreadableReply):
             reason = "the model was asked twice, and its reply could not be read"
             return f"{name} was skipped: {reason}: {error}"
         seconds = self.limits.seconds_left()
         if isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S:
             return TOO_LATE
-        text = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")[:300]
-        if getattr(error, "status_code", None) in _REFUSED_STATUS and not self.limits.has_reply:
+        text = masked_line(f"{type(error).__name__}: {error}")
+        if status_of(error) in REFUSED and not self.limits.has_reply:
             raise ModelFailure(
                 f"the model {model_name(choice)!r} refuses every call: {text}. "
                 "Check its name and its key."
@@ -251,9 +251,8 @@ class _Prompt:
     """The messages of a step. If they are too long, the least similar passages are left out."""
 
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
-        self.model = model
+        self.model = with_options(model, sampling_options(model, settings))
         self._node, self._state, self._settings = node, state, settings
-        self.options = sampling_options(model, settings)
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
@@ -333,7 +332,7 @@ def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
 
 def input_limit(model: ChatModel, settings: Settings) -> int | None:
     """Return the maximum number of tokens in a prompt, or None if no limit is known."""
-    profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
+    profile: Mapping[str, Any] = getattr(unbound(model), "profile", None) or {}
     return settings.max_input_tokens or profile.get("max_input_tokens")
 
 

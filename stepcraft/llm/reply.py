@@ -1,13 +1,15 @@
 """Read a provider's message: the text of the reply, or the reason why there is none."""
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
-from stepcraft.text.clean import unfenced
+from stepcraft.text.clean import normalised, unfenced
 from stepcraft.text.reasoning import without_reasoning
 
 _REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "finishReason")
@@ -23,6 +25,20 @@ _WHOLE = re.compile(
     r"|tool_(?:calls?|use)|function_calls?|completed?|success|finished|done|null|none"
 )
 """The finish reasons that indicate a complete reply."""
+_TOOL_CALL = re.compile(
+    r"""(?:[^\n]{0,200}\n\s*)??(?:
+        <(?P<tag>(?:\w+:)?(?:tool_calls?|function_calls?|tool_use|invoke))\b.*</(?P=tag)>
+        |<function=.*</function>
+        |\[TOOL_CALLS\].*
+        |call\s+\w+\s*\{.*\}
+        |action:[^\n]+\n\s*action\ input:.*
+        |\w+\.call\(.*\)
+        |\[\w+\(\w+=.*\)\]
+    )|.*<[|\uff5c]tool[^<>|\uff5c\n]{1,40}[|\uff5c]>.*""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+"""A call in a notation that the server did not read, with at most a line before it."""
+_ARGUMENTS = {"arguments", "parameters", "args", "input"}
 _CITATIONS = ("citations", "annotations", "reference")
 
 
@@ -38,15 +54,17 @@ def reply_text(message: AIMessage) -> str:
 
     Raises:
         Refused: The model refused, or a filter stopped the reply; partial text is not returned.
-        UnreadableReply: There is no text.
+        UnreadableReply: There is no text, or it is the call of a tool.
     """
     if refusal := _refusal(message):
         raise Refused(refusal)
     text, _ = without_reasoning(_content(message))
-    if not text:
+    if not normalised(text):
         raise UnreadableReply(
             "it was cut off before any text" if is_cut_off(message) else "it was empty"
         )
+    if _is_tool_call(text):
+        raise UnreadableReply("it calls a tool, and there is none: reply with what is asked for.")
     return text
 
 
@@ -73,6 +91,23 @@ def answer_text(reply: str) -> str:
     if not text:
         raise UnreadableReply("there was no text in it.")
     return text
+
+
+def _is_tool_call(text: str) -> bool:
+    """Return whether a text is the call of a tool, or several in JSON."""
+    if _TOOL_CALL.fullmatch(text):
+        return True
+    with suppress(ValueError, RecursionError):
+        value = json.loads(unfenced(text))
+        calls = value if isinstance(value, list) else [value]
+        return bool(calls) and all(
+            isinstance(call, dict)
+            and "name" in call
+            and len(_ARGUMENTS & call.keys()) == 1
+            and call.keys() <= {"name", "id", "type", *_ARGUMENTS}
+            for call in calls
+        )
+    return False
 
 
 def _reasons(message: AIMessage) -> Iterator[str]:

@@ -114,6 +114,7 @@ class Resources(Generic[S]):
             raise BadInput(
                 f"the settings of {graph} are a {settings_type.__name__}, not {excerpt(defaults)}"
             )
+        defaults = settings_type(**_given(defaults, settings_type))
         node_models = options.get("node_models") or {}
         if not isinstance(node_models, Mapping):
             raise BadInput(f"node_models maps nodes to models; {excerpt(node_models)} does not")
@@ -152,7 +153,7 @@ class Resources(Generic[S]):
         context = runtime.context if runtime else None
         fields: dict[str, Any] = (state or {}).get("settings") or {}
         if isinstance(context, self.settings_type):
-            fields = {**fields, **context.model_dump(exclude_unset=True)}
+            fields = {**fields, **_given(context, self.settings_type)}
         elif context is not None and not _is_subgraph():
             raise BadInput(
                 f"the context of {self.graph} is a {self.settings_type.__name__} or a mapping, "
@@ -182,6 +183,16 @@ class Resources(Generic[S]):
         spec = chosen("model", name, {**names, EXTRACTIVE: EXTRACTIVE}, MODELS)
         is_object = "." in spec.partition(":")[0]  # package.module:attribute
         return _registered_model(spec) if is_object else spec
+
+
+def _given(settings: Settings, settings_type: type[Settings]) -> dict[str, Any]:
+    """Return the fields that settings, perhaps of a subclass, set or have another default for."""
+    return {
+        name: value
+        for name, field in settings_type.model_fields.items()
+        if (value := getattr(settings, name)) != field.get_default(call_default_factory=True)
+        or name in settings.model_fields_set
+    }
 
 
 def is_model(value: object) -> bool:

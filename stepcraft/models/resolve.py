@@ -1,14 +1,20 @@
 """Resolve chat models by name; each is built once per process and once per event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import RunnableBindingBase, RunnableSerializable
+from langchain_core.runnables.base import (
+    RunnableBindingBase,
+    RunnableSequence,
+    RunnableSerializable,
+)
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 
 from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
@@ -147,10 +153,33 @@ def _build(name: str) -> BaseChatModel:
 
 
 def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
-    """Return the model that options, retries or a config are bound to."""
-    while isinstance(model, RunnableBindingBase):
-        model = model.bound
-    return model
+    """Return the model within options, retries, fallbacks, alternatives or a sequence."""
+    while True:
+        match model:
+            case RunnableBindingBase():
+                model = model.bound
+            case RunnableWithFallbacks():
+                model = model.runnable
+            case DynamicRunnable():
+                model = model.default
+            case RunnableSequence():
+                steps = map(unbound, model.steps)
+                return next((each for each in steps if isinstance(each, BaseChatModel)), model)
+            case _:
+                return model
+
+
+def with_options(model: ChatModel, options: Mapping[str, Any]) -> ChatModel:
+    """Return a model that passes options with each call; a sequence passes them to its models."""
+    if not options:
+        return model
+    if isinstance(model, RunnableSequence):
+        steps = [
+            with_options(each, options) if isinstance(unbound(each), BaseChatModel) else each
+            for each in model.steps
+        ]
+        return RunnableSequence(*steps)
+    return model.bind(**options)
 
 
 def model_name(model: ChatModel | str) -> str:

@@ -35,7 +35,7 @@ from stepcraft.llm.usage import usage_of
 from stepcraft.models.resolve import unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.sections import written
 
 _Messages = Annotated[Any, InjectedState("messages")]
@@ -107,9 +107,11 @@ class Agent(Node):
         except GraphBubbleUp:
             raise
         except Exception as error:
-            reason = without_secrets(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            reason = masked_line(f"{type(error).__name__}: {error}")
             is_late = isinstance(error, TimeoutError) and limits.seconds_left() == 0
-            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason[:300]}")
+            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason}")
+        if searches.count and not searches.has_worked:
+            searches.warnings.append("every search failed, so the answer is based on no source")
         return {
             "answer": answer,
             "evidence": searches.passages.evidence,
@@ -244,6 +246,8 @@ class _Searches:
         self.passages = Passages(self.state)
         self.warnings: list[str] = []
         self.count = 0
+        self.has_worked = False
+        """Whether any search found something, or at least did not fail."""
         self._lock = Lock()
 
     def tool(self) -> BaseTool:
@@ -279,6 +283,7 @@ class _Searches:
         """Add the results of a search, and return the numbers of its passages."""
         self.count += 1
         self.warnings += update.get("warnings", [])
+        self.has_worked |= bool(update.get("evidence") or not update.get("warnings"))
         return [self.passages.number(each) for each in update.get("evidence", [])]
 
     def _found(self, query: str, update: dict[str, Any]) -> _Found:
@@ -292,9 +297,11 @@ class _Searches:
             new = [number for number in numbers if number > before]
             again = [f"p{number}" for number in numbers if number <= before]
             shown = written([each for each in passages(self.passages.evidence, new) if each])
-        head = (
-            f"Found for {quoted(query)}:" if numbers else f"Nothing was found for {quoted(query)}."
-        )
+        head = f"Nothing was found for {quoted(query)}."
+        if numbers:
+            head = f"Found for {quoted(query)}:"
+        elif update.get("warnings"):
+            head = f"The search for {quoted(query)} failed, so what it would find is unknown."
         tail = f"Also {', '.join(again)}, shown with another search." if again else ""
         record = {key: update.get(key, []) for key in ("evidence", "warnings")}
         return "\n\n".join(filter(None, [head, shown, tail])), record

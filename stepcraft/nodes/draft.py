@@ -12,6 +12,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.progress import counted
 from stepcraft.text.citations import without_marks
+from stepcraft.text.clean import is_declined
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
 
@@ -85,8 +86,10 @@ def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]
     """Return the steps in the draft, without passage ids.
 
     Raises:
-        UnreadableReply: There is no list in the reply.
+        UnreadableReply: There is no list in the reply, or it declines the task.
     """
+    if is_declined(reply):
+        raise UnreadableReply("it declines the task instead of listing steps.")
     steps = [*filter(None, (without_marks(step, plain=False) for step in read_steps(reply)))]
     if not steps:
         raise UnreadableReply("there was no numbered list of steps in it.")

@@ -12,8 +12,8 @@ from stepcraft.contexts.base import LookSettings
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.nodes.draft import found_sections, shown_passages
-from stepcraft.nodes.plan import ONE_FACT
-from stepcraft.text.lists import read_lines
+from stepcraft.nodes.plan import ONE_FACT, read_queries
+from stepcraft.text.lists import read_items
 from stepcraft.text.sections import Section
 
 NOTHING = "NOTHING"
@@ -48,11 +48,16 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
-    """Return the queries with any new ones added; if there are none, no more rounds follow."""
+    """Return the queries with any new ones added; if there are none, no more rounds follow.
+
+    Raises:
+        UnreadableReply: It neither lists queries nor says that nothing is missing.
+    """
     searched = {query.casefold() for query in state["queries"]}
+    is_enough = any(map(_NOTHING.fullmatch, reply.splitlines())) and not read_items(reply)
     new = [
         query
-        for query in read_lines(reply)
+        for query in ([] if is_enough else read_queries(reply))
         if query.casefold() not in searched and not _NOTHING.fullmatch(query)
     ]
     return {

@@ -10,7 +10,8 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
-from stepcraft.text.lists import read_lines
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS, is_declined
+from stepcraft.text.lists import read_items, read_lines
 
 _LIST = 'At most {most} queries, each on one line that begins with "- ". Nothing else.'
 _KIND = (
@@ -19,6 +20,8 @@ _KIND = (
 )
 ONE_FACT = "\nThe answer to this question is one fact: list only what finds it."
 """The instruction that planners get when a short answer is wanted."""
+_NO_QUERY = re.compile(rf"^(?:[<|{{]|\[[{{\"])|[{STOPS}{SPACELESS_STOPS}]$(?<![?\u061f\uff1f])")
+"""XML, a table, JSON, or a sentence, rather than a query."""
 _KIND_LINE = re.compile(r"^\W*kind\W+(long|short)\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -32,7 +35,7 @@ def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
 def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
     """Return the queries, starting with the question, and the form of the answer."""
     kind = _KIND_LINE.search(reply)
-    queries = _queries(_KIND_LINE.sub("", reply), settings.max_queries)
+    queries = read_queries(_KIND_LINE.sub("", reply))[: settings.max_queries]
     asked_for = kind[1].lower() if kind else "long"
     return {
         "queries": [state["task"], *queries],
@@ -54,9 +57,9 @@ def ask_for_queries(state: Any, settings: AagContext) -> list[BaseMessage]:
     )
 
 
-def read_queries(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
+def read_look_up(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
     """Return the queries, starting with the goal and its resources (AAG §3.2)."""
-    return {"queries": [goal_query(state), *_queries(reply, settings.max_queries)]}
+    return {"queries": [goal_query(state), *read_queries(reply)[: settings.max_queries]]}
 
 
 def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
@@ -73,18 +76,21 @@ def goal_query(state: Any) -> str:
     )
 
 
-def _queries(reply: str, most: int) -> list[str]:
-    """Return the queries in a reply.
+def read_queries(reply: str) -> list[str]:
+    """Return the queries in a reply: the items of its list, or lines that are no sentences.
 
     Raises:
         UnreadableReply: There are none.
     """
-    queries = read_lines(reply)
+    queries = read_items(reply)
     if not queries:
+        lines = read_lines(reply)
+        queries = [] if any(map(_NO_QUERY.search, lines)) else lines
+    if not queries or is_declined(reply):
         raise UnreadableReply(
             'there was no query in it: each stands on one line that begins with "- ".'
         )
-    return queries[:most]
+    return queries
 
 
 def _planned(_state: Any, update: dict[str, Any]) -> str:
@@ -104,7 +110,7 @@ plan = ModelNode(
 look_up = ModelNode(
     "to_query",
     ask_for_queries,
-    read_queries,
+    read_look_up,
     only_the_goal,
     keep_back=lambda _settings: 1,
     started="Planning the searches.",

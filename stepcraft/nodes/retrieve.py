@@ -19,7 +19,7 @@ from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retriever import Source
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.clean import stems
 
 NAME = "retrieve"
@@ -237,7 +237,7 @@ def _key(passage: Evidence) -> tuple[str, str, str]:
 
 
 def _reason(error: Exception) -> str:
-    return without_secrets(" ".join(str(error).split()))[:300] or type(error).__name__
+    return masked_line(error) or type(error).__name__
 
 
 def _evidence(document: Document) -> Evidence:

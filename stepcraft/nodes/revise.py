@@ -227,8 +227,8 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
         applied, unasked = _corrections(applied, checks, parts)
         refused += unasked
     warnings = _passages_named(applied, len(state["evidence"]))
-    if missing := 0 if of_steps else unjudged(checks, state, group):
-        what = counted(missing, "statement" if state["by_claim"] else "part")
+    if missing := [] if of_steps else unjudged(checks, state, group):
+        what = counted(len(missing), "statement" if state["by_claim"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
     update: dict[str, Any] = {
         "changes": [*state["changes"], *applied],

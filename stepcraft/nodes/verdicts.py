@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -138,14 +138,15 @@ def _unknown(
     return [f"there is no {' and no '.join(unknown)}"] if unknown else []
 
 
-def unjudged(checks: Sequence[Check], state: Any, group: Sequence[int]) -> int:
-    """Return how many statements in the given parts, or parts, have no verdict."""
+def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[str]:
+    """Return the statements in the given parts, or the parts, that have no verdict."""
     judged = {(each["part"], each["statement"]) for each in checks}
-    return sum(
-        judged.isdisjoint({(part, 0), (part, number)})
+    return [
+        without_marks(statement, plain=False).strip()
         for part in group
-        for number, _ in enumerate(_statements(state, part), 1)
-    )
+        for number, statement in enumerate(_statements(state, part), 1)
+        if judged.isdisjoint({(part, 0), (part, number)})
+    ]
 
 
 def _statements(state: Any, part: int) -> list[str]:

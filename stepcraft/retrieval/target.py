@@ -30,6 +30,9 @@ With wordllama, 57 of 60 goals that the bundled procedures cover, phrased as a n
 one with at least this score; 17 of 30 goals from other fields match none.
 """
 
+_GIVEN = "memory"
+"""The name of the memory of a graph that was built with a single one."""
+
 Memory: TypeAlias = ProcedureMemory | str
 Source: TypeAlias = BaseRetriever | BaseTool | str
 Memories: TypeAlias = Memory | Mapping[str, Memory] | None
@@ -53,8 +56,9 @@ class OpenedSource:
 class RetrievalTarget:
     """The memories and sources of a graph, with the names by which its runs can choose them.
 
-    If there are none, those named by `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` are used, or else
-    the bundled procedures.
+    A memory is searched in addition to the sources if a run names it, or if the graph was built
+    with it alone. If there are none, those named by `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY` are
+    used, or else the bundled procedures.
     """
 
     memories: Mapping[str, Memory]
@@ -80,7 +84,7 @@ class RetrievalTarget:
                 more arguments than a query.
         """
         memories = (
-            memory if isinstance(memory, Mapping) else {} if memory is None else {"memory": memory}
+            memory if isinstance(memory, Mapping) else {} if memory is None else {_GIVEN: memory}
         )
         if not isinstance(sources, Mapping):
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
@@ -121,6 +125,16 @@ class RetrievalTarget:
             if isinstance(source, str):
                 check_source(source)
 
+    def check_names(self, settings: Settings) -> None:
+        """Check the names in the settings of a run without opening anything.
+
+        Raises:
+            BadInput: The run names a memory or a source that is not registered.
+        """
+        if isinstance(settings, SearchSettings):
+            self._memory(settings)
+            self._sources(settings)
+
     def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once per process.
 
@@ -128,12 +142,7 @@ class RetrievalTarget:
             BadInput: The run names a memory that is not registered.
             MemoryFailure: It cannot be opened.
         """
-        memory = next(iter(self.memories.values()), None)
-        if memory is None:
-            memory = os.environ.get(MEMORY_VARIABLE, "")
-        if name := getattr(settings, "memory", None):
-            how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
-            memory = chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
+        memory = self._memory(settings)
         if isinstance(memory, str):
             memory = opened_memory(memory, embeddings=self.embeddings, store=store)
         return memory
@@ -149,7 +158,8 @@ class RetrievalTarget:
             _open_source(name, source) if isinstance(source, str) else source
             for name, source in self._sources(settings).items()
         ]
-        if self.prefers_memory or not searched:
+        is_named = settings.memory or _GIVEN in self.memories
+        if self.prefers_memory or is_named or not searched:
             memory = self.memory(settings, store)
             where = getattr(settings, "where", None)
             alpha = getattr(settings, "alpha", None)
@@ -177,6 +187,12 @@ class RetrievalTarget:
             f"no {kind} is named, so this is based on the bundled procedures for LangChain, "
             f"LangGraph and LangSmith; name yours with {how}"
         ]
+
+    def _memory(self, settings: Settings) -> Memory:
+        if name := getattr(settings, "memory", None):
+            how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
+            return chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
+        return next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
 
     def _sources(self, settings: SearchSettings) -> Mapping[str, OpenedSource | str]:
         if not settings.sources:

@@ -55,7 +55,7 @@ _INTRODUCTION = re.compile(
 )
 """A line that ends with a colon and announces the answer."""
 _TAGGED = re.compile(
-    r"<(answer|final_answer|reply|response|result|output|draft|text)>((?:(?!</?\1>).)*+)</\1>",
+    r"<(answer|final_answer|reply|response|result|output|draft|text|steps|plan|queries|list)>((?:(?!</?\1>).)*+)</\1>",
     re.DOTALL | re.IGNORECASE,
 )
 _FENCED = re.compile(
@@ -73,6 +73,12 @@ _PROSE = re.compile(
 _UNCHANGED = re.compile(
     r"\W{0,6}(?:no[ -]?changes?(?:\s+(?:is |are )?(?:needed|required|necessary))?"
     r"|(?:(?:stays|remains) )?unchanged)\W*",
+    re.IGNORECASE,
+)
+_DECLINED = re.compile(
+    r"\W*(?:\d\W+)?(?:(?:unfortunately|sorry)\W+(?:but )?)?(?:i(?:['\u2019]m| am) (?:\w+ )?"
+    r"(?:sorry|unable|not able)|i (?:can(?:['\u2019]t|not| not)|won['\u2019]t|will not) (?:\w+ )?"
+    r"(?:help|assist|provide|comply|do|give|create|write|answer|support|fulfil))\b",
     re.IGNORECASE,
 )
 
@@ -140,6 +146,11 @@ def _without_fence(text: str, *, keep_code: bool) -> str:
     if closing and not closing[0] and (not markdown or any(closing[1::2])):
         return text
     return inside
+
+
+def is_declined(reply: str) -> bool:
+    """Return whether a reply begins with words that decline the task."""
+    return _DECLINED.match(reply) is not None
 
 
 def is_unchanged(line: str) -> bool:

@@ -64,6 +64,8 @@ _LEADS = (
 """Beginnings of lines that may be steps with a list of items below them."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
+_MARKUP = ("<", "|", "{")
+"""How lines of XML, tables and JSON begin."""
 
 
 class _Line(NamedTuple):
@@ -102,7 +104,7 @@ def read_steps(text: str) -> list[str]:
     """Return the steps in a list without bullets, numbers and labels such as "Step 1:".
 
     Text below an item stays with it. Headings and text before or after the list are dropped. In a
-    text without items, every line is a step, but a single line is not a list.
+    text without items, every line is a step, but a single line, a table and XML are not lists.
     """
     if (steps := _json_texts(text)) is not None:
         return steps
@@ -123,13 +125,27 @@ def read_bullets(text: str) -> list[str]:
     )
 
 
+def read_items(text: str) -> list[str]:
+    """Return the distinct outer items of a list, without bullets, quotes and text below them."""
+    items = _json_texts(text)
+    if items is None:
+        lines = [line for line in _lines(text) if line.mark]
+        margin = min((line.indent for line in lines), default=0) + 1
+        items = [line.text for line in lines if line.indent <= margin]
+    return _distinct(items)
+
+
 def read_lines(text: str) -> list[str]:
     """Return the distinct lines of a text, without bullets, quotes, headings and code."""
+    lines = _lines(text)
+    return _distinct([line.text for line in lines if line.mark or not (line.is_code or line.level)])
+
+
+def _distinct(items: Sequence[str]) -> list[str]:
     contents: dict[str, str] = {}
-    for line in _lines(text):
-        content = _QUOTED.sub(r"\1", line.text)
-        is_text = line.mark or not (line.is_code or line.level)
-        if content and is_text and not content.endswith(_COLONS):
+    for item in items:
+        content = _QUOTED.sub(r"\1", item)
+        if content and not content.endswith(_COLONS):
             contents.setdefault(content.casefold(), content)
     return list(contents.values())
 
@@ -174,11 +190,21 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 
 
 def _json_texts(text: str) -> list[str] | None:
-    """Return the strings in a JSON array, or None if the text is not one."""
-    with suppress(ValueError, RecursionError):
-        values = json.loads(unfenced(text)) if unfenced(text).lstrip().startswith("[") else None
-        if isinstance(values, list) and values and all(isinstance(each, str) for each in values):
-            return values
+    """Return the texts in a JSON array, or None if the text is not one.
+
+    The array may be the value of an object, and its items objects with a single text.
+    """
+    text = unfenced(text).strip()
+    if not text.startswith(("[", "{")):
+        return None
+    with suppress(ValueError, RecursionError, StopIteration):
+        values = json.loads(text)
+        if isinstance(values, dict):
+            values = next(each for each in values.values() if isinstance(each, list))
+        items = [[*each.values()] if isinstance(each, dict) else [each] for each in values]
+        texts = [[each for each in item if isinstance(each, str)] for item in items]
+        if texts and all(len(each) == 1 for each in texts):
+            return [*chain(*texts)]
     return None
 
 
@@ -318,7 +344,12 @@ def _joined(start: _Line, below: str) -> str:
 
 
 def _without_items(lines: list[_Line]) -> list[str]:
-    """Return each line as a step, joining code blocks to the line above; [] for a single line."""
+    """Return each line as a step, joining code blocks to the line above.
+
+    A single line, XML, a table and JSON are not steps.
+    """
+    if any(line.text.startswith(_MARKUP) for line in lines if not line.is_code):
+        return []
     steps: list[str] = []
     for line in lines:
         if line.is_code and steps:

@@ -1,9 +1,9 @@
-"""Remove the reasoning that models leave in the text of a reply.
+"""Remove the reasoning that models leave at the beginning of a reply.
 
-An opening tag counts at the start of a line or after a sentence. A closing tag counts unless the
-sentence continues after it, as in "<think> opens the reasoning and </think> closes it". Tags in
-code do not count. Everything between an opening and a closing tag is dropped, as is everything
-before a closing tag that has no opening one.
+An opening tag counts if at most a preamble such as "Okay." comes before it; after that, the answer
+has begun, and its tags stay. A closing tag counts unless the sentence continues after it, as in
+"<think> opens the reasoning and </think> closes it". Tags in code do not count. Everything up to
+the closing tag is dropped, also if it has no opening one.
 """
 
 import re
@@ -33,8 +33,7 @@ _GOES_ON = (
 )
 _TAG = re.compile(
     rf"(?:^ {{0,3}}|(?<=[{STOPS}{SPACELESS_STOPS}>\]\u25b7])[ \t]*+)(?P<opening>{_OPENING})"
-    rf"|(?<=\w ){_OPENING}[^\n<{STOPS}]{{1,100}}{_CLOSING}"  # "Between <think> and </think>"
-    rf"|(?<!^ {{4}})(?<!^\t)(?P<closing>{_CLOSING})(?!{_GOES_ON})",
+    rf"|(?<!^ {{4}})(?<!^\t)(?:(?P<closing>{_CLOSING})(?!{_GOES_ON})|{_OPENING})",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAY_BE_TAGGED = re.compile(
@@ -52,8 +51,8 @@ _ENDED = re.compile(
 """The end of a line or sentence, where reasoning may end."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
-    r"\s*+(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me|let['\u2019]s"
-    r"|i['\u2019]ll|i will)\b[^\n]{0,100}\s*+",
+    r"\s*+(?:(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me"
+    r"|let['\u2019]s|i['\u2019]ll|i will)\b[^\n]{0,100}(?<![:\uff1a\s])\s*+)?+",
     re.IGNORECASE,
 )
 _CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"
@@ -68,32 +67,39 @@ def without_reasoning(text: str) -> tuple[str, bool]:
     text = text.strip()
     if not _MAY_BE_TAGGED.search(text):
         return text, False
-    answer, end, is_open = "", 0, False
+    end, is_open = 0, False
     opening: re.Match[str] | None = None
     spans = outside_code(text, unclosed=False)
     for tag in (tag for span in spans for tag in _TAG.finditer(text, *span)):
-        if tag["closing"] and not opening and not _ends_reasoning(text, tag):
-            continue
         if tag["closing"]:
-            answer = answer + text[end : opening.start("opening")] if opening else ""
-            end, opening = tag.end(), None
-        elif tag["opening"]:
-            opening = opening or tag
-    # The answer may continue the same sentence, or the reasoning may leave a fence open.
-    closing = _ANY_CLOSING.search(text, opening.end()) if opening else None
-    before = answer + text[end : opening.start("opening")] if opening else ""
-    begins = _PREAMBLE.fullmatch(before) or _ENDED.search(before.rstrip())
-    if opening and (closing or begins) and not re.match(_GOES_ON, text[opening.end() :]):
-        answer = before
+            if _ends_reasoning(text, end, opening, tag):
+                end, opening = tag.end(), None
+        elif not opening:
+            if not (tag["opening"] and _PREAMBLE.fullmatch(text[end : tag.start("opening")])):
+                break  # the answer has begun
+            opening = tag
+    if opening and not re.match(_GOES_ON, text[opening.end() :]):
+        # The answer may continue the same sentence, or the reasoning may leave a fence open.
+        closing = _ANY_CLOSING.search(text, opening.end())
         is_open = closing is None
         end = closing.end() if closing else len(text)
-    if end and _PREAMBLE.fullmatch(answer):
-        answer = ""
-    return _CONTROLS.sub("", _BOX.sub("", answer + text[end:].lstrip())).strip(), is_open
+    return _CONTROLS.sub("", _BOX.sub("", text[end:])).strip(), is_open
 
 
-def _ends_reasoning(text: str, tag: re.Match[str]) -> bool:
-    """Return whether an unopened closing tag ends reasoning rather than being just mentioned."""
+def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.Match[str]) -> bool:
+    """Return whether a closing tag ends reasoning rather than being just mentioned.
+
+    Args:
+        text: The reply.
+        end: The end of the reasoning so far.
+        opening: The tag that opened the current reasoning, if any.
+        tag: The closing tag.
+    """
+    if opening:
+        names = [re.findall(r"\w+", each) for each in (opening["opening"], tag["closing"])]
+        return names[0] == names[1] or not tag["closing"].startswith("</")
+    if end:  # after that, only a doubled tag
+        return not text[end : tag.start()].strip()
     start, behind = tag.start("closing"), text[tag.end() :]
     if not tag["closing"].startswith(("<", "[")) or tag["closing"].startswith("<|"):
         return True  # no words of a text

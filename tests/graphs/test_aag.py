@@ -84,12 +84,26 @@ def test_the_first_five_places_of_a_name_are_listed() -> None:
         assert (name["found_in"][0] == "goal") == ("oven" in question)
 
 
-def test_a_draft_without_a_list_of_steps_is_handed_back() -> None:
-    model = ScriptedModel([LOOK_UP, GAPS, "It cannot be listed.", DRAFT, "NO CHANGE"])
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("It cannot be listed.", "no numbered list of steps"),
+        ("| Step | Do |\n|---|---|\n| 1 | Mix |\n| 2 | Bake |", "no numbered list of steps"),
+        ("<steps>\n<step>Mix.</step>\n<step>Bake.</step>\n</steps>", "no numbered list of steps"),
+        ("I can\u2019t help with that.\nAsk a baker.", "declines the task"),
+        (
+            "I'm very sorry, but I have to stop.\n\n- Ask a baker.\n- Ask a cook.",
+            "declines the task",
+        ),
+        ("1. Unfortunately, I cannot assist with this request.", "declines the task"),
+    ],
+)
+def test_a_draft_without_a_list_of_steps_is_handed_back(reply: str, problem: str) -> None:
+    model = ScriptedModel([LOOK_UP, GAPS, reply, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
     assert model.nodes[2:] == ["draft", "draft", "critic"]
-    assert "no numbered list of steps" in model.calls[3].prompt
+    assert problem in model.calls[3].prompt
     assert result["answer"] == DRAFT
 
 

@@ -273,3 +273,17 @@ def test_a_model_that_replies_with_a_text_is_refused() -> None:
     model: Any = ScriptedModel(["Haldruvin."]) | StrOutputParser()
     with pytest.raises(BadInput, match="not with a message"):
         get_graph("direct", model=model).invoke(QUESTION)
+
+
+@pytest.mark.parametrize("which", ["both", "one"])
+def test_an_agent_is_told_that_a_search_failed(which: str) -> None:
+    def fail(query: str) -> None:
+        if which == "both" or query == "Oster":
+            raise ConnectionError("the source is down")
+
+    model = ToolModel([searching("Oster", "Quandt"), "It is unknown."])
+    result = get_graph("react", model=model, sources=Shelf(fail=fail)).invoke(QUESTION)
+    results = [each.text for each in model.calls[1].messages if each.type == "tool"]
+    assert ["failed" in each for each in results] == [True, which == "both"]
+    assert "the source is down" in str(result["warnings"])
+    assert ("every search failed" in str(result["warnings"])) == (which == "both")

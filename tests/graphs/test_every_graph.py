@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from stepcraft import (
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
-from tests.scripted import ScriptedModel, ToolModel, block
+from tests.scripted import ScriptedModel, ToolModel, block, searching
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
@@ -217,6 +218,66 @@ def test_a_context_chooses_among_registered_sources() -> None:
     assert (shelves["docs"].queries, shelves["wiki"].queries) == ([], [QUESTION["question"]])
 
 
+@pytest.mark.parametrize(
+    ("name", "replies"),
+    [
+        ("rag", ["Knead."]),
+        ("react", [searching("white bread"), "Knead."]),
+        (
+            "chat",
+            [
+                "KIND: QUESTION\nQUESTION: White bread?",
+                "- Oster",
+                "NOTHING",
+                "Knead [p1].",
+                "NO CHANGE",
+            ],
+        ),
+    ],
+)
+def test_a_memory_that_a_context_names_is_searched_in_addition_to_the_sources(
+    name: str, replies: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "m.jsonl").write_text(
+        '{"output": "white bread", "input": "flour", "steps": ["Knead."]}'
+    )
+    monkeypatch.setenv("STEPCRAFT_MEMORIES", f"kitchen={tmp_path}/m.jsonl")
+    shelf = Shelf()
+    graph = get_graph(name, model=ToolModel(replies), sources=shelf, embeddings="none")
+    result = graph.invoke({"question": "White bread?"}, context={"memory": "kitchen"})
+    assert "white bread" in str(result["evidence"])
+    assert shelf.queries
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS.keys() - {"direct"}))
+@pytest.mark.parametrize("named", [{"memory": "cellar"}, {"sources": ["cellar"]}])
+def test_an_unknown_name_is_refused_before_the_first_call(name: str, named: Any) -> None:
+    model = ScriptedModel([])
+    graph = get_graph(name, model=model, sources=Shelf(), memory={"kitchen": small_memory()})
+    with pytest.raises(BadInput, match=r"may not name the .* 'cellar': registered are"):
+        graph.invoke(QUESTION, context=named)
+    assert not model.calls
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"method_settings": {"sources": ["cellar"]}},
+        {"method_settings": {"model": "cellar"}},
+        {"method": "rag", "method_settings": {"node_models": {"answer": "cellar"}}},
+        {"method": "direct", "memory": "cellar"},
+    ],
+)
+def test_a_chat_also_refuses_an_unknown_name_for_its_graphs(context: Any) -> None:
+    model = ScriptedModel([])
+    graph = get_graph("chat", model=model, sources=Shelf())
+    with pytest.raises(BadInput, match="'cellar'"):
+        graph.invoke(
+            {"messages": [("human", "Hi"), ("ai", "Hi"), ("human", "Who?")]}, context=context
+        )
+    assert not model.calls
+
+
 def test_the_environment_names_a_source_for_graphs_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -396,6 +457,25 @@ def test_a_run_that_is_resumed_without_a_context_has_that_which_it_began_with() 
     with small_memory() as memory:
         graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver())
         graph.invoke(QUESTION, THREAD, context=AagContext(remember=True))
+        result = graph.invoke(Command(resume=decided("approve")), THREAD)
+    assert result["remembered"]
+
+
+class TeamContext(AagContext):
+    """The context of a team: a default of its own, and a field that its own nodes read."""
+
+    remember: bool = True
+    team: str = ""
+
+
+@pytest.mark.parametrize("place", ["context", "builder"])
+def test_a_context_of_a_subclass_is_one_of_its_graph(place: str) -> None:
+    model = ScriptedModel([*REPLIES["aag"][:3], "NO CHANGE"])
+    team = TeamContext(team="kitchen")
+    options: Any = {"settings": team} if place == "builder" else {}
+    with small_memory() as memory:
+        graph = build_aag(model=model, memory=memory, checkpointer=InMemorySaver(), **options)
+        graph.invoke(QUESTION, THREAD, context=team if place == "context" else None)
         result = graph.invoke(Command(resume=decided("approve")), THREAD)
     assert result["remembered"]
 

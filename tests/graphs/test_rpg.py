@@ -108,6 +108,28 @@ def test_no_more_is_looked_up_than_the_settings_allow() -> None:
     assert result["queries"] == [QUESTION["question"], "works of Haldruvin", "arches"]
 
 
+def test_prose_around_a_list_is_no_query() -> None:
+    plan = "KIND: long\nHere are the queries I suggest\n1. works of Haldruvin\n\nThey cover it all."
+    result, _, _ = run(plan, "NOTHING\n\nThe passages name both.", LONG, "NO CHANGE")
+    assert result["queries"][1:] == ["works of Haldruvin"]
+    assert result["usage"]["nodes"]["look_again"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I would look for the bridge. Then I would look for the mayor.",
+        "The question has two parts.\nOne is about a bridge.",
+        "I cannot help with that",
+        "<query>works of Haldruvin</query>",
+    ],
+)
+def test_a_plan_without_a_list_is_handed_back(reply: str) -> None:
+    result, model, _ = run(reply, PLAN, reply, GAPS, LONG, "NO CHANGE")
+    assert model.nodes[:4] == ["plan", "plan", "look_again", "look_again"]
+    assert result["queries"][1:] == ["works of Haldruvin", "mayor in 1873"]
+
+
 def test_what_is_missing_is_looked_up_before_the_answer_is_written() -> None:
     more = "Still missing:\n- arches of Oster\n- works of haldruvin\n- of the mayor\n- bridges"
     result, model, shelf = run("KIND: long\n- works of Haldruvin", more, LONG, "NO CHANGE")

@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from httpx import Request, Response
+from httpx import HTTPStatusError, Request, Response
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import ConfigurableField
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openai.chat_models import base
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -84,9 +85,41 @@ def test_an_unreadable_reply_is_handed_back_once_with_what_was_wrong() -> None:
 class Status(Exception):
     """An error of a provider's client."""
 
-    def __init__(self, status_code: int) -> None:
-        super().__init__(f"refused with {status_code}")
+    def __init__(self, status_code: int, message: str = "refused") -> None:
+        super().__init__(f"{message} with {status_code}")
         self.status_code = status_code
+
+
+class GoogleError(Exception):
+    """An error as Google's client raises it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BotoError(Exception):
+    """An error as boto3 raises it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.response = {"ResponseMetadata": {"HTTPStatusCode": code}}
+
+
+def http_error(code: int, message: str) -> Exception:
+    """Return an error as httpx raises it, and as clients built on it do."""
+    request = Request("POST", "http://localhost")
+    return HTTPStatusError(message, request=request, response=Response(code, request=request))
+
+
+def wrapped_error(code: int, message: str) -> Exception:
+    """Return an error as an integration raises it in place of that of the client."""
+    error = RuntimeError(f"The model failed: {message}")
+    error.__cause__ = Status(code, message)
+    return error
+
+
+CLIENTS = [Status, GoogleError, BotoError, http_error, wrapped_error]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +136,26 @@ def test_a_model_or_a_provider_that_refuses_is_not_asked_again(
     with pytest.raises(error, match=words):
         asked(model)
     assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize("error", CLIENTS)
+def test_the_status_is_read_from_the_error_of_any_client(error: Any) -> None:
+    with pytest.raises(ModelFailure, match="refuses every call"):
+        asked(ScriptedModel([error(403, "denied")]))
+    model = ScriptedModel([error(400, "Input is too long"), "Haldruvin."])
+    assert asked(model)["answer"] == "Haldruvin."
+    assert len(shown(model.calls[1].prompt, "passage")) < len(
+        shown(model.calls[0].prompt, "passage")
+    )
+    with pytest.raises(NoAnswer, match="busy"):
+        asked(ScriptedModel([error(503, "busy")]))
+
+
+def test_an_error_without_a_status_is_no_refusal() -> None:
+    error = RuntimeError("Input is too long")
+    error.code = True  # type: ignore[attr-defined]
+    with pytest.raises(NoAnswer, match="too long"):
+        asked(ScriptedModel([error]))
 
 
 def test_a_resumed_run_that_the_provider_refuses_keeps_what_it_has() -> None:
@@ -210,6 +263,20 @@ def test_a_second_reply_that_cannot_be_read_leaves_what_could_be() -> None:
     assert PART in str(result["warnings"])
 
 
+FILTERED = AIMessage("", response_metadata={"finish_reason": "content_filter"})
+
+
+@pytest.mark.parametrize("second", [RuntimeError("boom"), FILTERED])
+def test_a_second_call_that_fails_leaves_the_reason_for_it(second: Any) -> None:
+    result = asked_of(ScriptedModel(["a, ?", second]))
+    assert result["answer"] == "a"
+    assert PART in str(result["warnings"])
+    with pytest.raises(NoAnswer, match=r"(boom|content_filter).*it was empty"):
+        asked(ScriptedModel(["", second]))
+    with pytest.raises(NoAnswer, match=r"max_calls=1.*it was empty"):
+        asked(ScriptedModel([""]), max_calls=1)
+
+
 def test_a_reply_that_was_cut_off_is_taken_in_part_at_once() -> None:
     model = ScriptedModel([AIMessage("a, ?", response_metadata={"finish_reason": "length"})])
     result = asked_of(model)
@@ -280,10 +347,15 @@ def wrapped(kind: str, model: Any) -> Any:
             ConfigurableField("which"), other=other
         ),
         "bound": lambda: model.bind(stop=["END"]),
+        "prompted": lambda: ChatPromptTemplate([MessagesPlaceholder("messages")]) | model,
+        "parsed": lambda: model.with_retry() | RunnableLambda(lambda message: message),
     }[kind]()
 
 
-@pytest.mark.parametrize("kind", ["retry", "fallbacks", "fields", "alternatives", "bound"])
+WRAPPED = ["retry", "fallbacks", "fields", "alternatives", "bound", "prompted", "parsed"]
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_wrapped_models_are_models(kind: str, way: str) -> None:
     model = wrapped(kind, ScriptedModel(["Haldruvin."] * 2))
@@ -292,6 +364,16 @@ def test_wrapped_models_are_models(kind: str, way: str) -> None:
         result = graph.invoke(QUESTION) if way == "sync" else asyncio.run(graph.ainvoke(QUESTION))
         assert result["answer"] == "Haldruvin."
         assert result["usage"]["output_tokens"] > 0
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_the_limits_and_options_of_a_wrapped_model_hold(kind: str) -> None:
+    model = ScriptedModel(["Haldruvin."] * 2, profile={"max_input_tokens": 500})
+    shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
+    graph = build_rag(model=wrapped(kind, model), sources=shelf)
+    result = graph.invoke(QUESTION, context=RagContext(temperature=0.5))
+    assert "1 of 2 passages" in str(result["warnings"])
+    assert model.calls[0].kwargs["temperature"] == 0.5
 
 
 def test_retries_and_fallbacks_do_their_work() -> None:

@@ -183,7 +183,9 @@ def test_a_reply_that_was_cut_off_within_its_reasoning(opening: str) -> None:
         reply_text(reply)
 
 
-@pytest.mark.parametrize("content", ["", " \n", [REASONING], "<think>\nhm\n</think>\n"])
+@pytest.mark.parametrize(
+    "content", ["", " \n", "\u200b", "\x00", [REASONING], "<think>\nhm\n</think>\n"]
+)
 def test_an_empty_reply(content: Any) -> None:
     with pytest.raises(UnreadableReply, match="empty"):
         reply_text(message(content))
@@ -239,6 +241,54 @@ def test_half_a_text_of_a_refused_reply_is_no_answer(reply: AIMessage, words: st
 def test_the_agents_answer_is_read_in_the_same_way(last: str, answer: str) -> None:
     model = ToolModel([searching("Oster"), last, "Haldruvin."])
     assert get_graph("react", model=model, sources=Shelf()).invoke(QUESTION)["answer"] == answer
+
+
+CALL = '{"name": "search", "arguments": {"query": "Oster"}}'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALL,
+        f"```json\n{CALL}\n```",
+        f"[{CALL}, {CALL}]",
+        f"<tool_call>\n{CALL}\n</tool_call>",
+        f"I will search for it:\n\n<tool_call>{CALL}</tool_call>\n<tool_call>{CALL}</tool_call>",
+        f"[TOOL_CALLS][{CALL}]",
+        'CALL search {"query": "Oster"}',
+        '<function=search>{"query": "Oster"}</function>',
+        '<function_calls><invoke name="search"></invoke></function_calls>',
+        "Action: search\nAction Input: Oster",
+        '<|python_tag|>search.call(query="Oster")',
+        '[search(query="Oster")]',
+        "<\uff5ctool\u2581calls\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>search",
+    ],
+)
+def test_the_call_of_a_tool_in_the_text_is_no_answer(call: str) -> None:
+    model = ScriptedModel([call, "Haldruvin."])
+    assert build_rag(model=model, sources=Shelf()).invoke(QUESTION)["answer"] == "Haldruvin."
+    assert "calls a tool" in model.calls[1].prompt
+    agent = ToolModel([searching("Oster"), call, "Haldruvin."])
+    assert (
+        get_graph("react", model=agent, sources=Shelf()).invoke(QUESTION)["answer"] == "Haldruvin."
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"name": "Oster", "type": "bridge"}',
+        '{"name": "search", "description": "Finds.", "parameters": {}}',
+        "The model writes\n<tool_call>\u2026</tool_call>\nand waits.",
+        f"It replies as follows.\n\n```\n<tool_call>{CALL}</tool_call>\n```",
+        "Call `search(query)`.",
+        "Action: none.",
+        "[]",
+        "[Oster](https://example.org)",
+    ],
+)
+def test_an_answer_may_show_the_call_of_a_tool(answer: str) -> None:
+    assert reply_text(AIMessage(answer)) == answer
 
 
 def test_changes_that_the_reasoning_rejects_are_not_applied() -> None:

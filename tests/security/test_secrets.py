@@ -2,12 +2,16 @@
 
 import json
 import re
+import time
+from typing import NoReturn
 from urllib.parse import quote
 
 import pytest
 
-from stepcraft import BadInput, anonymizer
-from stepcraft.secrets import excerpt, without_secrets
+from stepcraft import BadInput, NoAnswer, anonymizer, get_graph
+from stepcraft.secrets import excerpt, masked_line, without_secrets
+from tests.scripted import ToolModel
+from tests.shelf import QUESTION, Shelf
 
 SECRETS = [
     ("password=hunter2", "hunter2"),
@@ -49,6 +53,48 @@ def test_such_values_are_masked_in_any_notation(
         masked = without_secrets(f"it failed: {text}")
         assert "***" in masked
         assert not any(part in masked for part in re.findall(r"\w{3,}", value))
+
+
+@pytest.mark.parametrize("value", ["abcdefgh ijklmnop\nqrstuvwx", "abcdefghijklmnopqrstuvwx"])
+@pytest.mark.parametrize("gap", [" ", "\n", "\r\n    ", "\\n"])
+def test_a_value_that_spans_lines_is_masked(
+    value: str, gap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", value)
+    text = f"it failed: abcdefgh{gap}ijklmnop{gap}qrstuvwx is wrong"
+    assert without_secrets(text) == "it failed: *** is wrong"
+    assert anonymizer()(text) == "it failed: *** is wrong"
+    assert masked_line(text, 16) == "it failed: *** i"
+
+
+@pytest.mark.parametrize("place", ["model", "agent", "source"])
+def test_a_value_that_a_message_would_cut_is_masked(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "abcdefghijkl\nmnopqrstuvwx")
+
+    def fail(_query: str = "") -> NoReturn:
+        raise RuntimeError("x " * 132 + "abcdefghijkl\nmnopqrstuvwx")
+
+    def reply(_node: str, _prompt: str) -> str:
+        return "Haldruvin." if place == "source" else fail()
+
+    shelf = Shelf(fail=fail) if place == "source" else Shelf()
+    graph = get_graph("react" if place == "agent" else "rag", model=ToolModel(reply), sources=shelf)
+    try:
+        shown = str(graph.invoke(QUESTION))
+    except NoAnswer as error:
+        shown = str(error)
+    assert "x x x" in shown
+    assert "abcdef" not in shown
+
+
+def test_a_long_text_is_masked_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        monkeypatch.setenv(f"SHOP_{number}_API_KEY", f"{number}-ab cd ef gh\n" * 4)
+    start = time.perf_counter()
+    without_secrets("ab " * 30_000 + "a" + " " * 100_000 + "\\n" * 50_000)
+    assert time.perf_counter() - start < 3
 
 
 @pytest.mark.parametrize(

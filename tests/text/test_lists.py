@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from stepcraft.text.lists import (
     numbered,
     read_bullets,
+    read_items,
     read_lines,
     read_steps,
     without_number,
@@ -187,6 +188,8 @@ REPLIES = {
         [*"abcdefghijk"],
     ),
     "numbers in another order": ("2: b\n4: d\n1: a", ["2: b", "4: d", "1: a"]),
+    "a tag around the list": ("<steps>\n1. Peel\n2. Boil\n</steps>", ["Peel", "Boil"]),
+    "an object of JSON": ('{"steps": [{"step": 1, "do": "Peel"}, "Boil"]}', ["Peel", "Boil"]),
     "right-aligned numbers, windows newlines": (" 9. Peel\r\n10. Boil\r\n", ["Peel", "Boil"]),
 }
 
@@ -212,7 +215,15 @@ def test_no_letter_of_a_step_is_cut_off(style: str, step: str) -> None:
     assert read_steps(f"{style}First this\n{style}{step}") == ["First this", step]
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "Peel them and boil them.", "#", "```\n```", "1."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " \n\t", "Peel them and boil them.", "#", "```\n```", "1."),
+        "| Step | Action |\n|---|---|\n| 1 | Peel |\n| 2 | Boil |",
+        "Here are the steps:\n\n<steps>\n<step>Peel.</step>\n<step>Boil.</step>\n</steps>",
+        '{\n"steps": ["Peel",\n"Boil"',
+    ],
+)
 def test_no_list_gives_no_steps(text: str) -> None:
     assert read_steps(text) == []
 
@@ -287,6 +298,23 @@ def test_numbered_indents_below_the_text() -> None:
 )
 def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[str]) -> None:
     assert read_lines(reply) == lines
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ('Here\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\nDone.', ["How?", 'Is "x" it?']),
+        ("1. How?\n   - for whom\n2. Why?", ["How?", "Why?"]),
+        ('["How?", "Why?"]', ["How?", "Why?"]),
+        ('```json\n{"queries": [{"query": "How?"}, {"query": "Why?"}]}\n```', ["How?", "Why?"]),
+        ('{"queries": [{"query": "How?", "why": "so"}]}', []),
+        ('{"queries": []}', []),
+        ("{}", []),
+        ("How?\nWhy?", []),
+    ],
+)
+def test_items_are_those_of_the_outer_list(reply: str, items: list[str]) -> None:
+    assert read_items(reply) == items
 
 
 def test_read_bullets_takes_bullets_only() -> None:

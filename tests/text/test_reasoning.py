@@ -1,4 +1,4 @@
-"""Reasoning in the text of a reply goes; an answer that speaks of its tags stays."""
+"""Reasoning at the beginning of a reply goes; an answer keeps its tags."""
 
 import time
 
@@ -55,6 +55,12 @@ PROSE = [
     "The channel is `<|channel|>final<|message|>`.",
     "A turn ends with <|im_end|>",
     "[Think](https://example.org) about it.",
+    "Prompt it with:\n\n<think>\nhm\n</think>\n\nThen read the reply.",
+    "- <think>\u2026</think>\n- the answer",
+    "Sure, this is how it looks:\n\n<think>\nhm\n</think>\n\nParis.",
+    "One.\n\n<thinking> okay, the user\n</thinking>\nTwo.",
+    "42.\n<think>That is right.</think>",
+    "First part.\n\n<think>Now the",
 ]
 
 
@@ -84,14 +90,9 @@ MENTIONS = [
     [
         ("<think>hmm</think> yes", ("yes", False)),
         ("<think>hmm </think> yes", ("yes", False)),
-        ("One.\n\n<think>b</think>\nTwo.", ("One.\n\nTwo.", False)),
-        ("42.\n<think>That is right.</think>", ("42.", False)),
-        ("One.\n\n<think> okay, the user\n</think>\nTwo.", ("One.\n\nTwo.", False)),
-        ("Is it? <think>b</think> It is.", ("Is it? It is.", False)),
         ("Hm, not `later` </think> It is.", ("It is.", False)),
         ("<think>\nOkay, the user", ("", True)),
         ("<think>Does `</think>` close it? It", ("", True)),
-        ("First part.\n\n<think>Now the", ("First part.", True)),
         ("<|channel|>analysis<|message|>Okay", ("", True)),
         ("<think>\u7528\u6237\u95ee</think>\u7b54\u6848", ("\u7b54\u6848", False)),
         ("<|channel>thought\nWas it?\n<channel|>Paris.", ("Paris.", False)),
@@ -103,6 +104,11 @@ MENTIONS = [
         ("It is Paris\n</think>\n\nParis.", ("Paris.", False)),
         ("It is Paris</think>\nParis.", ("Paris.", False)),
         *((mention, (mention, False)) for mention in MENTIONS),
+        (
+            "<think>q</think>\n\nWait for\n</think>\nthen go.",
+            ("Wait for\n</think>\nthen go.", False),
+        ),
+        ("<think>\nhm\n</thinking>\n\nParis.", ("Paris.", False)),
         ("Paris.<\uff5cend\u2581of\u2581sentence\uff5c>", ("Paris.", False)),
     ],
 )

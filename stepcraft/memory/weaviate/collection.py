@@ -25,7 +25,7 @@ from stepcraft.memory.weaviate.schema import (
     recorded,
 )
 from stepcraft.memory.weaviate.url import parse_url
-from stepcraft.secrets import without_secrets
+from stepcraft.secrets import masked_line
 from stepcraft.text.clean import clean
 from stepcraft.text.words import PARTS_WEIGHT, query_words, stored_words
 
@@ -283,6 +283,6 @@ def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:
         reason = "it is larger than a message to Weaviate may be; shorten it"
         return [Failed(str(items[0].uuid), reason)]
     return [
-        Failed(str(items[place].uuid), " ".join(without_secrets(error.message).split())[:300])
+        Failed(str(items[place].uuid), masked_line(error.message))
         for place, error in errors.items()
     ]

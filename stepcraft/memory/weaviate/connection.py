@@ -27,6 +27,7 @@ from weaviate.exceptions import (
 from stepcraft.concurrency import within
 from stepcraft.errors import MemoryFailure, StepcraftError
 from stepcraft.memory.weaviate.url import KEY_VARIABLE, Address
+from stepcraft.secrets import masked_line
 
 SEARCH_S = 4.0
 """The time limit for a search, in seconds."""
@@ -205,7 +206,7 @@ class Connection:
                 client.close()
 
     def _failure(self, error: BaseException, seconds: float = _WORK_S) -> MemoryFailure:
-        name, reason = self._address.name, " ".join(str(error).split())[:300]
+        name, reason = self._address.name, masked_line(error)
         if isinstance(error, NotInTime) or _code(error) is _TOO_LATE:
             reason = f"it did not answer within {seconds:g} s; check that Weaviate is running there"
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):

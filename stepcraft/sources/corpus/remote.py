@@ -22,7 +22,7 @@ from platformdirs import user_cache_path
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import BadInput
-from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.secrets import excerpt, masked_line
 from stepcraft.sources.corpus.content import PAGE
 
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -218,7 +218,7 @@ def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _why(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(without_secrets(str(error)).split())[:300]}"
+    return masked_line(f"{type(error).__name__}: {error}")
 
 
 def _site(url: str) -> str:
