@@ -65,4 +65,4 @@ class FullMemory(LocalMemory):
 
 def cook(rounds: int = 1) -> list[str]:
     """Return the replies for a run whose critic asks for one change, and is content then."""
-    return [LOOK_UP, GAPS, DRAFT, *[CHANGE] * rounds, "NO CHANGE"]
+    return [LOOK_UP, DRAFT, *[CHANGE] * rounds, "NO CHANGE"]

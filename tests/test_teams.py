@@ -16,8 +16,7 @@ from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 
 from stepcraft import aag_builder, rat_builder, rpg_builder
-from stepcraft.graphs.registry import context_of
-from tests.graphs.test_every_graph import REPLIES
+from tests.graphs.test_every_graph import REPLIES, scripted_settings
 from tests.kitchen import small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import QUESTION, THREAD, Shelf
@@ -78,7 +77,7 @@ async def test_it_is_streamed_interrupted_and_resumed(host: Any, name: str) -> N
         model=writer,
         sources=Shelf(),
         memory=small_memory(),
-        settings=context_of(name)(rounds=2),
+        settings=scripted_settings(name),
     )
     check = builder.nodes.pop(checks).runnable
     builder.add_node(checks, RunnableLambda(asks_a_person) | check)

@@ -133,7 +133,9 @@ class Ledger:
         self._memory = Path(key).name if is_beside else key
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
             tables = self._database.execute("SELECT name FROM sqlite_schema").fetchall()
             if ("entries",) in tables:
                 raise BadInput(f"{path} is a memory or an index; name another file for the ledger")

@@ -15,7 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from pydantic import SecretStr
 
 from stepcraft import get_graph
-from stepcraft.graphs.registry import context_of
+from tests.graphs.test_every_graph import scripted_settings
 from tests.servers.openai_replies import Body, Reply, hang
 from tests.servers.openai_server import OpenAIServer
 from tests.shelf import QUESTION, THREAD, Shelf
@@ -56,7 +56,7 @@ def run(base_url: str, name: str, threads: str, given: Any) -> Any:
             model=model,
             sources=Shelf(),
             checkpointer=checkpointer,
-            settings=context_of(name)(rounds=2),
+            settings=scripted_settings(name),
         )
         return graph.invoke(given, THREAD, durability="sync")
 

@@ -13,7 +13,6 @@ from stepcraft.memory.local import LocalMemory
 from tests.kitchen import (
     CHANGE,
     DRAFT,
-    GAPS,
     GOAL,
     LOOK_UP,
     STEPS,
@@ -33,9 +32,9 @@ def run(*replies: Any, **context: Any) -> tuple[Any, ScriptedModel]:
         return graph.invoke(GOAL, context=AagContext(**{"rounds": 2, **context})), model
 
 
-def test_a_goal_takes_four_calls_and_one_more_where_the_critic_changed_something() -> None:
+def test_a_goal_takes_three_calls_and_one_more_where_the_critic_changed_something() -> None:
     result, model = run(*cook())
-    assert model.nodes == ["to_query", "look_again", "draft", "critic", "critic"]
+    assert model.nodes == ["to_query", "draft", "critic", "critic"]
     assert result["steps"] == STEPS
     assert result["answer"].startswith(f"1. {STEPS[0]}\n2. ")
     assert result["queries"] == [
@@ -45,17 +44,17 @@ def test_a_goal_takes_four_calls_and_one_more_where_the_critic_changed_something
     ]
     assert [(each["part"], each["after"]) for each in result["revisions"]] == [(1, STEPS[0])]
     assert result["names"] == [{"name": "oven.heat", "step": 3, "found_in": [], "verified": False}]
-    result, model = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", names=False)
-    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
+    result, model = run(LOOK_UP, DRAFT, "NO CHANGE", names=False)
+    assert model.nodes == ["to_query", "draft", "critic"]
     assert result["names"] == []
 
 
 def test_the_draft_sees_what_was_found_for_the_goal_and_for_each_query() -> None:
     _, model = run(*cook())
-    passages = "\n".join(shown(model.calls[2].prompt, "passage"))
+    passages = "\n".join(shown(model.calls[1].prompt, "passage"))
     assert "feed a sourdough starter" in passages
     assert "bake a white bread" in passages
-    assert shown(model.calls[3].prompt, "part")[1] == "Let it rise."
+    assert shown(model.calls[2].prompt, "part")[1] == "Let it rise."
 
 
 @pytest.mark.parametrize("resources", ["rye flour", ["rye flour"], "", []])
@@ -64,17 +63,17 @@ def test_resources_are_shown_where_there_are_any(resources: Any) -> None:
     with small_memory() as memory:
         build_aag(model=model, memory=memory).invoke({**GOAL, "resources": resources})
     given = ["rye flour"] if resources else []
-    assert [shown(call.prompt, "resources")[:1] for call in model.calls] == [given] * 4
+    assert [shown(call.prompt, "resources")[:1] for call in model.calls] == [given] * 3
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
-    result, _ = run(LOOK_UP, GAPS, DRAFT, "NO CHANGE", max_queries=1)
+    result, _ = run(LOOK_UP, DRAFT, "NO CHANGE", max_queries=1)
     assert result["queries"][1:] == ["feed a sourdough starter"]
 
 
 def test_the_first_five_places_of_a_name_are_listed() -> None:
     named = [dish(number, steps=["Call `oven.heat()`.", "Bake."]) for number in range(7)]
-    replies = [LOOK_UP, GAPS, "1. Bake it with `oven.heat()`.\n2. Eat.", "NO CHANGE"]
+    replies = [LOOK_UP, "1. Bake it with `oven.heat()`.\n2. Eat.", "NO CHANGE"]
     for question in ("Use `oven.heat` for a dish", "a dish"):
         with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
             memory.add(named)
@@ -99,11 +98,11 @@ def test_the_first_five_places_of_a_name_are_listed() -> None:
     ],
 )
 def test_a_draft_without_a_list_of_steps_is_handed_back(reply: str, problem: str) -> None:
-    model = ScriptedModel([LOOK_UP, GAPS, reply, DRAFT, "NO CHANGE"])
+    model = ScriptedModel([LOOK_UP, reply, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
-    assert model.nodes[2:] == ["draft", "draft", "critic"]
-    assert problem in model.calls[3].prompt
+    assert model.nodes[1:] == ["draft", "draft", "critic"]
+    assert problem in model.calls[2].prompt
     assert result["answer"] == DRAFT
 
 
@@ -111,52 +110,52 @@ def test_the_critic_adds_and_removes_steps() -> None:
     change = (
         f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"
     )
-    result, _ = run(LOOK_UP, GAPS, DRAFT, change, "NO CHANGE")
+    result, _ = run(LOOK_UP, DRAFT, change, "NO CHANGE")
     assert result["steps"] == ["Mix the rye flour with water.", "Let it rise.", "Heat the oven."]
 
 
 def test_the_critic_puts_a_step_before_the_first() -> None:
     change = block(0, new="Weigh the flour.", kind="AFTER")
-    result, model = run(LOOK_UP, GAPS, DRAFT, change, rounds=1)
+    result, model = run(LOOK_UP, DRAFT, change, rounds=1)
     assert result["steps"][:2] == ["Weigh the flour.", "Mix the rye flour with water."]
-    assert (model.nodes, result["warnings"]) == (["to_query", "look_again", "draft", "critic"], [])
+    assert (model.nodes, result["warnings"]) == (["to_query", "draft", "critic"], [])
 
 
 def test_steps_have_no_ids_of_passages() -> None:
     draft = "1. Mix [p1] it, and press [1].\n2. Write `x[p1]` [p2][p3].\n3. [p1]\n"
     changes = f"{block(1, 'Mix it', 'Knead it [p2]')}\n{block(2, new='Bake [p4].', kind='AFTER')}"
-    result, _ = run(LOOK_UP, GAPS, draft, changes, rounds=1)
+    result, _ = run(LOOK_UP, draft, changes, rounds=1)
     assert result["first_draft"] == "1. Mix it, and press [1].\n2. Write `x[p1]`."
     assert result["steps"] == ["Knead it, and press [1].", "Write `x[p1]`.", "Bake."]
 
 
 def test_rounds_are_at_most_two() -> None:
     again = block(2, "rise", "rise again")
-    _, model = run(LOOK_UP, GAPS, DRAFT, CHANGE, again, "never asked")
-    assert model.nodes == ["to_query", "look_again", "draft", "critic", "critic"]
-    _, model = run(LOOK_UP, GAPS, DRAFT, CHANGE, rounds=1)
-    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
+    _, model = run(LOOK_UP, DRAFT, CHANGE, again, "never asked")
+    assert model.nodes == ["to_query", "draft", "critic", "critic"]
+    _, model = run(LOOK_UP, DRAFT, CHANGE, rounds=1)
+    assert model.nodes == ["to_query", "draft", "critic"]
 
 
 def test_sources_are_searched_beside_the_memory_which_comes_first() -> None:
     shelf = Shelf(passages={"rye": "Rye needs a sourdough."})
-    model = ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
     with small_memory() as memory:
         graph = build_aag(model=model, memory=memory, sources=shelf)
         assert ids(graph.invoke(GOAL)).index("rye") == 1
 
 
 def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
-    model = ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
     with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
         result = build_aag(model=model, memory=memory).invoke(GOAL)
-    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
+    assert model.nodes == ["to_query", "draft", "critic"]
     assert "kitchen" in str(result["warnings"])
     assert "empty" in str(result["warnings"])
 
 
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
-    result = build_aag(model=ScriptedModel([LOOK_UP, GAPS, DRAFT, "NO CHANGE"])).invoke(GOAL)
+    result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
     assert "bundled" in str(result["warnings"])
 
 
@@ -212,7 +211,7 @@ def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
     rejected = [decision("reject", message="the starter is missing")]
     with small_memory() as memory:
         result, _ = reviewed(
-            *[LOOK_UP, GAPS, DRAFT, "NO CHANGE", "NO CHANGE"],
+            *[LOOK_UP, DRAFT, "NO CHANGE", "NO CHANGE"],
             responses=rejected,
             memory=memory,
             review=True,
@@ -228,12 +227,12 @@ def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
 def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
     with small_memory() as memory:
         result, model = reviewed(
-            *[LOOK_UP, GAPS, DRAFT, "NO CHANGE", CHANGE],
+            *[LOOK_UP, DRAFT, "NO CHANGE", CHANGE],
             responses=[decision(kind, message="the starter is missing"), decision("approve")],
             memory=memory,
             review=True,
         )
-    assert shown(model.calls[4].prompt, "reason") == ["the starter is missing"]
+    assert shown(model.calls[3].prompt, "reason") == ["the starter is missing"]
     assert result["steps"] == STEPS
     assert [each["type"] for each in result["reviews"]] == ["reject", "approve"]
     assert result["remembered"] == ""
@@ -261,7 +260,7 @@ def test_a_response_that_cannot_be_used_is_asked_again(response: Any) -> None:
         result, model = reviewed(
             *cook(), responses=[response, decision("approve")], memory=memory, review=True
         )
-    assert model.nodes == ["to_query", "look_again", "draft", "critic"]
+    assert model.nodes == ["to_query", "draft", "critic"]
     assert result["steps"] == STEPS
 
 
@@ -299,11 +298,11 @@ def test_a_run_that_could_not_be_resumed_is_refused_before_any_call() -> None:
 def test_both_changes_stay_where_one_has_the_words_of_the_other_within_a_number() -> None:
     draft = "1. Give it 8 MB of buffer and 128 MB of heap.\n2. Start."
     first = f"{block(1, '8 MB', '16 MB')}\n{block(1, 'heap of 128 MB', 'heap of 256 MB')}"
-    result, _ = run(LOOK_UP, GAPS, draft, first, block(1, "128 MB", "256 MB"), "NO CHANGE")
+    result, _ = run(LOOK_UP, draft, first, block(1, "128 MB", "256 MB"), "NO CHANGE")
     assert result["steps"][0] == "Give it 16 MB of buffer and 256 MB of heap."
 
 
 def test_no_change_among_other_items_is_handed_back() -> None:
     replies = ["- No change\n- Bake for 40 minutes.", block(1, "30", "40"), "NO CHANGE"]
-    result, _ = run(LOOK_UP, GAPS, "1. Bake for 30 minutes.\n2. Eat.", *replies)
+    result, _ = run(LOOK_UP, "1. Bake for 30 minutes.\n2. Eat.", *replies)
     assert result["steps"] == ["Bake for 40 minutes.", "Eat."]

