@@ -94,12 +94,12 @@ class MemoryState(AgentState[Any]):
 class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Shows an agent procedures for its task, and offers what it learned for approval.
 
-    A run begins with one search of the memory for the last human message. Procedures that fit are
-    shown below the system prompt in every model call of the run. After each step, the memory is
-    also searched with the step's tool results, so that a failure brings up a remedy for its cause;
-    new procedures are shown after the results. The messages in the state are not changed. If
-    nothing fits, the agent works as it would without the middleware. The ids of the procedures are
-    in the result's `shown_procedures`.
+    A run begins by searching the memory once, with the last human message as the query. Procedures
+    that fit are shown below the system prompt in every model call of the run. After each step, the
+    memory is also searched with the step's tool results, so that a failure brings up a remedy for
+    its cause; new procedures are shown after the results. The messages in the state are not
+    changed. If nothing fits, the agent works as it would without the middleware. The ids of the
+    procedures are in the result's `shown_procedures`.
 
     After a run that called tools, the `learn` model writes down the procedure that the run
     demonstrates, merged with any procedure in memory for the same task. With `repair`, it also
@@ -121,9 +121,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             `learn` model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
-        approve: Whether a person must approve what is stored. If not, a repaired procedure is
-            stored alongside the one that failed, as is a replacement for one that a person
-            approved.
+        approve: Whether a person must approve what is stored. If not, repaired procedures and
+            replacements of approved ones are stored alongside the originals.
         max_calls: The maximum number of calls to that model in a run.
         embeddings: The embeddings for a memory given as a URL.
 
@@ -178,7 +177,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
-        """Find the procedures like `before_agent`, searching the memory in a thread."""
+        """Do the same as `before_agent`, searching the memory in a thread."""
         return await _in_thread(self.before_agent, state, runtime)
 
     def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
@@ -198,7 +197,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         }
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
-        """Find the procedures like `before_model`, searching the memory in a thread."""
+        """Do the same as `before_model`, searching the memory in a thread."""
         return await _in_thread(self.before_model, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
@@ -283,7 +282,7 @@ class AnswerState(AgentState[Any]):
     """The state of an agent with `CheckAnswerMiddleware`."""
 
     asked: NotRequired[Annotated[str, PrivateStateAttr]]
-    """The question of the turn, which a summary of the messages may replace."""
+    """The question of the turn, kept because a summary may replace its message."""
 
 
 class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
@@ -292,7 +291,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
     The message's `response_metadata["stepcraft"]` holds `checks`, the last verdict on each
-    statement, except statements that changed since, unless the evidence contradicts them;
+    statement, omitting statements that have since changed unless the evidence contradicts them;
     `evidence`, the passages that decide; and `unjudged`, the statements without a verdict. If the
     answer was not checked, it holds `unchecked`, the reason.
 

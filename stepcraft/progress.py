@@ -1,8 +1,8 @@
 """Stream a run's progress messages, for `stream_mode="custom"`.
 
-Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a sentence for
-a person; {"type": "draft", "graph", "draft"}, the answer before it is checked; and at the end
-{"type": "answer", "graph", "answer"}, which replaces it.
+Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a
+human-readable sentence; {"type": "draft", "graph", "draft"}, the answer before it is checked; and
+at the end {"type": "answer", "graph", "answer"}, which replaces it.
 """
 
 from collections.abc import Mapping, Sequence

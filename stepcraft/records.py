@@ -249,7 +249,7 @@ _SEP = re.compile(r"\ufeff?sep=(.)\s*")
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
-    """Return the share of rows with the most common number of cells above one, and both counts.
+    """Return the share of rows with the most common number of cells, and how many both are.
 
     Lines within quoted cells make a wrong delimiter common, but not in all rows.
     """

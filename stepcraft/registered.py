@@ -71,7 +71,7 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     Args:
         name: The unknown name.
         names: The known names.
-        otherwise: What is returned if none of them is like it.
+        otherwise: What to return if no known name is similar.
     """
     near = get_close_matches(name, [*names], 1)
     return f"did you mean {near[0]!r}?" if near else otherwise

@@ -141,9 +141,9 @@ class PostgresMemory(StoreMemory):
     Args:
         url: `store+postgresql://user@host:5432/database/name/space`; the password is read from
             PGPASSWORD or ~/.pgpass.
-        embeddings: As for `open_memory`. None means no vectors if the store was created without
-            them, or else the default. With "none", a store with vectors can still be read and
-            searched by words.
+        embeddings: As for `open_memory`. None means the default, or no vectors if the store was
+            created without them. With "none", a store with vectors can still be read and searched
+            by words.
         create: Whether to call `setup` if tables are missing.
 
     Raises:
@@ -193,7 +193,7 @@ class PostgresMemory(StoreMemory):
             raise
 
     def setup(self) -> None:
-        """Create the tables of the store and our own if they are missing.
+        """Create any missing tables, both the store's and our own.
 
         If the database user lacks permission to create our tables, words are ranked as in any other
         store.
@@ -319,7 +319,7 @@ class PostgresMemory(StoreMemory):
 
     @contextmanager
     def _exclusively(self) -> Generator[None]:
-        """Keep others from changing stored procedures, including processes that use this class."""
+        """Keep others, including processes that use this class, from changing stored procedures."""
         # A separate connection: all pooled ones might wait for a connection that is never returned.
         with super()._exclusively():
             with self._plain_failures():

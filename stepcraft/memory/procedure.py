@@ -22,7 +22,7 @@ _KINDS = {"id": str, "input": str, "output": str, "steps": list, "source": str, 
 _NAMESPACE = uuid.UUID("8b0f6f0e-3f0c-5d0e-9a57-0c1f6c9d2a11")
 _Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 MOST_RUNS = 200
-"""The number of runs that are remembered so that each counts once."""
+"""The number of runs remembered so that none is counted twice."""
 
 
 class Outcomes(NamedTuple):
@@ -31,7 +31,7 @@ class Outcomes(NamedTuple):
     successes: _Count = 0
     failures: _Count = 0
     last_used: str = ""
-    """When the last outcome was recorded, in ISO 8601 and UTC, or "" if there is none."""
+    """When the last outcome was recorded, as ISO 8601 in UTC, or "" if there is none."""
     runs: tuple[str, ...] = ()
     """Identifiers of the latest runs that the outcomes come from, most recent first."""
 
@@ -47,7 +47,7 @@ class Outcomes(NamedTuple):
             return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
-        """Combine these outcomes with those of another procedure, applying `count` to numbers."""
+        """Combine these outcomes with those of another procedure, with `count` for numbers."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),
@@ -71,7 +71,7 @@ class Version(Content):
     """An earlier version of a procedure, with details of the change that replaced it."""
 
     at: str
-    """When this version was replaced, in ISO 8601 and UTC."""
+    """When this version was replaced, as ISO 8601 in UTC."""
     why: str
     by: str
 
@@ -109,7 +109,7 @@ class Procedure:
     """
 
     input: str
-    """The required resources, as a comma-separated text."""
+    """The required resources, as comma-separated text."""
     output: str
     """The goal."""
     steps: tuple[str, ...]
@@ -129,7 +129,7 @@ class Procedure:
     key.
     """
     expires: str = ""
-    """The last day on which it is found, such as 2027-01-31, or "" for no end."""
+    """The last day on which it is found, such as 2027-01-31, or "" if it never expires."""
     outcomes: Outcomes = field(default=Outcomes(), hash=False)
     """The outcomes of following it."""
     versions: Sequence[Version] = field(default=(), hash=False)
@@ -172,7 +172,7 @@ class Procedure:
 
     @classmethod
     def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":
-        """Return a procedure read from a memory, without cleaning it as when it was stored.
+        """Return a procedure read from a memory, without cleaning it again.
 
         Anything that another program wrote is checked as in `from_dict`.
 
@@ -192,7 +192,7 @@ class Procedure:
         return procedure
 
     def text(self) -> str:
-        """Return the procedure as one text, as it is embedded and shown to a model (AAG §3.2)."""
+        """Return the procedure as the text that is embedded and shown to a model (AAG §3.2)."""
         numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
         return f"how to {self.output} using {self.input}\n{numbered}"
 
@@ -284,7 +284,7 @@ def _day(value: object) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID, as the ids of procedures are."""
+    """Return whether a string is a UUID, as the ids of procedures are."""
     try:
         uuid.UUID(text)
     except ValueError:

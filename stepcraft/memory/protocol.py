@@ -29,7 +29,7 @@ class ProcedureMemory(ABC):
 
     To write a memory of your own, derive from this class and implement `search`, `add` and `get`,
     which is all that graphs need. Commands that count, list, export or delete also need `count`,
-    `__iter__` and `delete`. All methods are called from several threads.
+    `__iter__` and `delete`. All methods may be called from several threads.
     """
 
     read_only: bool = False
@@ -123,8 +123,9 @@ class ProcedureMemory(ABC):
     async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401
         """Search like `search`, with the same options, without blocking the event loop.
 
-        By default, the search runs in a thread of its own. The event loop has only a few threads:
-        hanging searches would occupy them, and an async store needs one to embed the query.
+        By default, the search runs in a thread of its own. The event loop's executor has only a few
+        threads: hanging searches would occupy them, and an async store needs one to embed the
+        query.
         """
         return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))
 

@@ -23,7 +23,7 @@ NAMESPACE = "procedures"
 """The default namespace."""
 
 CANDIDATES = 200
-"""The minimum number of results from the vector search, and from the word search, to rank together.
+"""The minimum number of results that the vector and word searches each contribute to the ranking.
 """
 
 _PAGE = 1000
@@ -166,7 +166,7 @@ class StoreMemory(ServedMemory):
             limit *= 4  # the others belong to namespaces below
 
     def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
-        """Return the procedures that fit best by words.
+        """Return the procedures whose words match best.
 
         Others may have written to the store, so the words are indexed again if anything has
         changed.

@@ -1,4 +1,4 @@
-"""Resolve chat models by name; each is built once per process and once per event loop."""
+"""Resolve chat models by name; each is built once for synchronous calls and once per event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -153,7 +153,7 @@ def _build(name: str) -> BaseChatModel:
 
 
 def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
-    """Return the model within options, retries, fallbacks, alternatives or a sequence."""
+    """Return the model wrapped in options, retries, fallbacks, alternatives or a sequence."""
     while True:
         match model:
             case RunnableBindingBase():

@@ -122,7 +122,7 @@ class Agent(Node):
 
 
 def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[Any, Any, Any]]]:
-    """Return a model without what is bound to it, and its options and retries.
+    """Return a model without its bindings, then its options and its retries.
 
     LangChain's agents bind tools to the model itself, and take retries as middleware.
     """
@@ -199,8 +199,8 @@ class _Options(AgentMiddleware[Any, Any, Any]):
 class _Limits(AgentMiddleware[Any, Any, Any]):
     """Makes the agent answer after its last search, and ends it before a call beyond its limits.
 
-    It never rejects a search or a call. The call that then writes the answer shows as many passages
-    as fit.
+    It never rejects a search or a call. If it ends the agent, the call that writes the answer shows
+    as many passages as fit.
     """
 
     def __init__(

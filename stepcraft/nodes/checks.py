@@ -1,6 +1,7 @@
-"""What changes have made of the statements that a check judged.
+"""How changes have affected the statements that a check judged.
 
-A statement is identified by its part and its number there, as a part can have a sentence twice.
+A statement is identified by its part and its number there, as a part can contain the same sentence
+twice.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed",
 
 
 def current_text(check: Check, result: Mapping[str, Any]) -> str:
-    """Return what the changes of its round have made of a statement, or "" if it was removed."""
+    """Return the text of a statement after the changes of its round, or "" if it was removed."""
     revision = _revision(check, result)
     if not revision:
         return check["text"]
@@ -60,7 +61,7 @@ def _revision(check: Check, result: Mapping[str, Any]) -> Revision | None:
 
 
 def same_statement(check: Check, other: Check) -> bool:
-    """Return whether two checks of a round judge the same statement, or one judges its part."""
+    """Return whether two checks judge the same statement, or one judges the whole part."""
     numbers = {check["statement"], other["statement"]}
     return check["part"] == other["part"] and (len(numbers) == 1 or 0 in numbers)
 
@@ -117,7 +118,7 @@ def _places(before: str, after: str) -> list[range]:
 
 
 def _text(part: str, numbers: range) -> str:
-    """Return the text of a part from the first to the last of some statements."""
+    """Return the text of a part from the first to the last of the given statements."""
     spans = _spans(part)[numbers.start - 1 : numbers.stop - 1]
     return part[spans[0][0] : spans[-1][1]] if spans else ""
 

@@ -9,7 +9,7 @@ from stepcraft.text.clean import clean
 
 
 def last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
-    """Return the last message from a person, or None without one.
+    """Return the last message from a person, or None if there is none.
 
     The summary that `SummarizationMiddleware` puts in place of older messages counts only if it is
     the only human message.

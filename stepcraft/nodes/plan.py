@@ -76,7 +76,7 @@ def goal_query(state: Any) -> str:
 
 
 def read_queries(reply: str) -> list[str]:
-    """Return the queries in a reply: the items of its list, or lines that are no sentences.
+    """Return the queries in a reply: the items of its list, or lines that are not sentences.
 
     Raises:
         UnreadableReply: There are none.

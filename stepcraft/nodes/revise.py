@@ -315,7 +315,7 @@ def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> l
 
 
 def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
-    """Return a warning if new words name passages, by numbers of at most `last`."""
+    """Return a warning if new words name passages by numbers up to `last`."""
     numbers = {
         number
         for change in changes

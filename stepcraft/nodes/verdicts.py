@@ -63,13 +63,13 @@ def read_verdicts(
 ) -> tuple[list[Check], list[str]]:
     """Return the verdicts on the statements in the given parts, and what is wrong with the lines.
 
-    Wrong are numbers of statements and passages that the prompt does not have, and several verdicts
-    on a part.
+    What can be wrong: statement or passage numbers that the prompt does not have, or several
+    verdicts on a part.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
-    statements that have no line of their own. Of several lines on a statement, the one with the
-    narrowest range counts, or else the last. Support by passages that were not shown counts for
-    nothing.
+    statements that have no line of their own. If several lines judge a statement, the one with the
+    narrowest range counts; ties go to the last. Support from passages that were not shown counts
+    for nothing.
 
     Args:
         text: The reply without its blocks.
@@ -101,7 +101,7 @@ def read_verdicts(
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
-    """Return lines that number the statements from 1 to the last, with the prompt's numbers.
+    """Convert lines that number the statements from 1 to the last to the prompt's numbers.
 
     Numbers that could also be those of parts are left as they are.
     """
@@ -124,7 +124,7 @@ def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list
 def _unknown(
     lines: Sequence["_Line"], state: Any, sizes: Mapping[int, int], shown: Collection[int]
 ) -> list[str]:
-    """Return which statements and passages the lines name although the prompt does not have them.
+    """Return the statements and passages that the lines name but the prompt does not have.
 
     Parts checked in other calls do not count.
     """
@@ -250,7 +250,7 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
 
 
 def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
-    """Return the line that counts for a statement, or for number 0 a part."""
+    """Return the line that counts for a statement, or for a part if the number is 0."""
     fitting = [line for line in reversed(lines) if line.first <= (part, number) <= line.last]
     return min(fitting, key=lambda line: line.width, default=None)
 

@@ -35,7 +35,7 @@ _PASSAGE = 1_500
 class RetrieverAdapter(Source):
     """Adapts a LangChain retriever to accept `k` per call and to provide titles and scores.
 
-    A search is a single run in callbacks and traces, which is the retriever's own.
+    In callbacks and traces, a search is a single run: the retriever's own.
 
     Asking for more documents than the retriever returns by default works if it accepts `k` per
     call, has a field `k`, or has `search_kwargs`. Missing scores are derived from the rank. The

@@ -28,11 +28,10 @@ def plain(text: str) -> str:
 
 
 def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\n") -> str | None:
-    """Return the new words with the whitespace and signs of a text that matches `old`.
+    """Return the new words with the whitespace, quotes and dashes of a text that matches `old`.
 
-    What the old and new text share keeps the form that it has in the text, so that tabs,
-    indentation, line breaks, curly quotes and dashes survive. New lines are indented like the
-    text's.
+    Whatever `old` and `new` share keeps its form from `text`, so that tabs, indentation, line
+    breaks, curly quotes and dashes survive. New lines are indented like the text's.
 
     Args:
         text: The text.
@@ -80,7 +79,7 @@ def _key(token: str) -> str:
 
 
 def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
-    """Return what is compared of each token; a quote that opens is not equal to one that closes."""
+    """Return the key by which each token is compared; opening and closing quotes are not equal."""
     keys: list[str] = []
     for left, token in pairwise(["", *tokens]):
         key = plain(token)
@@ -98,7 +97,7 @@ def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """Return how one list becomes the other; what they begin and end with is quick to find."""
+    """Return how one list becomes the other; a shared beginning and end are quick to find."""
     least = min(len(old), len(new))
     head = next((at for at in range(least) if old[at] != new[at]), least)
     tail = next((at for at in range(least - head) if old[-1 - at] != new[-1 - at]), least - head)
@@ -124,7 +123,7 @@ def _indent(before: Sequence[str], copied: Sequence[str]) -> str | None:
 
 
 def _indented(new: str, line: str) -> str:
-    """Return the new words with their further lines below the start of a line.
+    """Return the new words with every line after the first indented like the line they start on.
 
     They stay as they are if each has the line's indentation already.
     """

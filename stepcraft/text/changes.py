@@ -265,7 +265,7 @@ def _edits(
 
 
 def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:
-    """Return ordered edits such that two removals do not both cover the same whitespace."""
+    """Return ordered edits such that no two removals cover the same whitespace."""
     apart = edits[:1]
     for edit in edits[1:]:
         before = apart[-1]
@@ -382,7 +382,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
 
     Args:
         old: The words that they replace.
-        new: The new words, of which models often copy more or less than of the old ones.
+        new: The new words. Models often copy more or less around them than around the old ones.
         line: What is before the old words on their line.
         after: The characters after the old words.
     """

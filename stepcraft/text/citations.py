@@ -44,7 +44,7 @@ _WRAPPED = re.compile(
     r"(?:[)*_\]]{1,3}|</sup>)(?=\s|$)",
     re.IGNORECASE,
 )
-"""What is around the spaces in place of marks, as in " (see [p3])"."""
+"""What surrounds the spaces that replace marks, as in " (see [p3])"."""
 _P = r"(?:p[ \t]?)"
 _WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
 _AND = (

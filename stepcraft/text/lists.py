@@ -192,7 +192,7 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 def _json_texts(text: str) -> list[str] | None:
     """Return the texts in a JSON array, or None if the text is not one.
 
-    The array may be the value of an object, and its items objects with a single text.
+    The array may be the value of an object, and its items may be objects with a single text.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):

@@ -165,13 +165,13 @@ def shown_heading(heading: str) -> str:
 def as_shown(text: str, *, comments: bool = True) -> str:
     """Return a Markdown text as readers see it, with what is hidden replaced by as many spaces.
 
-    As in CommonMark, a comment that begins a line can hide everything to its end or that of the
-    text; elsewhere it must end in its paragraph, or its sign is text.
+    As in CommonMark, a comment that begins a line hides everything to its end or, if it has none,
+    to the end of the text; elsewhere it must end in its paragraph, or its mark is text.
 
     Args:
         text: The text.
-        comments: Whether it can contain comments; in text taken from other formats their signs are
-            text.
+        comments: Whether it can contain comments; in text taken from other formats, comment marks
+            are text.
     """
     if not comments:
         return _INVISIBLE.sub(lambda match: " " * len(match[0]), text)

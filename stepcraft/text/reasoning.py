@@ -3,7 +3,7 @@
 An opening tag counts if at most a preamble such as "Okay." comes before it; after that, the answer
 has begun, and its tags stay. A closing tag counts unless the sentence continues after it, as in
 "<think> opens the reasoning and </think> closes it". Tags in code do not count. Everything up to
-the closing tag is dropped, also if it has no opening one.
+the closing tag is dropped, even if it has no opening one.
 """
 
 import re

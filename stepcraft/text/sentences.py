@@ -21,7 +21,7 @@ _MARKS = (
     rf"(?:[(*_\[]{{1,3}}|<sup>)?(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{{0,2}}{_MARK}"
     rf"(?:[ \t,;]{{0,3}}{_MARK}){{0,9}}(?:[)*_\]]{{1,3}}|</sup>)?"
 )
-"""Citation marks, also in parentheses, in emphasis, or behind a word such as "see"."""
+"""Citation marks, including those in parentheses, in emphasis, or after a word such as "see"."""
 _CLOSER = (
     r"(?:[\"'\u2018\u2019\u201c\u201d\u2039\u203a\u00ab\u00bb)\]*_~$\\\u2020\u2021]"
     r"|[\u00b2\u00b3\u00b9\u2070-\u207e]|\^[^\s^]{1,20}\^|<!--[^\n]{0,200}?-->"

@@ -165,7 +165,7 @@ class OpenCollection:
         return reply.total_count or 0
 
     def fetch(self, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
-        """Return the existing objects among those with the given ids."""
+        """Return the objects with the given ids, omitting any that do not exist."""
         possible = [id_ for id_ in ids if is_uuid(id_)]
         if not possible:
             return []

@@ -1,4 +1,4 @@
-"""A connection to Weaviate whose calls fail within seconds and with a one-sentence error.
+"""A connection to Weaviate whose failing calls end within seconds, with a one-sentence error.
 
 By itself, the client retries for a minute if a server is down, so each call has a time limit here.
 """
@@ -37,7 +37,7 @@ _WORK_S = 120.0
 
 _CONNECT_S = 2.0
 _OLDEST = (1, 27)
-"""The oldest supported server version, which older clients do not check if their startup checks are
+"""The oldest supported server version. Older clients do not enforce it if startup checks are
 skipped.
 """
 

@@ -112,7 +112,7 @@ class WeaviateMemory(ServedMemory):
         alpha: float | None = None,
         where: Mapping[str, str] | None = None,
     ) -> list[Found]:
-        """Return the k procedures that fit best, by Weaviate's vector index and BM25."""
+        """Return the k best-matching procedures, using Weaviate's vector index and BM25."""
         tags = as_texts(checked_tags(where or {}))
         hits = self._objects.search(
             query,
@@ -244,7 +244,7 @@ def _object(procedure: Procedure, vector: Matrix) -> Item:
 
 
 def _words(procedure: Procedure | None) -> dict[str, str]:
-    """Return the properties searched by words, with empty values without a procedure."""
+    """Return the properties searched by words, with empty values if there is no procedure."""
     texts = (procedure.input, procedure.output, *procedure.steps) if procedure else ()
     return {**words_of("\n".join(texts)), "words_version": str(VERSION)}
 

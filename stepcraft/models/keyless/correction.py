@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _VALUES = ("date", "time", "year", "number", "month", "day", "name")
 """The kinds of tokens that can be corrected."""
 _EMPTY = ("a", "an", "the", "of", "also", "it")
-"""Words that are not compared; "it" is if it begins a sentence, and "A" if it does not."""
+"""Words that are not compared, except "it" if it begins a sentence and "A" if it does not."""
 
 _AUXILIARY = r"is|are|was|were|be|been|has|have|had|must|shall|should|will|would|do|does|did"
 _VERB = (
@@ -51,14 +51,14 @@ _BEFORE = re.compile(
     rf"\b(?:{_AUXILIARY}|{_VERB}|after|at|before|by|every|exactly|for|from|in|on|port|until|within"
     r"|(?<!up )to)\s+[*_`]{0,2}(?:[$\u00a3\u20ac\u00a5] ?)?\Z"
 )
-"""What may precede a value: no noun as in "chapter 3", and no bound as in "at least 3"."""
+"""What may precede a value: not a noun, as in "chapter 3", or a bound, as in "at least 3"."""
 _BEHIND = re.compile(r"[*_`]{0,2} ?%|[*_`]{0,2}[.,;:!?)]*(?:\s|\Z)")
 _NO_CLAIM = re.compile(
     r"[?\uff1f]|\b(?:if|unless|when|whenever|whether|while|assuming|provided|suppose|in case)\b"
     r"|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b",
     re.IGNORECASE,
 )
-"""Questions, conditions, and statements whose subject the sentence alone does not tell."""
+"""Questions, conditions, and statements whose subject is not clear from the sentence alone."""
 _BESIDE = re.compile(
     r"\b(?:who|whose|which|that|where|example|e\.g|such|some|many|most|few|several|other|another"
     r"|often|sometimes|usually|also|or|can|could|might|(?-i:may)"
@@ -90,7 +90,7 @@ class Sentence(NamedTuple):
     place: str
     """The id of its passage."""
     tokens: tuple[str, ...]
-    """Its words, values and signs, each written in one way only."""
+    """Its words, values and signs, each in a single normalised form."""
     values: tuple[Value, ...]
 
 
@@ -115,7 +115,7 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
 def supports(other: Sentence, statement: Sentence) -> bool:
     """Return whether a sentence of the evidence says the same as a statement, word for word.
 
-    The statement may add words of the heading. The order counts if there are several values.
+    The statement may add words from the heading. Order matters if there are several values.
     """
     return _is_same(other, statement.tokens)
 
@@ -123,7 +123,8 @@ def supports(other: Sentence, statement: Sentence) -> bool:
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
     """Return a statement with one value corrected from the evidence, and the passage's id.
 
-    A sentence says the same with another value. If several values are possible, None is returned.
+    A sentence of the evidence must say the same with another value. If several values are possible,
+    None is returned.
     """
     text, tokens = statement.text, statement.tokens
     corrections: dict[str, str] = {}

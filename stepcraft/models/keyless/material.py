@@ -73,7 +73,8 @@ def statements(text: str) -> list[str]:
 def heading(text: str) -> str:
     """Return the words in the first line of a passage that its sentences do not have.
 
-    Words that the sentences have, such as "admin" in "the admin server", tell them apart.
+    Words that the sentences have are left out: "admin" in "the admin server" tells its sentence
+    from others.
     """
     title = text.partition("\n")[0]
     others = {*terms(" ".join(statements(text)))}

@@ -105,7 +105,7 @@ def content_of(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        Unreadable: It is too large, binary or damaged, or the permission to read it is missing.
+        Unreadable: It is too large, binary or damaged, or there is no permission to read it.
     """
     suffix, title = path.suffix.lower(), file_title(path)
     if parser := _PARSERS.get(suffix):

@@ -80,7 +80,7 @@ def files_of(
     *,
     copied_s: float = 0,
 ) -> Iterator[File]:
-    """Yield each file once: named files first, then the others in order of name.
+    """Yield each file once: named files first, then the others sorted by name.
 
     Hidden files, installed packages (node_modules, virtual environments) and files without text are
     left out of folders. No folder is entered twice.

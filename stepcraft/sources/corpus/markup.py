@@ -202,7 +202,7 @@ def _rst(text: str) -> Iterator[Heading]:
 
 
 def _asciidoc(text: str) -> Iterator[Heading]:
-    """Yield titles after signs, and those whose underline is as long as they are, or nearly."""
+    """Yield titles after a row of signs, and those with an underline of about the same length."""
     position = 0
     while match := _ASCIIDOC.search(text, position):
         position, above = match.end(), match["above"]

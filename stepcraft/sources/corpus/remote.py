@@ -34,7 +34,7 @@ _STATES = re.compile(
     r"size|.*(?:etag|modified|mtime|created|md5|crc|generation|updated|date_time|hash).*",
     re.IGNORECASE,
 )
-"""The facts about a file by which storages tell that it has changed."""
+"""The facts about a file by which storage systems show that it has changed."""
 _copied: dict[str, tuple[float, dict[str, str]]] = {}
 """When this process copied the files of each URL, and why some could not be copied."""
 
@@ -89,7 +89,7 @@ def copy_files(
     Args:
         url: The URL of a folder, a file, an archive or a sitemap.
         folder: The folder for the copies.
-        left_out: Returns why a file is left out, by its relative path, or "".
+        left_out: Takes a relative path and returns why that file is left out, or "".
         after_s: Do nothing if this process has copied the files within this many seconds.
 
     Raises:
@@ -146,10 +146,10 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
 
 
 def _stored(url: str) -> Iterator[tuple[str, _File]]:
-    """Yield the files in a storage by their paths below the URL.
+    """Yield the files in a storage system by their paths below the URL.
 
     Raises:
-        BadInput: fsspec or the package of the storage is missing, or there is no such storage.
+        BadInput: fsspec or the storage system's package is missing, or there is no such system.
     """
     try:
         from fsspec import url_to_fs
@@ -227,5 +227,5 @@ def _site(url: str) -> str:
 
 
 def _today() -> str:
-    """Return today's date, for files without a sign of change, which are copied once a day."""
+    """Return today's date, for files whose changes cannot be detected."""
     return datetime.now(UTC).date().isoformat()

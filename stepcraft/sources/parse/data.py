@@ -197,7 +197,7 @@ def _body(name: str, value: _Data) -> str:
 
 
 def _schema(value: object) -> _Data:
-    """Return a schema as a mapping; one can be just true or false."""
+    """Return a schema as a mapping; a schema can also be just true or false."""
     if isinstance(value, bool):
         return {"type": "any" if value else "none"}
     return value if isinstance(value, dict) else {}
@@ -218,7 +218,7 @@ def _type(value: object) -> str:
 
 
 def _fields(value: object) -> Iterator[str]:
-    """Yield the properties of a schema and, indented, theirs."""
+    """Yield the properties of a schema, with their own properties indented."""
     schema = _schema(value)
     required = _list(schema.get("required") or ())
     fields = {

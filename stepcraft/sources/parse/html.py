@@ -53,7 +53,7 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
     "optgroup": ({"option", "optgroup"}, {"select"}),
     **dict.fromkeys(("rt", "rp"), ({"rt", "rp"}, {"ruby"})),
 }
-"""The elements whose end tags an opening tag implies, and those that it does not look beyond."""
+"""The elements whose end tags an opening tag implies, and those that stop the search for them."""
 _HIDES = {"hidden", "aria-hidden", "style"}
 _DEPTH = 100
 """The maximum number of open elements searched for those to close."""
@@ -122,7 +122,7 @@ def html(data: bytes, charset: str = "") -> tuple[str, list[str], str]:
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
-    """Return the hidden elements, without those that a reader can unfold, unless they are menus."""
+    """Return the hidden elements that a reader cannot unfold, and hidden menus."""
     controls = soup.select(f"[aria-controls]{_SWITCH}")
     controlled = {name for each in controls for name in str(each["aria-controls"]).split()}
     unfold = {id(tag) for tag in soup.select(f":is({_UNFOLDS}){_HIDDEN}")}

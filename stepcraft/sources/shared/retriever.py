@@ -96,7 +96,8 @@ def build_corpus(
 
     Only files whose content has changed are read, and only texts that are not stored yet are
     embedded. Files that are gone are deleted from the corpus at the end. If a builder is killed,
-    the next one continues. Two builders that read the same files at once end with the same result.
+    the next one continues. Two builders that read the same files at once end up with the same
+    result.
 
     Args:
         paths: As for `open_corpus`. Files are identified by their paths as given here.

@@ -50,7 +50,7 @@ def searxng(url: str) -> Search:
 def _asked(
     url: str, hint: str, headers: Mapping[str, str] | None = None, body: object = None
 ) -> Sequence[str]:
-    """Return the result URLs of one request, without redirects and with any address allowed.
+    """Return the result URLs of one request, following no redirects and allowing any address.
 
     Raises:
         SourceFailure: The server did not answer with JSON, or refused the key.
