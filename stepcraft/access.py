@@ -26,9 +26,9 @@ def caller() -> str | None:
 def encode_identity(identity: str) -> str:
     """Encode an identity uniquely as at most 64 letters, digits, `-` and `_`.
 
-    Each byte of `_` or of any other character becomes `_` and two hexadecimal digits. A longer
-    result is replaced by `_h` and a hash; no escape begins with `_h`. The store rejects dots in
-    namespaces, and Weaviate only accepts tenant names in this form.
+    Each byte of any other character, and `_` itself, becomes `_` and two hexadecimal digits. A
+    result over 64 characters is replaced by `_h` and a hash; no escape begins with `_h`. The store
+    rejects dots in namespaces, and Weaviate only accepts tenant names in this form.
     """
     encoded = re.sub(
         r"[^A-Za-z0-9-]",

@@ -1,8 +1,8 @@
 """Daemon threads for blocking calls, values created once per key, and concurrent coroutines.
 
 `concurrent.futures.ThreadPoolExecutor` is not used: its threads are joined when the process ends,
-so that one hanging host would keep a command from returning, and in a bounded pool a few hanging
-calls would delay all others.
+so one hanging host would keep a command from returning, and in a bounded pool a few hanging calls
+would delay all others.
 """
 
 import asyncio
@@ -142,7 +142,7 @@ class OncePerKey(Generic[K, V]):
     def start(
         self, key: K, make: Callable[[], V], fresh: Callable[[V], bool] | None = None
     ) -> Future[V]:
-        """Do the same as `get` without blocking, returning a future for the value.
+        """Like `get`, but without blocking: return a future for the value.
 
         No matter how many callers stop waiting, each key has at most one thread.
         """

@@ -1,4 +1,4 @@
-"""Detect the encoding of texts: by byte-order mark, as UTF-8, or as the most likely one."""
+"""Detect the encoding of text: that of its byte-order mark, UTF-8, or the most likely one."""
 
 import codecs
 import re
@@ -21,12 +21,12 @@ _LABELS = {
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
     **dict.fromkeys(("iso8859-11", "tis-620"), "cp874"),
 }
-"""What texts that declare an encoding are really written in (WHATWG's Encoding Standard)."""
+"""The encodings that declared labels really stand for (WHATWG's Encoding Standard)."""
 _TEXT = re.compile(
     r"ascii|utf-(?:8|16|16-[bl]e)|iso8859-\d+|tis-620|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*"
     r"|(?:shift_jis|euc|iso2022)_?\w*"
 )
-"""The encodings that can be declared; some of Python's others are slow on a hostile text."""
+"""The encodings that can be declared; some of Python's others are slow on hostile input."""
 _DECLARATION = re.compile(
     rb"""<(?:\?xml\b[^>]*?\sencoding|meta\b[^>]*?\bcharset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
@@ -106,7 +106,7 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
 
 
 def decoded_markup(data: bytes, declared: str = "") -> str:
-    """Return the text of HTML or XML, by its own declaration if `declared` is ""."""
+    """Decode HTML or XML, by its own declaration if `declared` is ""."""
     own = _DECLARATION.search(data[:4096])
     declared = declared or (own[1].decode("latin-1") if own else "")
     try:

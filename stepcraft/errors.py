@@ -11,7 +11,7 @@ StepcraftError
 │       └── FetchRefused    a page must not be fetched
 ├── NoAnswer            a run ended without an answer (also a RuntimeError)
 ├── ModelFailure        the model refuses every call (also a RuntimeError)
-├── UnreadableReply     a reply has not the form that its step needs (never leaves a run)
+├── UnreadableReply     a reply lacks the form that its step needs (never leaves a run)
 └── RunStopped          an evaluation or a build cannot go on; what is done is kept
                         (also a RuntimeError)
 """
@@ -149,7 +149,7 @@ class UnreadableReply(StepcraftError):
 
 
 class NoAnswer(StepcraftError, RuntimeError):
-    """A run ended without an answer. Retrying at once is useless: the client has retried."""
+    """A run ended without an answer. Retrying at once is useless: the client has done so."""
 
 
 class RunStopped(StepcraftError, RuntimeError):

@@ -5,7 +5,7 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 
 NOTES = "stepcraft_notes"
-"""The metadata key under which a source stores notes about a search for the reader, in the first
+"""The metadata key under which a source stores notes for the reader about a search, in the first
 document that the search returns.
 """
 

@@ -69,7 +69,7 @@ class BuildReport:
     stale: int = 0
     """The number of procedures that were marked stale because no document teaches them any more."""
     failed: list[Failed] = field(default_factory=list)
-    """Documents that could not be built, which the next build tries again."""
+    """Documents that could not be processed, which the next build tries again."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
     """The model calls and tokens used by this build."""
@@ -98,11 +98,11 @@ async def build_memory(
     max_calls: int | None = None,
     on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
-    """Add the procedures that documents teach to a memory, without repeating finished work.
+    """Add to a memory the procedures that documents teach, without repeating finished work.
 
     A document that has changed is read again. Procedures that no document teaches any more, because
     a document has changed or its file is gone, are marked stale. Procedures for the same task are
-    merged or linked. A document that cannot be read or built is listed in the report and tried
+    merged or linked. A document that cannot be read or processed is listed in the report and tried
     again by the next build.
 
     Args:
@@ -179,7 +179,7 @@ class _Build:
     """
 
     async def document(self, listed: Listed) -> None:
-        """Build a document, unless it is done or no calls are left."""
+        """Process a document, unless it is done or no calls are left."""
         try:
             record = await self._record(listed)
         except SourceFailure as error:
@@ -196,7 +196,7 @@ class _Build:
         self.on_progress(self.report)
 
     async def _record(self, listed: Listed) -> Record | None:
-        """Return the record for a document, read anew if it has changed; None if no calls are left.
+        """Return the record for a document, re-read if it has changed; None if no calls are left.
 
         Raises:
             SourceFailure: The document cannot be read.

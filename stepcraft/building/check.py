@@ -18,7 +18,7 @@ _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
-"""The minimum share of common words for outputs in two parts to count as the same task."""
+"""The minimum share of words in common for outputs in two parts to count as the same task."""
 
 
 def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Return whether both share a heading and an output; if `apart`, similar outputs suffice."""
+    """Return whether procedures share heading and output; if `apart`, similar outputs suffice."""
     if procedure["heading"] != other["heading"]:
         return False
     if apart and procedure["heading"]:

@@ -1,4 +1,4 @@
-"""Detect newly added procedures that describe an existing task in other words.
+"""Detect newly added procedures that describe an existing task in different words.
 
 Candidates are the nearest procedures that a memory search finds for the whole text of a procedure,
 provided that they share enough of its words; a model decides whether each is for the same task.
@@ -34,9 +34,9 @@ from stepcraft.text.clean import stems
 NEAREST = 5
 """The number of nearest procedures that are considered."""
 _TRIES = 10
-"""The maximum number of retries when another process has changed a procedure's rivals."""
+"""The maximum number of retries when another process has changed a procedure's candidates."""
 _ALIKE = 0.5
-"""The minimum share of common words at which the model is asked."""
+"""The minimum share of words in common at which the model is asked."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Placer:
     async def compare(self, first: Procedure, second: Procedure) -> Verdict:
         """Return the model's verdict on two procedures; equal ones need no model call.
 
-        A procedure that a person has approved is not rewritten, nor are two merged whose tags
-        or keys differ, because searches and updates must find both.
+        A procedure that a person has approved is not rewritten, and two with different tags or keys
+        are not merged, because searches and updates must find both.
 
         Raises:
             ModelFailure: The model refuses the call.

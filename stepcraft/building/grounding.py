@@ -93,7 +93,7 @@ class Grounds:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether a word can appear in a different case, like the label of a button."""
+    """Return whether a word may be capitalised differently, as in a button's label."""
     return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 

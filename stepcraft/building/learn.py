@@ -1,7 +1,7 @@
 """Learn from an agent's run: a procedure that it demonstrates, or a repair of one that failed.
 
-    extract → find_like → compare        of a run that reached its goal
-    extract → find_followed → repair     of one that did not, having been shown procedures
+    extract → find_like → compare        for a run that reached its goal
+    extract → find_followed → repair     for one that did not, but was shown procedures
 
 The result is a proposal, which a person approves or the caller stores (Mem^p, arXiv 2508.06433).
 """

@@ -26,7 +26,7 @@ _CALL = re.compile(r"\w+_call|(?:\w+_)?tool_use|functionCall")
 """The kinds of calls, including those of tools that the provider runs, such as `mcp_call`."""
 _RESULT = re.compile(r"\w+_call_output|(?:\w+_)?tool_result|tool|function(?:R|_r)esponse")
 _OF_GEMINI = re.compile(r"function_?call|function_?response|inline_?data", re.IGNORECASE)
-"""The keys that say what a block of Gemini is; in other formats, its `type` does."""
+"""The keys that say what a Gemini block is; in other formats, its `type` does."""
 _OF_LINE = ("type", "isSidechain", "isMeta")
 """The fields of a log line that are kept along with the message that it contains."""
 NOTHING = {
@@ -41,7 +41,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     """Return messages from LangChain, a provider, or an agent's log.
 
     The providers are OpenAI (chat, functions, responses), Anthropic and Gemini; the logs are those
-    of ShareGPT, SWE-agent, OpenHands, coding agents' sessions, and ReAct text. Texts, tool calls
+    of ShareGPT, SWE-agent and OpenHands, coding agents' sessions, and ReAct text. Text, tool calls
     and their results are kept. Arguments that are not a JSON object are kept as a string, under the
     name `arguments`.
 
@@ -66,7 +66,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the messages in a value in OpenAI's format, but with LangChain's tool calls."""
+    """Yield a value's messages in OpenAI's format, but with LangChain's tool calls."""
     value = _unwrapped(value)
     if "observation" in value or ("action" in value and not _CALL.fullmatch(_kind(value))):
         yield from _step(value)

@@ -114,7 +114,7 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
     """Return the verdict; reject a failed run, with the basis for the verdict as the reason.
 
     Raises:
-        UnreadableReply: There is no verdict in the first line.
+        UnreadableReply: There is no verdict on the first line.
     """
     verdict = _SUCCESS.match(unfenced(reply))
     if not verdict:
@@ -127,7 +127,7 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
 
 
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
-    """Return a prompt with a part of the document below its title and the headings above it."""
+    """Return a prompt with the document's title, the headings above a part, and the part."""
     part: Part = state["reading"]
     is_transcript = state["kind"] == "transcript"
     instructions = (

@@ -83,7 +83,7 @@ def without_document(procedure: Procedure, document: str) -> Procedure:
 
 
 def with_moved(procedure: Procedure, before: str, now: str) -> Procedure:
-    """Return the procedure with a document that teaches it renamed to its new source."""
+    """Return the procedure, renaming a document that teaches it to its new source."""
     provenance, key = Provenance.of(procedure), key_of(before)
     teachers = tuple(
         Teacher(now, now + each.place.removeprefix(each.document))

@@ -1,4 +1,4 @@
-"""The text in which models read and write procedures, and how it is read.
+"""The text format in which models read and write procedures, and its parsing.
 
 Models label the values (`OUTPUT: …`) and number the steps below them.
 """
@@ -43,7 +43,7 @@ def as_text(procedure: Content) -> str:
 
 
 def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, str], list[str]]:
-    """Return the labelled values in a text, "" where there is none, and the steps below them."""
+    """Return the labelled values in a text ("" if missing), and the steps below them."""
     head, *rest = first_step.split(text, maxsplit=1)
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)

@@ -23,7 +23,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
     Args:
         ledger: The ledger with the records of the builds.
         memory: The name of the memory.
-        failed: The documents that could not be built.
+        failed: The documents that could not be processed.
 
     Raises:
         OSError: The page cannot be written.

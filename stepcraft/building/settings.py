@@ -106,14 +106,14 @@ belongs to this one case as a name between < and >."""
 
 
 class ExtractContext(Settings):
-    """The settings of one extraction of procedures from a document."""
+    """The settings for extracting procedures from a document."""
 
     max_characters: int = in_nodes(60_000, "extract", ge=1_000, le=1_000_000)
     """Maximum length of a part that is read in one call; longer documents are read in parts."""
     overlap: int = in_nodes(2_000, "extract", ge=0, le=100_000)
     """Number of characters that each part of a long document repeats from the preceding part."""
     strict: bool = in_nodes(False, "check")
-    """Reject a procedure with a name, call, option or number that the document does not have."""
+    """Reject a procedure with a name, call, option or number that is not in the document."""
     extract_instructions: str = instructions("extract", EXTRACT_INSTRUCTIONS)
     transcript_instructions: str = instructions("extract", TRANSCRIPT_INSTRUCTIONS)
     part_instructions: str = instructions("extract", PART_INSTRUCTIONS)
@@ -121,7 +121,7 @@ class ExtractContext(Settings):
 
 
 class RepairContext(Settings):
-    """The settings of one repair of a procedure."""
+    """The settings for repairing a procedure."""
 
     max_characters: int = in_nodes(60_000, "repair", ge=1_000, le=1_000_000)
     """Maximum length of the record that is read; the middle of a longer one is left out."""
@@ -129,7 +129,7 @@ class RepairContext(Settings):
 
 
 class DuplicatesContext(Settings):
-    """The settings of one comparison of two procedures."""
+    """The settings for comparing two procedures."""
 
     compare_instructions: str = instructions("compare", COMPARE_INSTRUCTIONS)
     merge_instructions: str = instructions("compare", MERGE_INSTRUCTIONS)

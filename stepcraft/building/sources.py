@@ -28,8 +28,8 @@ _PROSE = re.compile(
     r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
     re.IGNORECASE,
 )
-"""Matches the names of files that are read in folders. Data and source code are skipped, because
-they teach no tasks and each file costs money, and so are the pages that builds write.
+"""Matches the names of files to read in folders. The pages that builds write are skipped, and so
+are data and source code, because they teach no tasks and each file costs money.
 """
 
 

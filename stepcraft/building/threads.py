@@ -25,7 +25,7 @@ from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fence_around
 
 MAX_CHARACTERS = 30_000
-"""The maximum length of a transcript, as far as shortening its results can achieve it."""
+"""The maximum length of a transcript, to the extent that shortening its results allows."""
 
 FEEDBACK = ("success", "thumbs_up")
 """The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
@@ -217,7 +217,7 @@ def _fenced(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text, with the middle replaced by a note of its length if the text is too long."""
+    """Return a text, with a note in place of its middle if it is too long."""
     if len(text) <= limit:
         return text
     start, end = limit * 2 // 3, limit // 4

@@ -83,10 +83,10 @@ def build(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add the procedures that documents teach to a memory.
+    """Add to a memory the procedures that documents teach.
 
     The same command resumes a build that was stopped, and reads changed documents again. The exit
-    code is 1 if a document could not be built.
+    code is 1 if a document could not be processed.
     """
     from stepcraft.building.build import build_memory
     from stepcraft.building.read import Reader

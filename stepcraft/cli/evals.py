@@ -371,7 +371,7 @@ def compare(
         Path | None, Option(help="Write a page that begins with the samples that changed.")
     ] = None,
 ) -> None:
-    """Compare two methods sample by sample, `DIR A B`, or two directories, `BEFORE AFTER`."""
+    """Compare two methods sample by sample (`DIR A B`), or two directories (`BEFORE AFTER`)."""
     from stepcraft.evals.compare import paired_samples
     from stepcraft.evals.reports.markdown import KEYLESS
     from stepcraft.evals.reports.page import page

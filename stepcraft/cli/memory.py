@@ -260,7 +260,7 @@ def copy(
 ) -> None:
     """Copy all procedures from one memory to another, completing any interrupted copy.
 
-    The vectors are computed anew.
+    The vectors are recomputed.
     """
     with opened(source) as read, opened(target, embeddings, create=True) as filled:
         report = filled.add(read, progress=counter("procedures copied"))
@@ -285,7 +285,7 @@ def rate(
 def _change(
     target: "ProcedureMemory", prefix: str, change: "Callable[[Procedure], Procedure]"
 ) -> None:
-    """Change a stored procedure, and print it in one line."""
+    """Change a stored procedure, and print it on one line."""
     from stepcraft.memory.protocol import by_short_id
 
     say(headline(target.update(by_short_id(target, prefix).id, change)))

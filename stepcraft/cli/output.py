@@ -31,12 +31,12 @@ _LINE_EVERY_S = 5.0
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text, which may have several lines, to stdout or stderr."""
+    """Print text, which may span several lines, to stdout or stderr."""
     typer.echo(clean(text), err=err)
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line."""
+    """Return text as a single line."""
     return " ".join(clean(text).split())
 
 
@@ -46,7 +46,7 @@ def note(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON to stdout; a dataclass instance is printed by its fields."""
+    """Print a value as JSON to stdout; a dataclass instance is printed as its fields."""
     print_data(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
 

@@ -43,7 +43,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
 
 
 def in_editor(text: str) -> str:
-    """Let the user edit a text in the editor set by VISUAL or EDITOR, and return the result.
+    """Let the user edit text in the editor set by VISUAL or EDITOR, and return the result.
 
     Raises:
         OSError, ValueError, CalledProcessError: The editor cannot be started, or fails.
@@ -67,7 +67,7 @@ def ask_for_review(
     Args:
         request: The HITLRequest of the run.
         read: A function that reads a line from the user.
-        edit: A function that lets the user edit a text.
+        edit: A function that lets the user edit text.
 
     Raises:
         KeyboardInterrupt: The user pressed Ctrl-C or closed the input.

@@ -127,7 +127,7 @@ def _statement(check: Check) -> str:
 
 
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
-    """Print each statement's last verdict, grouped by part; unsupported ones are in upper case."""
+    """Print each statement's last verdict by part, in upper case if it is not supported."""
     numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
     checks, heading = final_checks(result), ""
     for check, has_changed in checks:

@@ -45,7 +45,7 @@ mention evidence or other procedures."""
 
 
 class AagContext(LookSettings):
-    """The settings of one run of AAG (analogy-augmented generation)."""
+    """The settings for a run of AAG (analogy-augmented generation)."""
 
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
     """Weight of the vectors in a memory search: 1 means vectors alone, 0 means words alone."""

@@ -30,23 +30,23 @@ enough, write the answer, and write it by the instructions below."""
 
 
 class DirectContext(Settings):
-    """The settings of one run of the direct baseline."""
+    """The settings for a run of the direct baseline."""
 
     answer_instructions: str = instructions("answer", DIRECT)
 
 
 class RagContext(SearchSettings):
-    """The settings of one run of RAG."""
+    """The settings for a run of RAG."""
 
     answer_instructions: str = instructions("answer", FROM_EVIDENCE)
 
 
 class ReactContext(SearchSettings):
-    """The settings of one run of the ReAct agent."""
+    """The settings for a run of the ReAct agent."""
 
     max_searches: int = in_nodes(30, "agent", ge=1, le=200)
-    """Maximum number of searches in a run, which the agent is told. After the round of searches
-    that reaches it, the agent is told to answer.
+    """Maximum number of searches in a run; the agent is told this number. After the round of
+    searches that reaches it, the agent is told to answer.
     """
     agent_instructions: str = instructions("agent", AGENT)
     """Instructions to the agent; {most} is replaced by `max_searches`."""

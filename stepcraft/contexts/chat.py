@@ -25,8 +25,8 @@ class ChatContext(SearchSettings):
     """The settings for one message in a chat."""
 
     method: Literal["auto", MethodName] = in_nodes("auto", "route")
-    """Which graph answers. With auto, AAG answers a goal, RAT a question that takes reasoning, RPG
-    any other question, and the model alone a message that asks nothing.
+    """Which graph answers. With auto: AAG for a goal, RAT for a question that takes reasoning, RPG
+    for any other question, and the model alone for a message that asks nothing.
     """
     method_settings: dict[str, Any] = Field(default_factory=dict)
     """Further settings for the graph that answers, such as {"rounds": 1}."""

@@ -18,7 +18,7 @@ text says and nothing that it does not say, each thing once, for a reader who se
 
 
 class RatContext(PartQuerySettings):
-    """The settings of one run of RAT (retrieval-augmented thoughts)."""
+    """The settings for a run of RAT (retrieval-augmented thoughts)."""
 
     check_last: bool = in_nodes(False, "begin")
     """Check the AI message that follows the last human message, instead of drafting an answer."""

@@ -28,7 +28,7 @@ keep the marks that are there. What no passage supports has no mark."""
 
 
 class RpgContext(PartQuerySettings, LookSettings):
-    """The settings of one run of RPG (retrieve-plan-generate)."""
+    """The settings for a run of RPG (retrieve-plan-generate)."""
 
     kind: Literal["auto", "long", "short"] = in_nodes("auto", "plan", "generate")
     """The form of the answer: long, a short fact (short), or the form that the plan chooses for the

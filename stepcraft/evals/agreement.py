@@ -28,11 +28,11 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
 
     Args:
         directory: The directory of the evaluation.
-        labels: A CSV file with the columns `id`, `method`, `label`, and for votes `against`. A
+        labels: A CSV file with the columns `id`, `method`, `label` and, for votes, `against`. A
             score of at least 0.5 counts as right.
 
     Raises:
-        BadInput: A label is not of an answer in the evaluation, or none can be compared.
+        BadInput: A label is not for an answer in the evaluation, or none can be compared.
         ValidationError: A row cannot be read.
     """
     answers = set[tuple[str, str]]()

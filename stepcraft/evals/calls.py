@@ -31,7 +31,7 @@ class Call(TypedDict):
     """The provider's counts: `input_tokens`, `output_tokens`, `cached_input_tokens`."""
     seconds: float
     from_cache: bool
-    """Whether the reply came from LangChain's cache, so that it cost nothing."""
+    """Whether the reply came from LangChain's cache, and so cost nothing."""
 
 
 class Calls(BaseCallbackHandler):

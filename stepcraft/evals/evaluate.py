@@ -29,8 +29,8 @@ from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 
 _SAME_FAILURES = 5
-"""The number of samples after which a method is assumed to fail on all of them, if each has failed
-for the same reason.
+"""The number of samples that must all fail for the same reason before a method is assumed to fail
+on all.
 """
 
 
@@ -187,7 +187,7 @@ def _check_working(method: str, errors: Mapping[Key, str], *, is_done: bool) -> 
         is_done: Whether all samples have finished.
 
     Raises:
-        RunStopped: The method has failed on every sample, or on the first ones for one reason.
+        RunStopped: The method has failed on every sample, or on the first few for the same reason.
     """
     reasons = [error for (name, _), error in errors.items() if name == method]
     is_same = len(reasons) >= _SAME_FAILURES and len({*reasons}) == 1

@@ -109,7 +109,7 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
-    """Return an answer's sentences without marks, each with the passage numbers it cites."""
+    """Return an answer's sentences without citation marks, each with the numbers it cites."""
     # Those of RPG are its reasoning, from which a short answer is taken.
     traced = "".join(each["text"] for each in output.get("sentences") or ())
     numbers = range(1, len(output.get("evidence") or ()) + 1)

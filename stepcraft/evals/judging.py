@@ -66,8 +66,8 @@ async def judge(
         concurrency: The maximum number of concurrent calls.
         budget: The limits at which to stop; these judges' earlier calls count towards them.
         prices: The prices of tokens; None for those in STEPCRAFT_PRICES.
-        on_estimate: Called before any call is made, with the number of the remaining calls and
-            their estimated input, not including replies; if it returns False, no call is made.
+        on_estimate: Called before any call is made, with the number of remaining calls and their
+            estimated input, not including replies; if it returns False, no call is made.
         on_progress: Called with the progress after each call.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The kinds of judgement: what a judge is asked about an answer, and what its verdicts score."""
+"""The kinds of judgement: what a judge is asked about an answer, and how verdicts are scored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -16,7 +16,7 @@ class Reading(NamedTuple):
     scores: Sequence[str]
     """The scores that an answer gets: the mean of its items' weights.
 
-    Except for "support", the first is 0 if there is no answer.
+    Except for "support", the first score is 0 if there is no answer.
     """
     verdicts: Mapping[str, Sequence[float]]
     """The possible verdicts, each with its weight in every score, or none if it does not count."""

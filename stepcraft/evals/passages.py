@@ -29,7 +29,7 @@ class Passage(BaseModel):
 
 
 def corpus_settings(path: Path) -> dict[str, Any]:
-    """Return settings that make methods search the passages of all records, or {} without any.
+    """Return settings that make methods search the passages of all records, or {} if none.
 
     Raises:
         BadInput: A record cannot be read.

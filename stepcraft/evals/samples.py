@@ -78,7 +78,7 @@ class Sample(TypedDict):
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
     steps: NotRequired[_Texts]
-    """The steps of a right procedure."""
+    """The steps of a correct procedure."""
     long_answers: NotRequired[_Texts]
     """Right answers of several sentences, for ROUGE."""
     facts: NotRequired[_Texts]

@@ -30,7 +30,7 @@ product of both lengths: seconds for texts this long.
 
 
 def normalise(text: str) -> str:
-    """Return a text in lower case, without ASCII punctuation, English articles or extra spaces.
+    """Return text in lower case, without ASCII punctuation, English articles or extra spaces.
 
     This is the normalisation in SQuAD's official script (Rajpurkar et al. 2016). A text that would
     become empty, such as the answer "A", is only lowercased and stripped of extra spaces.

@@ -1,4 +1,4 @@
-"""Compute the scores of an output for which its sample has reference data."""
+"""Compute those scores of an output for which its sample has reference data."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any

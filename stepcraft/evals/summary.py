@@ -279,7 +279,7 @@ def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
 
 
 def _task(sample: Sample) -> tuple[object, ...]:
-    """Return what identifies a task: answers are only compared if the same answer is right."""
+    """Return a key for a task; answers are only compared if the same answer is right."""
     return sample.get("task", sample["id"]), right_answer(sample)
 
 

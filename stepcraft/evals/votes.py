@@ -42,7 +42,7 @@ class Judgement(TypedDict):
     number: int
     """For a vote, its number from 0, which is also its seed."""
     reply: str
-    """The judge's reply, cut to its end if it is long."""
+    """The judge's reply, or only its end if it is long."""
     error: str
     """Why there is no reply, or "" if there is one."""
     usage: dict[str, Any]
@@ -111,7 +111,7 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
 
 
 def is_current(judgement: Judgement, items: Sequence[str]) -> bool:
-    """Return whether a reading, if it could be read, is of these items."""
+    """Return whether a reading is of these items, or could not be read."""
     return [item["text"] for item in judgement.get("items", ())] in ([], items)
 
 

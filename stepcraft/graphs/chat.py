@@ -130,7 +130,7 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's output, with a message of the answer, its sources and all warnings."""
+    """Return a graph's output, with a message of answer, sources and all warnings."""
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
     below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
@@ -183,7 +183,7 @@ def _initial(
     _searched: Sequence[Any],
     resources: Resources[ChatContext],
 ) -> dict[str, Any]:
-    """Return the initial state, refusing settings that no graph accepts before asking a model.
+    """Return the initial state; before asking a model, refuse settings that no graph accepts.
 
     A question that begins a conversation becomes its first message.
     """

@@ -1,4 +1,4 @@
-"""Use a graph as a tool of an agent.
+"""Use a graph as an agent's tool.
 
 A graph needs no adapter to be a node in a parent graph: call it in a function, or share state keys.
 """

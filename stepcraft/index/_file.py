@@ -72,8 +72,8 @@ The triggers keep the table in step with the entries, since a contentless FTS5 t
 text to remove a row. `folded` is the text for FTS5 if it differs from the entry's text, and `parts`
 contains the parts of compounds. `changed` logs the latest rows that were deleted or reworded, so
 that other processes can update the vectors they hold; new rows are found by their numbers, which
-are never reused. The ids of a group's entries begin with its name and ":"; the character after ":"
-is ";", which ends the range.
+are never reused. The ids of a group's entries begin with its name and ":"; their range ends at ";",
+the next character.
 """
 
 
@@ -228,7 +228,7 @@ def _read_only_uri(path: str) -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check the file's type, create the tables of a new one, and recreate outdated words."""
+    """Check the file's type, create the tables of a new one, and recreate an old words table."""
     connection.create_function("folded", 1, _folded, deterministic=True)
     connection.create_function("parts", 1, _parts, deterministic=True)
     layout = _layout(connection)

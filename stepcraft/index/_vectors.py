@@ -1,4 +1,4 @@
-"""Embedding models, an index's vectors in memory, and the ranking by vectors."""
+"""Embedding models, an index's vectors in memory, and ranking by vectors."""
 
 import math
 import os
@@ -25,7 +25,7 @@ _READ = 256
 
 _TIE = 1e-6
 """Scores that differ by less than this count as equal; summing in a different order changes a score
-by a tenth of it.
+by a tenth of this.
 """
 
 
@@ -122,8 +122,8 @@ class Vectors:
     """The vectors of one file, shared by all its indexes in this process.
 
     They are kept in blocks of equal size, in which a row is found by its position, so that nothing
-    has to be copied when the file grows. A thread that holds `lock` while it begins a transaction
-    and searches never sees rows older than the vectors held here.
+    has to be copied when the file grows. A thread that holds `lock` while beginning a transaction
+    and searching never sees rows older than the vectors held here.
     """
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ _sharing = threading.RLock()
 
 
 class _Fork:
-    """Prevents forks during a search, whose child would inherit locks that nobody releases."""
+    """Prevents forks during a search, since the child would inherit locks that nobody releases."""
 
     def __init__(self) -> None:
         self.generation = 0

@@ -15,7 +15,7 @@ _POLL_S = 0.1
 
 
 class Complete(NamedTuple):
-    """The ids of all entries in a group, and the mark of the version of its contents."""
+    """The ids of all entries in a group, and a mark that identifies its contents' version."""
 
     mark: str
     ids: Collection[str]

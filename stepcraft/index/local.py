@@ -62,7 +62,7 @@ class LocalIndex:
 
     Args:
         path: The file, created if missing, or ":memory:" to use none.
-        embedder: The embedding model, or None to search by words only. Its name is recorded in the
+        embedder: The embedding model, or None for keyword search only. Its name is recorded in the
             file, and a file made with another one is refused.
         create: Whether to create a missing file.
 
@@ -105,7 +105,7 @@ class LocalIndex:
         merge: Merge = lambda _, new: new,
         then: Then = lambda _connection, _failed: None,
     ) -> AddReport:
-        """Store entries, all or none; an entry with an existing id replaces that one in place.
+        """Store entries, all or none; an entry with an existing id replaces the stored one.
 
         A text that is already stored under its id is not embedded again. An entry whose text the
         embedder refuses is not stored, but listed in the report.

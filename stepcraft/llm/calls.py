@@ -1,7 +1,7 @@
 """Nodes whose work is written once for both blocking and async runs.
 
 Such a node awaits only the methods of `Calls`. In a blocking run these never suspend, so the
-coroutine runs to its end at once.
+coroutine runs to completion at once.
 """
 
 import asyncio

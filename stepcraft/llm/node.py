@@ -270,7 +270,7 @@ class _Prompt:
             )
 
     def halve(self) -> bool:
-        """Leave out at least half of the passages left; return False if that saves nothing."""
+        """Leave out at least half of the remaining passages; return False if that saves nothing."""
         size = prompt_tokens(self.messages)
         while (shown := len(self._order) - self._left_out) > 0:
             self._leave_out(self._left_out + (shown + 1) // 2)

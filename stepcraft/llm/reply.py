@@ -37,7 +37,7 @@ _TOOL_CALL = re.compile(
     )|.*<[|\uff5c]tool[^<>|\uff5c\n]{1,40}[|\uff5c]>.*""",
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
-"""A call in a notation that the server did not read, with at most a line before it."""
+"""A call in a notation that the server did not parse, with at most one line before it."""
 _ARGUMENTS = {"arguments", "parameters", "args", "input"}
 _CITATIONS = ("citations", "annotations", "reference")
 
@@ -54,7 +54,7 @@ def reply_text(message: AIMessage) -> str:
 
     Raises:
         Refused: The model refused, or a filter stopped the reply; partial text is not returned.
-        UnreadableReply: There is no text, or it is the call of a tool.
+        UnreadableReply: There is no text, or it is a tool call.
     """
     if refusal := _refusal(message):
         raise Refused(refusal)
@@ -94,7 +94,7 @@ def answer_text(reply: str) -> str:
 
 
 def _is_tool_call(text: str) -> bool:
-    """Return whether a text is the call of a tool, or several in JSON."""
+    """Return whether a text is a tool call, or several in JSON."""
     if _TOOL_CALL.fullmatch(text):
         return True
     with suppress(ValueError, RecursionError):
@@ -151,7 +151,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _word(reason: Any) -> str:
     """Return a reason, which may be an enum member, in lower case.
 
-    LangChain concatenates the reasons of several chunks, so that one may be repeated.
+    LangChain concatenates the reasons of several chunks, so one may be repeated.
     """
     word = str(getattr(reason, "value", reason) or "").lower()
     repeated = re.fullmatch(r"(.{3,40}?)\1*", word)

@@ -56,8 +56,8 @@ class BuilderOptions(TypedDict, total=False):
     node_models: Mapping[str, ChatModel | str]
     """Different models for some nodes, by node name."""
     memory: Memories
-    """The procedural memory: an object, a URL for `open_memory`, or a mapping from names, of which
-    a run may choose one, to such memories.
+    """The procedural memory: an object, a URL for `open_memory`, or a mapping from names to such
+    memories, of which a run may choose one.
     """
     sources: Sources
     """The sources of evidence: a LangChain retriever or search tool, a spec for `open_source`, a
@@ -186,7 +186,7 @@ class Resources(Generic[S]):
 
 
 def _given(settings: Settings, settings_type: type[Settings]) -> dict[str, Any]:
-    """Return the fields that settings, perhaps of a subclass, set or have another default for."""
+    """Return the fields that settings set, or for which their subclass has another default."""
     return {
         name: value
         for name, field in settings_type.model_fields.items()

@@ -35,7 +35,7 @@ _TEXTS = ("text", "step", "itemListElement", "instruction")
 _TITLES = ("description", "name")
 """The fields that hold it in schema.org's objects without any of those, which have links too."""
 _ORDER = ("step", "number", "position", "order", "id")
-"""The fields of such an object that say only which step it is."""
+"""The fields of a step object that say only which step it is."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
@@ -190,7 +190,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:
-    """Return whether a record is one of `write_jsonl`, of which nothing needs to be interpreted."""
+    """Return whether `write_jsonl` wrote a record, in which nothing needs to be interpreted."""
     steps = values.get("steps")
     return (
         values.keys() <= {*FIELDS}
@@ -256,7 +256,7 @@ def _number(name: str) -> int:
 
 
 def _tags(value: object) -> object:
-    """Return tags with numbers and truth values, such as a year, as the texts of searches."""
+    """Return tags with numbers (such as a year) and booleans as the strings that searches use."""
     if not isinstance(value, dict):
         return value
     return {

@@ -171,11 +171,11 @@ def recorded_embedder(
 
 
 def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: str) -> None:
-    """Reject an embedding model other than the recorded one; None means a search by words.
+    """Reject an embedding model other than the recorded one; None means keyword search.
 
     Raises:
         MemoryFailure: The model differs; the message suggests `again`, a command that fills another
-            place.
+        location.
     """
     if embedder and recorded != embedder.name:
         raise MemoryFailure(

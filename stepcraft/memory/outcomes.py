@@ -29,7 +29,7 @@ _BEYOND = 10
 """The number of extra procedures to fetch, so that any that move down can be replaced."""
 
 _MOST_EXPIRED = 1_000
-"""The number of fetched procedures at which no more are fetched in place of expired ones."""
+"""Once this many procedures are fetched, no more are fetched to replace expired ones."""
 
 _KEEPS_FAILING = 0.5
 """A procedure keeps failing if the lower bound for its failure rate exceeds this, as it does with

@@ -11,7 +11,7 @@ from stepcraft.text.clean import clean
 CHARACTERS = 4_000
 """The length beyond which texts are cut on the page."""
 SAMPLES = 5_000
-"""The number of samples beyond which others are left out, so that the page opens at once."""
+"""The maximum number of samples on the page, so that it opens at once."""
 
 
 def packed(samples: list[dict[str, Any]]) -> str:
