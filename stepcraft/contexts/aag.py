@@ -51,6 +51,10 @@ class AagContext(LookSettings):
     """Weight of the vectors in a memory search: 1 means vectors alone, 0 means words alone."""
     where: dict[str, str] = in_nodes({}, "retrieve")
     """Tags that procedures in the memory must have, with their values."""
+    looks: int = in_nodes(1, "look_again", ge=1, le=5)
+    """Maximum number of rounds of searches before the draft: the planned searches come first, then
+    searches for what is still missing.
+    """
     length: Length = in_nodes("full", "draft")
     """The length of the steps."""
     names: bool = in_nodes(True, "check_names")

@@ -153,10 +153,9 @@ class CheckSettings(SearchSettings):
 class LookSettings(CheckSettings):
     """The settings of graphs that run planned searches before they write."""
 
-    looks: int | None = in_nodes(None, "plan", "look_again", ge=1, le=5)
+    looks: int = in_nodes(2, "look_again", ge=1, le=5)
     """Maximum number of rounds of searches before the draft: the planned searches come first, then
-    searches for what is still missing. The default is 1, or 2 for RPG's short answers, whose
-    searches often depend on what earlier ones found.
+    searches for what is still missing.
     """
     max_queries: int = in_nodes(12, "plan", "to_query", "look_again", ge=1, le=30)
     """Maximum number of queries in each of these rounds."""

@@ -34,8 +34,6 @@ class RpgContext(PartQuerySettings, LookSettings):
     """The form of the answer: long, a short fact (short), or the form that the plan chooses for the
     question (auto).
     """
-    max_queries: int = in_nodes(20, "plan", "look_again", ge=1, le=30)
-    """Maximum number of queries in each round of searches."""
     length: Length = in_nodes("full", "generate")
     """The length of a long answer."""
     plan_instructions: str = instructions("plan", PLAN_INSTRUCTIONS)

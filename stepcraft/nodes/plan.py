@@ -37,9 +37,10 @@ def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
     kind = _KIND_LINE.search(reply)
     queries = read_queries(_KIND_LINE.sub("", reply))[: settings.max_queries]
     asked_for = kind[1].lower() if kind else "long"
-    form = asked_for if state["form"] == "auto" else state["form"]
-    looks = {"looks_left": 1} if form == "short" and settings.looks is None else {}
-    return {"queries": [state["task"], *queries], "form": form, **looks}
+    return {
+        "queries": [state["task"], *queries],
+        "form": asked_for if state["form"] == "auto" else state["form"],
+    }
 
 
 def without_plan(state: Any, _reason: str) -> dict[str, Any]:
