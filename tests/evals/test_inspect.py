@@ -10,7 +10,7 @@ import inspect_ai
 from inspect_ai.log import EvalLog
 
 from stepcraft.evals.inspect import task
-from stepcraft.evals.methods import Method
+from stepcraft.evals.methods import AnyMethod, Method, OwnMethod
 from tests.evals.asked import number_in, samples
 from tests.evals.runs import run
 from tests.scripted import ScriptedModel
@@ -20,7 +20,7 @@ def number(_node: str, prompt: str) -> str:
     return "no idea" if number_in(prompt) == "1" else number_in(prompt)
 
 
-def evaluated(folder: Path, method: Method) -> EvalLog:
+def evaluated(folder: Path, method: AnyMethod) -> EvalLog:
     [log] = inspect_ai.eval(
         task(method, samples(4)), model="none/none", log_dir=str(folder), display="none"
     )
@@ -39,4 +39,13 @@ def test_a_task_has_the_same_answers_and_scores_as_an_evaluation(tmp_path: Path)
     for mine in run(tmp_path / "ours", number, 4):
         logged = theirs[mine["id"]]
         assert all(logged.store[name] == mine[name] for name in ("output", "usage"))
+        assert logged.output.completion == mine["output"]["answer"]
+        assert logged.output.model == "ScriptedModel"
         assert (logged.scores or {})["score_output"].value == mine["scores"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_steps_without_an_answer_are_the_completion(tmp_path: Path) -> None:
+    method = OwnMethod("mine", lambda _given: {"steps": ["Mix.", "Bake."]})
+    [first, *_] = evaluated(tmp_path, method).samples or ()
+    assert (first.output.completion, first.output.model) == ("Mix.\nBake.", "none")

@@ -13,6 +13,7 @@ import pytest
 
 from stepcraft.evals.compare import most_different, paired_samples
 from stepcraft.evals.directory import CALLS, SAMPLES, Outcome, read_outcomes, run_directory
+from stepcraft.evals.reports._plots import Axis
 from stepcraft.evals.reports.markdown import markdown, warnings
 from stepcraft.evals.reports.page import page
 from stepcraft.evals.summary import summarise
@@ -424,3 +425,18 @@ def test_a_comparison_of_directories_opens_where_most_has_changed(
         look = "document.querySelector('#list li') ? done() : requestAnimationFrame(look)"
         tab.js(f"new Promise(done => {{ const look = () => {look}; look(); }})")
         assert text_of(tab, "#count") == f"3 of 8 samples. Scores shown: {shown}."
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([0.35, 0.9], ["0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ([1200, 5000], ["1000", "2000", "3000", "4000", "5000"]),
+        ([0.5], ["0.40", "0.45", "0.50", "0.55", "0.60"]),
+    ],
+)
+def test_an_axis_has_round_ticks_around_its_values(values: list[float], labels: list[str]) -> None:
+    axis = Axis(values, 0, 100)
+    places, shown = zip(*axis.ticks(), strict=True)
+    assert [label.replace(",", "") for label in shown] == labels
+    assert (places[0], places[-1]) == (0, 100)
