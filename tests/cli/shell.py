@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from stepcraft.cli import app
 
-STEPCRAFT = [sys.executable, "-c", "from stepcraft.cli import main; main()"]
+STEPCRAFT = [sys.executable, "-P", "-c", "from stepcraft.cli import main; main()"]
 HEARS_CTRL_C = [
     sys.executable,
     "-c",
