@@ -84,7 +84,7 @@ def outcomes(
 
 
 async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
-    """Run the jobs, at most `concurrency` at a time, but at least one.
+    """Run the jobs, at most `max(1, concurrency)` at a time.
 
     Raises:
         Exception: The first error of a job; the others are cancelled.

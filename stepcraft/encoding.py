@@ -26,7 +26,7 @@ _TEXT = re.compile(
     r"ascii|utf-(?:8|16|16-[bl]e)|iso8859-\d+|tis-620|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*"
     r"|(?:shift_jis|euc|iso2022)_?\w*"
 )
-"""The encodings that can be declared; some of Python's others are slow on hostile input."""
+"""The encodings that can be declared; some others in Python are slow on hostile input."""
 _DECLARATION = re.compile(
     rb"""<(?:\?xml\b[^>]*?\sencoding|meta\b[^>]*?\bcharset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,

@@ -149,7 +149,7 @@ class UnreadableReply(StepcraftError):
 
 
 class NoAnswer(StepcraftError, RuntimeError):
-    """A run ended without an answer. Retrying at once is useless: the client has done so."""
+    """A run ended without an answer. Retrying at once is no use: the client already has."""
 
 
 class RunStopped(StepcraftError, RuntimeError):

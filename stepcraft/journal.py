@@ -19,7 +19,7 @@ LOCK = "lock"
 """The name of the file that is locked to hold a folder."""
 
 _SYNC_S = 1.0
-"""Forcing each line to the disk would take longer than a fast model's answer."""
+"""The interval of writes to disk: forcing each line there would take longer than a fast answer."""
 
 
 class FolderLock:

@@ -58,8 +58,8 @@ _log = logging.getLogger(__name__)
 LEAST_SCORE = 0.25
 """The minimum cosine similarity for a procedure to be shown.
 
-With wordllama's vectors, 19 of 20 goals that the bundled procedures cover find one with at least
-this score, and 18 of 30 goals from other fields find none.
+With wordllama's vectors, 19 of 20 goals covered by the bundled procedures match one with at least
+this score; 18 of 30 goals from other fields match none.
 """
 
 _QUERY = 500
@@ -115,10 +115,10 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         least_score: The minimum cosine similarity between a procedure's goal and the message or the
             results, from 0 to 1. With 0, the search uses words as well as vectors.
         outcome: A function that takes the state of an answered run and returns whether the run
-            reached its goal, or None if it cannot tell. The outcome is credited to those shown
-            procedures that were followed, meaning that the tool calls contain at least half of the
-            names in the code of their steps. If the outcome is None, nothing is credited, and the
-            `learn` model judges by the messages.
+            reached its goal, or None if it cannot tell. The outcome is credited to each shown
+            procedure that was followed: at least half of the names in its steps' code occur in the
+            tool calls. If the outcome is None, nothing is credited, and the `learn` model goes by
+            the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and
@@ -291,8 +291,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
     The message's `response_metadata["stepcraft"]` holds `checks`, the last verdict on each
-    statement, omitting statements that have since changed unless the evidence contradicts them;
-    `evidence`, the passages that decide; and `unjudged`, the statements without a verdict. If the
+    statement, omitting those that have since changed unless the evidence contradicted them;
+    `evidence`, the deciding passages; and `unjudged`, the statements without a verdict. If the
     answer was not checked, it holds `unchecked`, the reason.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from

@@ -87,7 +87,7 @@ def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list
 
 
 def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Return whether procedures share heading and output; if `apart`, similar outputs suffice."""
+    """Return whether heading and output are the same; if `apart`, similar outputs suffice."""
     if procedure["heading"] != other["heading"]:
         return False
     if apart and procedure["heading"]:

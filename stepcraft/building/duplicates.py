@@ -5,10 +5,10 @@ provided that they share enough of its words; a model decides whether each is fo
 Names, calls and options make up most of the words in a procedure, so words are more telling than
 vectors. Of the 57 pairs in tests/data/duplicate_pairs.jsonl, the 30 for the same task share at
 least 0.55 of the words of the shorter procedure. At that threshold, 100 procedures from LGStep and
-their five nearest form 32 pairs to ask about (41 in a memory without vectors); at the default of
-0.5, they form 70 (84). With WordLlama's cosine similarities, the same 30 pairs require a threshold
-of 0.65, which leaves 256 pairs. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not
-50 million.
+their five nearest give 32 pairs to ask about (41 in a memory without vectors); at the default of
+0.5, 70 pairs (84). With WordLlama's cosine similarities, the same 30 pairs require a threshold of
+0.65, which leaves 256 pairs. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50
+million.
 """
 
 import asyncio
@@ -278,7 +278,7 @@ def changed_in(
 
     Raises:
         BadInput: The result of `change` cannot be stored.
-        Conflict: Its text no longer matches that of `made_from`.
+        Conflict: The stored text no longer matches `made_from`.
         MemoryFailure: It cannot be written.
     """
     try:

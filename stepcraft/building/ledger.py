@@ -159,7 +159,7 @@ class Ledger:
     def same(self, digest: str, identity: str) -> Record | None:
         """Return any document's error-free record with this digest and identity, or None.
 
-        It lists what was removed only if it belongs to this memory.
+        The record lists removals only if it belongs to this memory.
         """
         query = (
             "SELECT record, memory = ? FROM documents WHERE json_extract(record, '$.digest') = ?"

@@ -74,7 +74,7 @@ def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:
 
 
 def without_document(procedure: Procedure, document: str) -> Procedure:
-    """Return the procedure without this document as a teacher, or as stale if it has no other."""
+    """Return the procedure with this teacher removed, or marked stale if it has no other."""
     before = Provenance.of(procedure)
     if others := before.others(document):
         return replace(before, teachers=others).on(procedure)
@@ -83,7 +83,7 @@ def without_document(procedure: Procedure, document: str) -> Procedure:
 
 
 def with_moved(procedure: Procedure, before: str, now: str) -> Procedure:
-    """Return the procedure, renaming a document that teaches it to its new source."""
+    """Return the procedure with the new source of a document that teaches it."""
     provenance, key = Provenance.of(procedure), key_of(before)
     teachers = tuple(
         Teacher(now, now + each.place.removeprefix(each.document))

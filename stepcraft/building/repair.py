@@ -1,4 +1,4 @@
-"""Find the procedure that made a run fail, and rewrite it (Mem^p, arXiv 2508.06433, update).
+"""Find the procedure that made a run fail and rewrite it (Mem^p's update, arXiv 2508.06433).
 
 A single model call reads the procedures that the agent was shown and the record of its run.
 """
@@ -102,8 +102,8 @@ def repaired_version(
 ) -> tuple[Procedure | None, str]:
     """Return a new version of a procedure that a failed run followed, and the cause of the failure.
 
-    This makes one call. The procedure is None if it is not to blame or the model could not tell.
-    Nothing is stored: pass the new version to `ProcedureMemory.update`, with the old one as
+    This makes one call. The result is None if the procedure is not to blame or the model could not
+    tell. Nothing is stored: pass the new version to `ProcedureMemory.update`, with the old one as
     `made_from`.
 
     Args:

@@ -222,7 +222,7 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
 
 
 def _run_id(source: str) -> str:
-    """Return the id of a run, whichever way its file is named."""
+    """Return the id of a run, however its file is named."""
     kind, _, path = source.partition(":")
     return f"{kind}:{Path(path).resolve()}" if kind == "threads" else source
 

@@ -264,7 +264,7 @@ def judge(
     fail_under: FailUnder = None,
     **options: Unpack[WorkOptions],
 ) -> None:
-    """Have models compare the methods with one of them, and grade each answer."""
+    """Have models compare the methods with a baseline, and grade each answer."""
     from stepcraft.evals import judging
     from stepcraft.evals.kinds import KINDS
     from stepcraft.evals.stats import scipy_stats

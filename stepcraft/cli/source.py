@@ -139,7 +139,7 @@ def check(
 
 
 def _list_files(source: object, *, as_json: bool) -> None:
-    """List the files in a corpus, with the reason for each that was not read, or only in part."""
+    """List a corpus's files, with the reason for each that was not read or only partly read."""
     from stepcraft.sources.corpus.files import shown
     from stepcraft.sources.corpus.retriever import CorpusRetriever
 

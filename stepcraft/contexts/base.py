@@ -167,7 +167,7 @@ class PartQuerySettings(CheckSettings):
 
     query: Literal["auto", "claims", "model"] = in_nodes("auto", "split", "to_query")
     """The queries with which a part is looked up: each of its statements (claims), one query that
-    the model writes (model), or the latter for web searches and the former otherwise (auto).
+    the model writes (model), or the model's for web searches, else statements (auto).
     """
     scope: Literal["correct", "complete"] | None = in_nodes(None, "revise")
     """Whether the check only corrects what the evidence contradicts (correct), or also adds what

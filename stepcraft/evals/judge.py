@@ -3,9 +3,9 @@
 A reading says for each sentence whether the passages support it, or for each fact or criterion
 whether the answer covers it.
 
-Votes follow AAG's evaluation: each pair gets several votes at temperature 0.7, half of them with
-each answer first and each with its own seed, and the majority decides. A reply that does not have
-the requested form counts as unreadable and is not interpreted.
+Votes follow AAG's evaluation: each pair gets several votes at temperature 0.7, half of them in each
+order and each vote with its own seed, and the majority decides. A reply that does not have the
+requested form counts as unreadable and is not interpreted.
 """
 
 import re

@@ -325,7 +325,7 @@ def method_of(
 
 
 def _plain(settings: object) -> Any:  # noqa: ANN401 - JSON
-    """Return settings as JSON data, with names instead of objects and relative package paths.
+    """Return settings as JSON data, with relative package paths and names instead of objects.
 
     This way, another installation can resume a run.
     """

@@ -86,7 +86,7 @@ def _alike(count: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the exact two-sided p-value of the sign test (McNemar's, for right and wrong)."""
+    """Return the exact two-sided p-value of the sign test, which is McNemar's for binary scores."""
     return float(scipy_stats().binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 

@@ -53,7 +53,7 @@ _VARIANTS = {
     "facts not contradicted": "facts covered",
     "citation recall": "support",
 }
-"""Scores that measure the same thing as another, each with a common name."""
+"""Scores that measure the same thing as another, with a name they share."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judged:
-    """Statistics about a judge's votes on a method's answers and readings of them."""
+    """Statistics about a judge's votes on, and readings of, a method's answers."""
 
     judge: str
     method: str
@@ -338,7 +338,7 @@ def _family(score: str) -> tuple[str, str]:
 def task_scores(
     outcomes: Iterable[Outcome], task_of: Callable[[Sample], object] = _task
 ) -> dict[str, dict[object, float]]:
-    """Return scores by name and task, averaging tasks that have several answers.
+    """Return scores by name and task, averaged over the answers to each task.
 
     For each score whose name begins with `pass@1`, unbiased estimates of pass@k are added.
     """

@@ -36,7 +36,7 @@ class Judgement(TypedDict):
     """The name of the judging model."""
     method: str
     against: str
-    """For a vote, the method that it is compared with."""
+    """For a vote, the other method in the comparison."""
     id: str
     """The id of the sample."""
     number: int
@@ -111,7 +111,7 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
 
 
 def is_current(judgement: Judgement, items: Sequence[str]) -> bool:
-    """Return whether a reading is of these items, or could not be read."""
+    """Return whether a reading covers these items or was unreadable."""
     return [item["text"] for item in judgement.get("items", ())] in ([], items)
 
 

@@ -264,7 +264,7 @@ _OLD = (True, _APPLICATION_ID, 2)
 
 
 def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
-    """Return whether the file has tables, and the numbers of its application and layout."""
+    """Return whether the file has tables, and its application and layout numbers."""
     has_tables, application, version = connection.execute(
         "SELECT (SELECT count(*) FROM sqlite_master) > 0, *"
         " FROM pragma_application_id, pragma_user_version"

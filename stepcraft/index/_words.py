@@ -55,7 +55,7 @@ class WordRanking:
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the words of which a row must contain one, and others that help rank it."""
+        """Return words, one of which a row must contain, and others that help rank it."""
         (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
         if abs(rows - self._rows) > self._rows / 10:  # the counts only help to choose among words
             self._rows, self._counts = rows, {}

@@ -55,7 +55,7 @@ class RunLimits:
             return ""
 
     def too_few_calls(self) -> str:
-        """Return the warning of a run that may make no more calls."""
+        """Return the warning for a run that has no calls left."""
         return (
             f"the run stopped early: max_calls={self.max_calls} was not enough; "
             "raise it for a complete answer"

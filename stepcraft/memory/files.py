@@ -190,7 +190,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:
-    """Return whether `write_jsonl` wrote a record, in which nothing needs to be interpreted."""
+    """Return whether `write_jsonl` wrote a record, so that nothing in it needs interpreting."""
     steps = values.get("steps")
     return (
         values.keys() <= {*FIELDS}

@@ -47,7 +47,7 @@ class Outcomes(NamedTuple):
             return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
-        """Combine these outcomes with those of another procedure, with `count` for numbers."""
+        """Combine these outcomes with another procedure's, using `count` for the numbers."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),

@@ -123,8 +123,8 @@ class ProcedureMemory(ABC):
     async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401
         """Search like `search`, with the same options, without blocking the event loop.
 
-        By default, the search runs in a thread of its own. The event loop's executor has only a few
-        threads: hanging searches would occupy them, and an async store needs one to embed the
+        By default, the search runs in a thread of its own. The event loop's executor has few
+        threads: searches that hang would use them up, and an async store needs one to embed the
         query.
         """
         return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))

@@ -167,7 +167,7 @@ def _edited(stored: Procedure, body: str) -> Procedure:
 
 
 def _as_exported(step: str, digits: int) -> re.Pattern[str]:
-    """Return a pattern for an unchanged step, whatever its number, if that has this many digits."""
+    """Return a pattern for an unchanged step with any number of this many digits."""
     first, *rest = numbered([step]).removeprefix("1. ").split("\n")
     rows = [re.escape(first), *(re.escape(" " * (digits - 1) + row) for row in rest)]
     text = r"\n".join(row if row.strip("\\ ") else " *" for row in rows)
@@ -187,7 +187,7 @@ def _content(body: str) -> tuple[str, str, list[str]]:
 
 
 def _steps(sections: Sequence[Section]) -> list[str]:
-    """Return numbered sections or, in this order, the first list, all sections, or the bullets.
+    """Return the first of these: numbered sections, the first list, all sections, bullets.
 
     If a section has a title such as "Workflow" or "Steps", only that section is read.
     """

@@ -46,7 +46,7 @@ def is_text(path: Path) -> bool:
 def fingerprint(url: str) -> object:
     """Return a value that changes whenever a file must be opened again.
 
-    This is the case if the path leads to another file or, for a text file, if its content changes.
+    That happens if the path leads to another file or, for a text file, if its content changes.
     """
     if not url or scheme_of(url) not in ("", "file"):
         return None

@@ -153,7 +153,7 @@ def _build(name: str) -> BaseChatModel:
 
 
 def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
-    """Return the model wrapped in options, retries, fallbacks, alternatives or a sequence."""
+    """Return the model inside options, retries, fallbacks, alternatives or a sequence."""
     while True:
         match model:
             case RunnableBindingBase():
@@ -170,7 +170,7 @@ def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
 
 
 def with_options(model: ChatModel, options: Mapping[str, Any]) -> ChatModel:
-    """Return a model that passes options with each call; a sequence passes them to its models."""
+    """Return a model, or a sequence with models, that passes options with each call to a model."""
     if not options:
         return model
     if isinstance(model, RunnableSequence):

@@ -122,7 +122,7 @@ class Agent(Node):
 
 
 def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[Any, Any, Any]]]:
-    """Return a model without its bindings, then its options and its retries.
+    """Return a model without its bindings, plus its options and retries.
 
     LangChain's agents bind tools to the model itself, and take retries as middleware.
     """

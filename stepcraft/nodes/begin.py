@@ -36,7 +36,7 @@ KEYLESS = (
 
 
 def check_nodes(named: Iterable[str], model_nodes: Sequence[str]) -> None:
-    """Check that every node that is given a model of its own is one that calls a model.
+    """Check that every node given a model of its own does call a model.
 
     Raises:
         BadInput: A named node does not call a model.
@@ -70,8 +70,8 @@ class Begin:
         resources: The resources that the graph is built with.
         model_nodes: The names of the nodes that call a model.
         initial: Builds the rest of the state from the input (including the run's `task`), the
-            settings, and the opened sources, of which there are none if the deadline has passed.
-            Raises BadInput if the input is invalid.
+            settings, and the opened sources (none if the deadline has passed). Raises BadInput if
+            the input is invalid.
         searches: Whether the graph searches at all.
 
     Raises:

@@ -42,7 +42,7 @@ def as_parts(
     """Return texts as parts with their queries.
 
     With `by_claim`, each statement in a part becomes two queries, one of them preceded by the
-    question. If the check sees the passages found for the question, only the statement alone is a
+    question. If the check sees the passages found for the question, the statement alone is the
     query. If the model writes the queries, the parts have none yet.
 
     Args:

@@ -70,8 +70,7 @@ class Check(TypedDict):
     text: str
     """The statement as it was checked: a sentence, or the whole part."""
     words: str
-    """The words quoted from the statement to which the verdict applies, or "" if it applies to the
-    whole statement.
+    """The quoted words to which the verdict applies, or "" if it applies to the whole statement.
     """
     verdict: Verdict
     """`supported`: the evidence says the same. `contradicted`: it says otherwise. `not found`: it

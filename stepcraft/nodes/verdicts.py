@@ -63,7 +63,7 @@ def read_verdicts(
 ) -> tuple[list[Check], list[str]]:
     """Return the verdicts on the statements in the given parts, and what is wrong with the lines.
 
-    What can be wrong: statement or passage numbers that the prompt does not have, or several
+    Possible errors are statement or passage numbers that are not in the prompt, and several
     verdicts on a part.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
@@ -101,7 +101,7 @@ def read_verdicts(
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
-    """Convert lines that number the statements from 1 to the last to the prompt's numbers.
+    """Convert lines that number all statements consecutively to the prompt's numbers.
 
     Numbers that could also be those of parts are left as they are.
     """

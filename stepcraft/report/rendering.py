@@ -87,7 +87,7 @@ def seconds(value: float) -> str:
 
 
 def _cleaned(value: object) -> object:
-    """Remove control characters from text of the run, but keep markup created by a template."""
+    """Remove control characters from the run's text, but keep markup created by a template."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -31,7 +31,7 @@ one with at least this score; 17 of 30 goals from other fields match none.
 """
 
 _GIVEN = "memory"
-"""The name of the memory of a graph that was built with a single one."""
+"""The name for the memory of a graph built with just one memory."""
 
 Memory: TypeAlias = ProcedureMemory | str
 Source: TypeAlias = BaseRetriever | BaseTool | str
@@ -170,7 +170,7 @@ class RetrievalTarget:
         return searched
 
     def is_open(self, settings: SearchSettings) -> bool:
-        """Return whether a run searches only ready-made objects, so that `open` cannot block."""
+        """Return whether `open` cannot block because a run searches only ready-made objects."""
         used = [*self.sources.values(), *self.memories.values()]
         is_whole = self.memories or (self.sources and not self.prefers_memory)
         is_named = (

@@ -125,7 +125,7 @@ def _indent(before: Sequence[str], copied: Sequence[str]) -> str | None:
 def _indented(new: str, line: str) -> str:
     """Return the new words with every line after the first indented like the line they start on.
 
-    They stay as they are if each has the line's indentation already.
+    They stay as they are if every line already is so indented.
     """
     lead = _LEAD.match(line)
     first, *rows = new.split("\n")

@@ -95,7 +95,7 @@ class Edited(NamedTuple):
     """A text in parts after changes were applied to it."""
 
     parts: list[str]
-    """The parts, with each inserted one after the part that it follows. A part can be empty."""
+    """The parts, including inserted ones in their places. A part can be empty."""
     origins: list[int]
     """The number (from 1) of the original part that each part comes from, or 0 if it was inserted.
     """
@@ -382,7 +382,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
 
     Args:
         old: The words that they replace.
-        new: The new words. Models often copy more or less around them than around the old ones.
+        new: The new words. Models often copy more or less context with them than with the old.
         line: What is before the old words on their line.
         after: The characters after the old words.
     """

@@ -323,7 +323,7 @@ def _is_apart(line: _Line) -> bool:
 
 
 def _outer_mark(items: list[_Line]) -> str:
-    """Return the mark of the outer items, which continue after inner ones, or else the first.
+    """Return the mark of outer items, which go on after inner ones, or else the first mark.
 
     "Part 2:" continues after a "1. 2." list below "Part 1:". If "3." continues below "Part 2:", the
     numbers are the items.

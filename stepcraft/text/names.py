@@ -21,7 +21,7 @@ _BOUND = re.compile(
     re.MULTILINE,
 )
 _COMPOUNDED = re.compile(r"[A-Za-z]\w*[A-Z_]\w*")
-"""A name that is still itself in a compound such as "StateGraph-based"."""
+"""A name that still counts in a compound such as "StateGraph-based"."""
 _FILE = re.compile(
     r"\.(?:ya?ml|json|toml|ini|cfg|conf|lock|env|txt|md|rst|csv|tsv|xml|html?|css|pdf|png|svg|jpe?g"
     r"|py|pyi|ipynb|[jt]sx?|sh|rb|go|rs|java|sql|db|zip|gz|tar|whl|exe)$"

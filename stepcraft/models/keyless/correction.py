@@ -51,7 +51,7 @@ _BEFORE = re.compile(
     rf"\b(?:{_AUXILIARY}|{_VERB}|after|at|before|by|every|exactly|for|from|in|on|port|until|within"
     r"|(?<!up )to)\s+[*_`]{0,2}(?:[$\u00a3\u20ac\u00a5] ?)?\Z"
 )
-"""What may precede a value: not a noun, as in "chapter 3", or a bound, as in "at least 3"."""
+"""What may precede a value: neither a noun ("chapter 3") nor a bound ("at least 3")."""
 _BEHIND = re.compile(r"[*_`]{0,2} ?%|[*_`]{0,2}[.,;:!?)]*(?:\s|\Z)")
 _NO_CLAIM = re.compile(
     r"[?\uff1f]|\b(?:if|unless|when|whenever|whether|while|assuming|provided|suppose|in case)\b"

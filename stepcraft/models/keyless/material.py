@@ -71,10 +71,9 @@ def statements(text: str) -> list[str]:
 
 
 def heading(text: str) -> str:
-    """Return the words in the first line of a passage that its sentences do not have.
+    """Return the words in a passage's first line that its sentences do not contain.
 
-    Words that the sentences have are left out: "admin" in "the admin server" tells its sentence
-    from others.
+    Words in the sentences are left out, as they tell those apart: "admin" in "the admin server".
     """
     title = text.partition("\n")[0]
     others = {*terms(" ".join(statements(text)))}

@@ -143,7 +143,7 @@ def headings_of(text: str, suffix: str) -> list[Heading]:
 
 
 def without_furniture(text: str) -> str:
-    """Return a plain text with spaces in place of text repeated on every page."""
+    """Return plain text with spaces in place of text repeated on every page."""
     return _FURNITURE.sub(_blanks, text)
 
 
@@ -202,7 +202,7 @@ def _rst(text: str) -> Iterator[Heading]:
 
 
 def _asciidoc(text: str) -> Iterator[Heading]:
-    """Yield titles after a row of signs, and those with an underline of about the same length."""
+    """Yield titles prefixed with signs, and those with an underline of about the same length."""
     position = 0
     while match := _ASCIIDOC.search(text, position):
         position, above = match.end(), match["above"]

@@ -174,7 +174,7 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
 
 
 def _pages(url: str) -> Iterator[tuple[str, _File]]:
-    """Yield the pages in a sitemap, and in those that it names, if they are on the same site.
+    """Yield the pages in a sitemap, and in sitemaps it names, if they are on the same site.
 
     Raises:
         BadInput: A package is missing.

@@ -29,7 +29,7 @@ _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # no types
-    """Reads YAML 1.2, in which "on" and "no" are words, and dates as they are written."""
+    """Reads YAML 1.2, in which "on" and "no" are words, and keeps dates as written."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [each for each in resolvers if each[0] not in _AS_WRITTEN]

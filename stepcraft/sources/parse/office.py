@@ -46,7 +46,7 @@ def _columns(rows: list[list[str]]) -> tuple[int, int]:
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
-    """Return the value of a cell; a date if it has no time, a percentage if it is shown as one."""
+    """Return a cell's value: a bare date if it has no time, a percentage if shown as one."""
     value = cell.value
     if value is None:
         return ""
