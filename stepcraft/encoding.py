@@ -107,8 +107,8 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
 
 def decoded_markup(data: bytes, declared: str = "") -> str:
     """Decode HTML or XML, by its own declaration if `declared` is ""."""
-    own = _DECLARATION.search(data[:4096])
-    declared = declared or (own[1].decode("latin-1") if own else "")
+    match = _DECLARATION.search(data[:4096])
+    declared = declared or (match[1].decode("latin-1") if match else "")
     try:
         return decoded(data, declared)[0]
     except Binary:  # stray zeros, which browsers ignore

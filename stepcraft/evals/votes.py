@@ -40,7 +40,7 @@ class Judgement(TypedDict):
     id: str
     """The id of the sample."""
     number: int
-    """For a vote, its number from 0, which is also its seed."""
+    """For a vote, its zero-based number, which is also its seed."""
     reply: str
     """The judge's reply, or only its end if it is long."""
     error: str

@@ -199,18 +199,18 @@ def _initial(
         )
     resources.target.check_names(settings)
     for each in contexts:
-        own = _settings_of(each, settings)
-        resources.target.check_names(own)
-        for node in ("", *own.node_models):
-            resolve_model(resources.choice(node, own))
+        of_graph = _settings_of(each, settings)
+        resources.target.check_names(of_graph)
+        for node in ("", *of_graph.node_models):
+            resolve_model(resources.choice(node, of_graph))
     first = {} if state.get("messages") else {"messages": [HumanMessage(state["task"])]}
     return {"method": "", "asked": "", **first}
 
 
 def _settings_of(context_type: Any, settings: ChatContext) -> Any:
     """Return the settings of a graph, ignoring those of the chat for which it has no field."""
-    own = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
-    values = {**own, **settings.method_settings}
+    shared = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
+    values = {**shared, **settings.method_settings}
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 

@@ -186,7 +186,7 @@ class Resources(Generic[S]):
 
 
 def _given(settings: Settings, settings_type: type[Settings]) -> dict[str, Any]:
-    """Return the fields set in settings, or given another default by their subclass."""
+    """Return the fields that were set, or that the settings' subclass gives another default."""
     return {
         name: value
         for name, field in settings_type.model_fields.items()

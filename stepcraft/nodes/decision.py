@@ -90,10 +90,10 @@ def read_decision(response: Any, action: str) -> Decision:
         raise BadInput(
             f"the response cannot be used: {where}: {first['msg']}; {_EXAMPLES}"
         ) from error
-    kind, given = decision["type"], response["decisions"][0]
-    if kind != "edit" and given.get("edited_action"):
+    kind, raw = decision["type"], response["decisions"][0]
+    if kind != "edit" and raw.get("edited_action"):
         raise BadInput(f"only a decision of type edit has an edited_action; {_EXAMPLES}")
-    if kind in {"approve", "edit"} and given.get("message"):
+    if kind in {"approve", "edit"} and raw.get("message"):
         raise BadInput(f"a decision of type {kind} has no message, reject with it; {_EXAMPLES}")
     if decision["type"] == "edit" and (name := decision["edited_action"]["name"]) != action:
         raise BadInput(f"the edited_action must be {action!r}, not {excerpt(name)}; {_EXAMPLES}")

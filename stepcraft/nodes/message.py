@@ -15,8 +15,8 @@ def last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
     the only human message.
     """
     humans = [each for each in reversed(messages) if isinstance(each, HumanMessage)]
-    said = [each for each in humans if each.additional_kwargs.get("lc_source") != "summarization"]
-    return next(iter(said or humans), None)
+    typed = [each for each in humans if each.additional_kwargs.get("lc_source") != "summarization"]
+    return next(iter(typed or humans), None)
 
 
 def ends_with(messages: Sequence[BaseMessage], question: str) -> bool:

@@ -32,15 +32,15 @@ class Retrieve(Node):
 
     If a query is run on several sources, their results are interleaved by rank, because scores from
     different sources are not comparable. A search that fails or exceeds the deadline becomes a
-    warning. A part that is looked up statement by statement, or whose writer saw passages, gets one
-    passage per query. A part that is looked up statement by statement also gets the neighbouring
-    passage on the same page that shares the most words with it, since exceptions are often stated
-    in the next section.
+    warning. The query of a statement, or of a part whose answer was written from passages, brings
+    one passage. Parts that are looked up statement by statement also get the neighbouring passage
+    on the same page that shares the most words with them, since exceptions are often stated in the
+    next section.
 
     Args:
         resources: The resources that the graph is built with.
-        by_statement: Whether to look up parts statement by statement rather than as a whole. It has
-            no effect if a model writes their queries.
+        by_statement: Whether to look up parts statement by statement rather than as a whole. This
+            has no effect if a model writes the queries.
     """
 
     def __init__(self, resources: Resources[Any], *, by_statement: bool = False) -> None:

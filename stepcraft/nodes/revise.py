@@ -160,8 +160,8 @@ def _evidence(state: Any, part: Part) -> list[int]:
 
 def _shown(state: Any) -> set[int]:
     """Return the numbers of all passages in the prompt."""
-    found = (_evidence(state, state["parts"][number - 1]) for number in _group(state))
-    return {*range(1, _shared(state) + 1), *chain(*found)}.difference(state.get("left_out", ()))
+    of_parts = (_evidence(state, state["parts"][number - 1]) for number in _group(state))
+    return {*range(1, _shared(state) + 1), *chain(*of_parts)}.difference(state.get("left_out", ()))
 
 
 def _size(state: Any, numbers: Iterable[int]) -> int:

@@ -55,7 +55,8 @@ _INTRODUCTION = re.compile(
 )
 """A line that ends with a colon and announces the answer."""
 _TAGGED = re.compile(
-    r"<(answer|final_answer|reply|response|result|output|draft|text|steps|plan|queries|list)>((?:(?!</?\1>).)*+)</\1>",
+    r"<(answer|final_answer|reply|response|result|output|draft|text|steps|plan|queries|list)>"
+    r"((?:(?!</?\1>).)*+)</\1>",
     re.DOTALL | re.IGNORECASE,
 )
 _FENCED = re.compile(

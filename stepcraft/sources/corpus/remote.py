@@ -160,10 +160,10 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
             f"{excerpt(url)} cannot be read: {_why(error)}; install fsspec with the "
             'package of the storage, such as pip install "stepcraft[s3]"'
         ) from error
-    found: Mapping[str, Mapping[str, Any]] = storage.find(root, detail=True)
-    if not found:
+    files: Mapping[str, Mapping[str, Any]] = storage.find(root, detail=True)
+    if not files:
         raise FileNotFoundError("there is no file")
-    for path, facts in found.items():
+    for path, facts in files.items():
         if path.endswith("/"):  # an object that stands for a folder
             continue
         name = path.removeprefix(root).strip("/") or PurePosixPath(path).name
