@@ -31,8 +31,8 @@ _REFERS = re.compile(
 )
 _PERSON = re.compile(r"(?m)^Person: (.+)")
 _NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
-_MAX_STATEMENTS, _MAX_SENTENCES = 200, 1_000
-"""The maximum numbers of statements and sentences that are compared with each other."""
+_MAX_CORRECTED, _MAX_STATEMENTS, _MAX_SENTENCES = 200, 2_000, 1_000
+"""The maximum numbers of statements to correct, statements to judge, and sentences of evidence."""
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
@@ -134,9 +134,10 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
             missing: list[str] = []
             for statement in map(str.strip, sentences(text)):
                 compared += 1
+                others = evidence if compared <= _MAX_STATEMENTS else ()
                 read = sentence(without_marks(statement))
-                alike = [*dict.fromkeys(each.place for each in evidence if supports(each, read))]
-                can_correct = not alike and compared <= _MAX_STATEMENTS
+                alike = [*dict.fromkeys(each.place for each in others if supports(each, read))]
+                can_correct = not alike and compared <= _MAX_CORRECTED
                 if can_correct and (change := corrected(sentence(statement), evidence)):
                     deciding.append(change[1])
                     block = f"{statement}\n=======\n{change[0]}"
