@@ -400,7 +400,7 @@ def compare(
         say(f"{' against '.join(pair)}, samples: {len(samples):,}")
         most = _most_changed(comparisons)
         listed = score or (most.score if most else "")
-        say("\n".join(_score_lines(comparisons, samples, listed, count)))
+        say("\n".join(_score_lines(comparisons, _differing(samples, listed, pair), listed, count)))
     if summary.is_keyless:
         say(KEYLESS)
     if html:
@@ -414,14 +414,30 @@ def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
     return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
 
 
+def _differing(
+    samples: "Iterable[dict[str, Any]]", score: str, pair: tuple[str, str]
+) -> list[tuple[float, float, dict[str, Any]]]:
+    """Return both methods' scores on each sample where they differ, largest difference first."""
+    from stepcraft.evals.votes import vote_scores
+
+    differing: list[tuple[float, float, dict[str, Any]]] = []
+    for sample in samples:
+        first, second = sample["runs"]
+        votes = vote_scores([*first["judged"], *second["judged"]], *pair).get(score, {})
+        scores = (first["scores"].get(score), second["scores"].get(score))
+        ours, theirs = votes.get(sample["id"], scores)
+        if ours is not None and theirs is not None and ours != theirs:
+            differing.append((ours, theirs, sample))
+    return sorted(differing, key=lambda each: -abs(each[0] - each[1]))
+
+
 def _score_lines(
     comparisons: "Iterable[Comparison]",
-    samples: "Sequence[dict[str, Any]]",
+    differing: "Sequence[tuple[float, float, dict[str, Any]]]",
     score: str,
     count: int,
 ) -> "Iterable[str]":
     """Yield the comparisons, and the samples that differ most in a score."""
-    from stepcraft.evals.compare import most_different
     from stepcraft.evals.reports.tables import difference_text, p_text
 
     for each in comparisons:
@@ -430,16 +446,15 @@ def _score_lines(
             f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
-    differing = most_different(samples, score)[:count]
     if not score:
         yield "both have no score in common"
     elif differing:
         yield f"where they differ most in {score}:"
     else:
         yield f"no sample differs in {score}"
-    for sample in differing:
-        scores = "  ".join(f"{run['scores'][score]:.3f}" for run in sample["runs"])
-        yield f"{scores}  {sample['id']}  {one_line(sample['question'])[:160]}"
+    for ours, theirs, sample in differing[:count]:
+        question = one_line(sample["question"])[:160]
+        yield f"{ours:.3f}  {theirs:.3f}  {sample['id']}  {question}"
 
 
 @eval_app.command("list")

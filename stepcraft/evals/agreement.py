@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.stats import Interval, kappa, share
@@ -21,6 +21,12 @@ class _Label(BaseModel):
     method: str
     against: str = ""
     label: Literal["right", "wrong", "win", "loss", "tie"]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.against) == (self.label in {"right", "wrong"}):
+            raise ValueError("win, loss and tie need `against`, right and wrong have none")
+        return self
 
 
 def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, Interval]]:
@@ -55,15 +61,15 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
             )
         labelled[row.method, row.against, row.id] = row.label
     pairs_by_rater = {
-        rater: [(label, rated[key]) for key, label in labelled.items() if key in rated]
+        rater: pairs
         for rater, rated in ratings.items()
+        if (pairs := [(label, rated[key]) for key, label in labelled.items() if key in rated])
     }
-    if not any(pairs_by_rater.values()):
+    if not pairs_by_rater:
         raise BadInput(
             f"no judge and no score in {directory} is of the answers that {labels} labels; check "
             "its columns id, method and against"
         )
     for rater, pairs in pairs_by_rater.items():
-        if pairs:
-            equal = sum(ours == theirs for ours, theirs in pairs)
-            yield f"{rater}, {len(pairs):,} labels", share(equal, len(pairs)), kappa(pairs)
+        agreement = share(sum(ours == theirs for ours, theirs in pairs), len(pairs))
+        yield f"{rater}, {len(pairs):,} labels", agreement, kappa(pairs)

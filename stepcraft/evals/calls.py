@@ -116,7 +116,7 @@ def reason_of(failure: BaseException) -> str:
     return without_secrets(f"{type(failure).__name__}: {failure}")[:1000]
 
 
-def no_tokens() -> dict[str, int]:
+def no_tokens() -> dict[str, Any]:
     """Return the usage when there are no calls."""
     return {"calls": 0, "input_tokens": 0, "output_tokens": 0}
 

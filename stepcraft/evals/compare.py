@@ -1,6 +1,5 @@
 """Compare methods on the same samples, in one evaluation or before and after a change."""
 
-from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -23,21 +22,10 @@ def paired_samples(summary: Summary, *pair: str) -> list[dict[str, Any]]:
     names = [method.method for method in summary.methods]
     if len({*pair} & {*names}) < 2:
         raise BadInput(
-            f"{' and '.join(map(repr, pair))} cannot be compared; name two of the methods in "
-            f"{' and '.join(summary.directories)}: {', '.join(names)}"
+            f"{' and '.join(map(repr, pair))} cannot be compared; name two of {', '.join(names)}"
         )
     runs = [(each, [each["runs"][it] for it in pair]) for each in samples_of(summary)]
     return [{**sample, "runs": both} for sample, both in runs if all(both)]
-
-
-def most_different(samples: Sequence[dict[str, Any]], score: str) -> list[dict[str, Any]]:
-    """Return the samples that differ in a score, largest difference first."""
-
-    def difference(sample: Mapping[str, Any]) -> float:
-        ours, theirs = (run["scores"].get(score) for run in sample["runs"])
-        return 0.0 if ours is None or theirs is None else abs(ours - theirs)
-
-    return sorted(filter(difference, samples), key=difference, reverse=True)
 
 
 def samples_of(summary: Summary) -> list[dict[str, Any]]:

@@ -38,8 +38,12 @@ def task(
         )
         for sample in samples
     ]
-    options = {"name": method.name, **options}
-    return Task(dataset, solver=run_method(method), scorer=score_output(scorers), **options)
+    return Task(
+        dataset,
+        solver=run_method(method),
+        scorer=score_output(scorers),
+        **{"name": method.name, **options},
+    )
 
 
 @solver

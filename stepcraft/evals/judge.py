@@ -179,7 +179,7 @@ class Judge:
             number=request.number,
             reply="",
             error="",
-            usage={**no_tokens()},
+            usage=no_tokens(),
         )
 
     async def answer(self, request: Request) -> Judgement:

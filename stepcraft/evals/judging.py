@@ -76,8 +76,10 @@ async def judge(
         RunStopped: The budget is used up, a judge refuses every call, or the directory is not
             writable.
     """
-    if votes < 2 or votes % 2:
-        raise BadInput(f"{votes} votes cannot be half in each order; give an even number")
+    if "vote" in kinds and (votes < 2 or votes % 2):
+        raise BadInput(f"{votes} votes cannot be half in each order; give 2, 4 or more")
+    if not all(map(str.strip, rubric)):
+        raise BadInput("a criterion of the rubric is empty; say what a good answer does")
     judges = {each.name: each for each in (Judge(model, passage_tokens) for model in models)}
     configuration = read_configuration(directory)
     opponent = baseline_of(configuration["methods"], against)

@@ -61,7 +61,7 @@ def upload(directory: Path, name: str) -> list[str]:
 def _row(outcome: Outcome) -> dict[str, Any]:
     fields: dict[str, Any] = {**outcome["sample"]}
     question = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
-    began = datetime.fromisoformat(outcome["began"])
+    end = datetime.fromisoformat(outcome["began"]) + timedelta(seconds=outcome["seconds"])
     return {
         # The same question has the same row in every experiment, by which LangSmith compares them.
         "row_id": str(uuid5(NAMESPACE_URL, f"{outcome['id']} {outcome['sample']['question']}")),
@@ -71,8 +71,8 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "evaluation_scores": [
             {"key": key, "score": score} for key, score in outcome["scores"].items()
         ],
-        "start_time": began.isoformat(),
-        "end_time": (began + timedelta(seconds=outcome["seconds"])).isoformat(),
+        "start_time": outcome["began"],
+        "end_time": end.isoformat(),
         "run_name": outcome["method"],
         "error": outcome["error"] or None,
         "run_metadata": {name: outcome.get(name) for name in ("trace", "usage", "usd", "warnings")},

@@ -195,6 +195,8 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
     state: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
     if state.get("__interrupt__"):
         raise NoAnswer("the run waits for a person; evaluate the method without its review")
+    if not (output.get("steps") or str(output.get("answer", "-") or "").strip()):
+        raise NoAnswer("the answer is empty")
     return Result(
         {name: value for name, value in output.items() if name not in _NOT_SCORED},
         [str(warning) for warning in state.get("warnings") or ()],

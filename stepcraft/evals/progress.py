@@ -96,7 +96,7 @@ class Spending:
         before = self.progress
         self.progress = replace(
             before,
-            calls=before.calls + int(usage.get("calls", 0)),
+            calls=before.calls + usage.get("calls", 0),
             tokens=before.tokens + total_tokens(usage),
             usd=None if usd is None or before.usd is None else before.usd + usd,
         )

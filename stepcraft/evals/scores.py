@@ -83,17 +83,16 @@ def _overlap(words: Counter[str], gold_words: Counter[str]) -> float:
     return 2 * (words & gold_words).total() / total if total else 0.0
 
 
-def contains(answer: str, needles: Sequence[str | Sequence[str]]) -> float:
+def contains(answer: str, needles: Iterable[Iterable[str]]) -> float:
     """Return the share of the needles that occur in the answer as whole words.
 
-    A needle is a string, or several alternative strings, one of which is enough. Case, articles and
+    A needle is given as several alternative strings, one of which is enough. Case, articles and
     punctuation are ignored, and a hyphen matches either a space or nothing.
     """
     texts = [(gap, plain(answer, gap)) for gap in ("", " ")]
-    choices = [[needle] if isinstance(needle, str) else needle for needle in needles]
     hits = [
-        any(_occurs(plain(form, gap), text) for form in choice for gap, text in texts)
-        for choice in choices
+        any(_occurs(plain(form, gap), text) for form in forms for gap, text in texts)
+        for forms in needles
     ]
     return sum(hits) / len(hits) if hits else 0.0
 

@@ -32,7 +32,7 @@ from stepcraft.evals.votes import (
     is_shown_first,
     judged_outcomes,
     read_judgements,
-    verdicts,
+    vote_scores,
 )
 from stepcraft.models.resolve import EXTRACTIVE
 
@@ -310,22 +310,17 @@ def compare(
 def _paired_scores(
     ours: MethodSummary, theirs: MethodSummary, task_of: Callable[[Sample], object]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return each score of both methods, task by task.
-
-    A judge's votes on a sample score 1 for the answer that most of them prefer.
-    """
-    pairs: dict[str, dict[object, tuple[float, float]]] = {}
+    """Return each score of both methods, task by task."""
+    pairs: dict[str, dict[Any, tuple[float, float]]] = {}
+    if ours.directory == theirs.directory:
+        votes = [*ours.judgements, *theirs.judgements]
+        pairs.update(vote_scores(votes, ours.name, theirs.name))
     their_scores = task_scores(theirs.outcomes, task_of)
     for score, tasks in task_scores(ours.outcomes, task_of).items():
         other = their_scores.get(score, {})
         for task, value in tasks.items():
             if task in other:
                 pairs.setdefault(score, {})[task] = value, other[task]
-    for method, opponent, better in ((ours, theirs, "win"), (theirs, ours, "loss")):
-        for (judge, _, against, id_), verdict in verdicts(method.judgements).items():
-            if against == opponent.name and ours.directory == theirs.directory:
-                pair = float(verdict == better), float(verdict not in {better, "tie"})
-                pairs.setdefault(f"votes of {judge}", {})[id_] = pair
     return {score: list(each.values()) for score, each in pairs.items()}
 
 

@@ -146,6 +146,22 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
     }
 
 
+def vote_scores(
+    judgements: Iterable[Judgement], ours: str, theirs: str
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return two methods' scores from each judge's votes between them, by sample.
+
+    The answer that most votes prefer scores 1, and the other 0.
+    """
+    scores: dict[str, dict[str, tuple[float, float]]] = {}
+    for (judge, method, against, id_), verdict in verdicts(judgements).items():
+        if {method, against} == {ours, theirs}:
+            better = "win" if method == ours else "loss"
+            pair = float(verdict == better), float(verdict not in {better, "tie"})
+            scores.setdefault(f"votes of {judge}", {})[id_] = pair
+    return scores
+
+
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return the items by their keys, in order."""
     groups: dict[K, list[T]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepcraft import BadInput
-from stepcraft.evals.compare import most_different, paired_samples
+from stepcraft.evals.compare import paired_samples
 from stepcraft.evals.directory import SAMPLES, run_directory
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.reports.page import page
@@ -52,9 +52,9 @@ def test_a_change_is_compared_question_by_question(tmp_path: Path) -> None:
     assert (rag.wins, rag.losses, rag.difference.mean) == (5, 0, 0.25)
     assert rag.p == 2 * 2 / 32, "two methods were compared"
     assert rat.p == 1
-    assert {sample["id"] for sample in most_different(samples, "right")} == {
-        *("1", "5", "9", "13", "17")
-    }
+    listed = stepcraft(f"compare {before} {after}").stdout
+    differing = re.findall(r"^1\.000  0\.000  (\d+)  ", listed, re.MULTILINE)
+    assert differing == ["1", "5", "9", "13", "17"]
     seen = Reader(page(summary))
     assert {"before: rag", "before: rat"} <= set(seen.texts("td"))
 
@@ -193,9 +193,8 @@ def test_a_baseline_that_only_one_of_several_directories_has(tmp_path: Path) -> 
 
 def test_what_differs_most_comes_first(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", {"rag": [0.5] * 4, "rat": [0.6, 0.5, 0.0, 0.2]})
-    summary = summarise(named(run))
-    samples = paired_samples(summary, "rat", "rag")
-    assert [each["id"] for each in most_different(samples, "right")] == ["2", "3", "0"]
+    listed = stepcraft(f"compare {run} rat rag").stdout
+    assert re.findall(r"^0\.\d{3}  0\.500  (\d+)  ", listed, re.MULTILINE) == ["2", "3", "0"]
 
 
 def test_another_directory_beside_it_changes_no_p(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Judges: what they are shown, how their votes are counted, and what bad ones do."""
 
 import asyncio
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from tests.evals.judged import (
     saying,
     shown,
 )
-from tests.evals.runs import DIRECT, WARM, rewrite, run
+from tests.evals.runs import DIRECT, WARM, rewrite, run, stepcraft
 from tests.scripted import ScriptedModel
 
 PASSAGES = [
@@ -77,6 +78,16 @@ def test_votes_are_counted_by_majority_on_each_sample(tmp_path: Path) -> None:
     text = markdown(summary)
     assert "| rat | rag | votes of scripted:judge | +0.000 (-1.000 to +1.000) | 1.000 |" in text
     assert "| scripted:judge | rat | 30 | 0 | 0.500 (0.326–0.674) |" in text
+
+
+def test_samples_that_differ_in_votes_are_listed(tmp_path: Path) -> None:
+    judged(pair(tmp_path, 3), preferring(lambda question, _: ["rat", "neither", "rag"][question]))
+    for names, scores in (("rag rat", ["0.000  1.000", "1.000  0.000"]), ("rat rag", None)):
+        listed = stepcraft(f"compare {tmp_path} {names}").stdout
+        assert "where they differ most in votes of scripted:judge" in listed
+        rows = re.findall(r"^(\S+  \S+)  (\d+)  ", listed, re.MULTILINE)
+        expected = scores or ["1.000  0.000", "0.000  1.000"]
+        assert rows == [*zip(expected, "02", strict=True)]
 
 
 def test_votes_count_for_the_other_method_too_if_it_is_compared(tmp_path: Path) -> None:
@@ -477,8 +488,12 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
         judged(tmp_path / "none", model)
     assert not (tmp_path / "none").exists()
     pair(tmp_path)
-    with pytest.raises(BadInput, match="3 votes cannot be half in each order"):
-        judged(tmp_path, model, votes=3)
+    for number in (3, 0):
+        with pytest.raises(BadInput, match=f"{number} votes cannot be half .* give 2, 4 or more"):
+            judged(tmp_path, model, votes=number)
+    judged(tmp_path, model, votes=3, kinds=["support"])
+    with pytest.raises(BadInput, match="a criterion of the rubric is empty"):
+        judged(tmp_path, model, rubric=["It is short.", " "])
     with pytest.raises(BadInput, match="the keyless model cannot judge"):
         asyncio.run(judge(tmp_path, ["extractive"]))
     with pytest.raises(BadInput, match="'nobody:x' cannot be used"):

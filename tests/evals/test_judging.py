@@ -197,6 +197,8 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
         ("id,method,label\n0,nobody,right\n", "line 2 of the labels is of 'nobody' and '0'"),
         ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
         ("id,method,label\n0,rag,right\n", "no judge and no score"),
+        ("id,method,label\n0,rat,win\n", "win, loss and tie need `against`"),
+        ("id,method,against,label\n0,rat,rag,right\n", "right and wrong have none"),
     ],
 )
 def test_labels_that_cannot_be_used(tmp_path: Path, text: str, problem: str) -> None:

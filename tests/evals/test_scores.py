@@ -94,7 +94,7 @@ def test_f1_is_symmetric_and_more_gold_answers_never_lower_a_score(
 def test_names_are_whole_words_and_numbers_have_their_value(
     answer: str, needle: str, is_there: bool
 ) -> None:
-    assert contains(answer, [needle]) == is_there
+    assert contains(answer, [[needle]]) == is_there
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
 
 def test_contains_counts_the_needles_found() -> None:
     answer = "It was written by the Beatles in 1967, and sung by Ringo."
-    assert contains(answer, ["the beatles", "1968", ["Starr", "ringo!"]]) == pytest.approx(2 / 3)
+    assert contains(answer, [["the beatles"], ["1968"], ["Starr", "ringo!"]]) == pytest.approx(2 / 3)
     assert contains(answer, [["Elvis", "Presley"]]) == 0
-    assert contains(answer, [""]) == contains(answer, [[]]) == contains(answer, []) == 0
+    assert contains(answer, [[""]]) == contains(answer, [[]]) == contains(answer, []) == 0
 
 
 @pytest.mark.parametrize(
