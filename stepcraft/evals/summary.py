@@ -312,15 +312,15 @@ def _paired_scores(
 ) -> dict[str, list[tuple[float, float]]]:
     """Return each score of both methods, task by task."""
     pairs: dict[str, dict[Any, tuple[float, float]]] = {}
-    if ours.directory == theirs.directory:
-        votes = [*ours.judgements, *theirs.judgements]
-        pairs.update(vote_scores(votes, ours.name, theirs.name))
     their_scores = task_scores(theirs.outcomes, task_of)
     for score, tasks in task_scores(ours.outcomes, task_of).items():
         other = their_scores.get(score, {})
         for task, value in tasks.items():
             if task in other:
                 pairs.setdefault(score, {})[task] = value, other[task]
+    if ours.directory == theirs.directory:
+        votes = [*ours.judgements, *theirs.judgements]
+        pairs.update(vote_scores(votes, ours.name, theirs.name))
     return {score: list(each.values()) for score, each in pairs.items()}
 
 

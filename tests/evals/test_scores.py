@@ -108,7 +108,9 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
 
 def test_contains_counts_the_needles_found() -> None:
     answer = "It was written by the Beatles in 1967, and sung by Ringo."
-    assert contains(answer, [["the beatles"], ["1968"], ["Starr", "ringo!"]]) == pytest.approx(2 / 3)
+    assert contains(answer, [["the beatles"], ["1968"], ["Starr", "ringo!"]]) == pytest.approx(
+        2 / 3
+    )
     assert contains(answer, [["Elvis", "Presley"]]) == 0
     assert contains(answer, [[""]]) == contains(answer, [[]]) == contains(answer, []) == 0
 

@@ -42,7 +42,7 @@ class Axis:
     def __init__(self, values: Sequence[float], first: float, last: float) -> None:
         low, high = min(values), max(values)
         if high - low < 1e-9:
-            low, high = low - 0.05, high + 0.05
+            low, high = low - 0.1, high + 0.1
         power = 10.0 ** math.floor(math.log10((high - low) / 4))
         step = next(f * power for f in (1, 2, 5, 10) if f * power >= (high - low) / 4 - 1e-12)
         self.low = math.floor(low / step + 1e-9) * step
