@@ -136,14 +136,21 @@ class Ledger:
             self._database = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
-            tables = self._database.execute("SELECT name FROM sqlite_schema").fetchall()
-            if ("entries",) in tables:
-                raise BadInput(f"{path} is a memory or an index; name another file for the ledger")
-            self._database.executescript(_SCHEMA)
+            try:
+                self._prepare()
+            except BaseException:
+                self._database.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             locked = f"a build is running with {path}; wait for it or name another ledger"
             other = f"{path} cannot be a ledger: {error}; name another file"
             raise BadInput(locked if "locked" in str(error) else other) from error
+
+    def _prepare(self) -> None:
+        tables = self._database.execute("SELECT name FROM sqlite_schema").fetchall()
+        if ("entries",) in tables:
+            raise BadInput(f"{self.path} is a memory or an index; name another file for the ledger")
+        self._database.executescript(_SCHEMA)
 
     def __enter__(self) -> "Ledger":
         return self
