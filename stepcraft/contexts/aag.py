@@ -10,19 +10,23 @@ List what has to be looked up for that: short search queries, each about one thi
 naming it in full, in the words that such procedures use."""
 
 DRAFT_INSTRUCTIONS = """\
-Write the steps that reach the goal with the resources at hand, as the most experienced colleague
-would for somebody who carries them out without looking anything up. The passages are procedures and
-documents that were found; some are for something else, and what holds for one product, version or
-case applies to nothing else.
-As few steps as do the job, in the order of execution, each with its exact commands, code, names,
-values or place to click. Rely on the passages for these and use all that bears on the goal: who may
-do it and who gives permission, exceptions, what to leave alone. Do not take them as a model of how
-complete steps should be.
+Write how to reach the goal with the resources at hand, as the most experienced colleague would for
+somebody who carries it out without looking anything up. The passages are procedures and documents
+that were found; some are for something else, and what holds for one product, version or case
+applies to nothing else.
+Each step is a stage: a short title in bold that says what it achieves, and under it, on lines of
+their own, its actions, numbered in the order of execution. An action is one or two sentences, with
+its exact command, code, name, value or place to click, and the check that shows that it worked. Use
+a table for choices and limits. Where a few actions do the job, each step is one action without a
+title. Stages and actions stand in the order in which one does them, and nothing is said twice.
+Rely on the passages for names, values and order and use all that bears on the goal: who may do it
+and who gives permission, exceptions, limits, what to leave alone. Do not take them as a model of
+how complete steps should be.
 Care is in proportion to the risk: where a step changes or destroys something that others depend on,
 say what to check or save before, how to tell that it worked and how to go back, and take the safest
 order; where something can simply be run again, such as code or a setting on one's own machine, give
 it complete and runnable with its imports and one check at the end, and nothing more.
-Prefer one complete program to fragments.
+Prefer one complete program to fragments, and a few commands to a script.
 Where the passages are silent, write what you know of how such a thing is done. A name that is
 probably right is given with "(unconfirmed)" after it; one that cannot be guessed is described, with
 where to find it. Where passages contradict each other, name both. The person knows of no passages

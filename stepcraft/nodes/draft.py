@@ -19,9 +19,9 @@ from stepcraft.text.sections import Section
 STEPS_FORMAT = """\
 A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no
 headings.
-Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line
-stands under its step, between ``` fences. What a step has several of, such as settings or choices,
-can stand under it as indented bullets."""
+Each step begins on a new line with its number and a full stop: "1. **Title**". What belongs to it
+stands under it, indented by three spaces: its actions as a list of their own ("1. ...", from 1 in
+each step), tables, and code of more than one line between ``` fences."""
 
 
 def shown_passages(state: Any) -> list[int]:

@@ -82,6 +82,8 @@ class _Line(NamedTuple):
     mark: str = ""
     """How the line begins: "-" for bullets, "1" for numbers, "1step" for "Step 1:"."""
     number: int = 0
+    is_paragraph: bool = False
+    """Whether it begins a paragraph or a table after a blank line."""
 
     @property
     def indent(self) -> int:
@@ -259,6 +261,7 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
 def _lines(text: str) -> list[_Line]:
     """Return the lines of a text without blank lines, rules and any fence around the whole text."""
     lines: list[_Line] = []
+    before = ""
     after_blank = True
     text = unfenced(text)
     if all(row.startswith(">") for row in text.splitlines() if row.strip()):
@@ -271,8 +274,10 @@ def _lines(text: str) -> list[_Line]:
             lines.append(_Line(raw, raw, is_code))
         elif is_text:
             line = _Line(raw, raw.lstrip(), is_code, heading.end() if heading else 0, after_blank)
-            lines.append(line.without(_BULLET, _STEP))
+            line = line.without(_BULLET, _STEP)
+            lines.append(line._replace(is_paragraph=not (before.strip() or line.mark)))
         after_blank = not is_text
+        before = row
     return _counted_on(lines)
 
 
@@ -312,7 +317,7 @@ def _items(lines: list[_Line]) -> list[str]:
         body = takewhile(
             lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)), below
         )
-        return _joined(start, "\n".join(line.raw for line in body))
+        return _joined(start, "\n".join("\n" * line.is_paragraph + line.raw for line in body))
 
     return list(filter(None, (step(*item) for item in items)))
 

@@ -85,7 +85,7 @@ def test_a_call_that_is_cancelled_says_so(tmp_path: Path) -> None:
 
     run(tmp_path, asked=1, methods=[OwnMethod("mine", answer)], keep_calls=True)
     [call] = read_calls(tmp_path)["mine", "0"]
-    assert call["error"] == "it was cancelled"
+    assert (call["error"], call["seconds"]) == ("it was cancelled", 0)
 
 
 def test_a_model_that_is_no_chat_model_is_counted(

@@ -106,6 +106,26 @@ def test_a_draft_without_a_list_of_steps_is_handed_back(reply: str, problem: str
     assert result["answer"] == DRAFT
 
 
+def test_stages_keep_their_actions_tables_and_code() -> None:
+    stages = [
+        "**Choose the oven** (today)\n\n| Oven | Heat |\n|---|---|\n| wood | 300 |\n\n"
+        "1. Ask the cook.\n2. Heat it:\n   ```sh\n   oven heat 300\n   ```\n   Check: it glows.",
+        "**Bake**\n1. Let it rise.\n2. Put it in.",
+    ]
+    reply = "\n".join(
+        f"{number}. " + stage.replace("\n", "\n   ") for number, stage in enumerate(stages, 1)
+    )
+    changes = block(2, "Let it rise.", "Let it rise for a day.")
+    result, _ = run(LOOK_UP, reply, f"1 supported p1\n2 contradicted p1\n{changes}", rounds=1)
+    changed = stages[1].replace("it rise", "it rise for a day")
+    assert result["steps"] == [stages[0].replace("\n\n1.", "\n1."), changed]
+    assert result["answer"].splitlines()[-3:] == [
+        "2. **Bake**",
+        "   1. Let it rise for a day.",
+        "   2. Put it in.",
+    ]
+
+
 def test_the_critic_adds_and_removes_steps() -> None:
     change = (
         f"{block(2, new='Heat the oven.', kind='AFTER')}\n{block(3, 'Bake it with `oven.heat()`.')}"

@@ -74,14 +74,14 @@ def test_labels_may_count_in_words_and_in_digits() -> None:
 def test_a_heading_is_no_step_and_one_within_the_last_step_stays() -> None:
     assert read_steps("# Bread\nMix it.\nBake it.") == ["Mix it.", "Bake it."]
     text = "### Step 1: Mix\nIt.\n\n### Step 2: Bake\n\n#### Heat\nHot."
-    assert read_steps(text) == ["Mix\nIt.", "Bake\n#### Heat\nHot."]
+    assert read_steps(text) == ["Mix\nIt.", "Bake\n\n#### Heat\nHot."]
 
 
 REPLIES = {
     "a loose list with bold titles": (
         "Here's how to set it up:\n\n**1. Install**\n\nRun `pip install x`.\n\n**2. Configure**\n\nEdit `a.toml`.\n\n"
         "Then save it.",
-        ["**Install**\nRun `pip install x`.", "**Configure**\nEdit `a.toml`.\nThen save it."],
+        ["**Install**\n\nRun `pip install x`.", "**Configure**\n\nEdit `a.toml`.\n\nThen save it."],
     ),
     "headings for steps, with nested bullets": (
         "# Adding memory\n\n### Step 1: Make a store\n- Import `Store`.\n- Build it.\n\n### Step 2: Pass it on\n"
@@ -153,7 +153,7 @@ REPLIES = {
     "numbers on their own line": ("1.\nPeel\n2.\nBoil", ["Peel", "Boil"]),
     "step words on their own line": ("**Step 1**\nPeel\n\n**Step 2**\nBoil", ["Peel", "Boil"]),
     "blank items": ("1. Peel\n2. \n4. Boil", ["Peel", "Boil"]),
-    "one item": ("Sure:\n\n1. Peel them.\n\nEat them raw.", ["Peel them.\nEat them raw."]),
+    "one item": ("Sure:\n\n1. Peel them.\n\nEat them raw.", ["Peel them.\n\nEat them raw."]),
     "lines without bullets": ("Sure, here it is:\nPeel.\n\nBoil.", ["Peel.", "Boil."]),
     "lines without bullets, with code": (
         "Run:\nthis\n```\nx\n```\nStop",

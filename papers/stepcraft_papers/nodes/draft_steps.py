@@ -6,12 +6,18 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.llm.node import Update
 from stepcraft.llm.prompt import asked, passages, prompt
-from stepcraft.nodes.draft import STEPS_FORMAT, read_steps_of, shown_passages
 from stepcraft.nodes.draft import draft_steps as draft
+from stepcraft.nodes.draft import read_steps_of, shown_passages
 from stepcraft.text.lists import numbered
 from stepcraft_papers.contexts import AagPaperContext
 from stepcraft_papers.markers import without_markers
 from stepcraft_papers.nodes.state import AagPaperState
+
+STEPS_FORMAT = """\
+A numbered list of the steps and nothing else: no title, no introduction, no closing remark, no
+headings.
+Each step begins on a new line with its number and a full stop: "1. ...". Code of more than one line
+stands under its step, between ``` fences."""
 
 
 def ask(state: AagPaperState, settings: AagPaperContext) -> list[BaseMessage]:

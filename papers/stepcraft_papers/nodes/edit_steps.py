@@ -2,11 +2,10 @@
 
 from stepcraft.llm.node import ModelNode, Update
 from stepcraft.llm.prompt import prompt
-from stepcraft.nodes.draft import STEPS_FORMAT
 from stepcraft.text.lists import numbered
 from stepcraft_papers.contexts import AagPaperContext
 from stepcraft_papers.nodes.answer_question import looked_up
-from stepcraft_papers.nodes.draft_steps import read_plain
+from stepcraft_papers.nodes.draft_steps import STEPS_FORMAT, read_plain
 from stepcraft_papers.nodes.state import AagPaperState, Prompt, sections
 
 _FORMAT = f"""\
