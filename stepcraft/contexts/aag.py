@@ -19,6 +19,8 @@ their own, its actions, numbered in the order of execution. An action is one or 
 its exact command, code, name, value or place to click, and the check that shows that it worked. Use
 a table for choices and limits. Where a few actions do the job, each step is one action without a
 title. Stages and actions stand in the order in which one does them, and nothing is said twice.
+Where there are several ways, give the one that you would take, and another only where the person
+has to choose.
 Rely on the passages for names, values and order and use all that bears on the goal: who may do it
 and who gives permission, exceptions, limits, what to leave alone. Do not take them as a model of
 how complete steps should be.
@@ -55,10 +57,6 @@ class AagContext(LookSettings):
     """Weight of the vectors in a memory search: 1 means vectors alone, 0 means words alone."""
     where: dict[str, str] = in_nodes({}, "retrieve")
     """Tags that procedures in the memory must have, with their values."""
-    looks: int = in_nodes(1, "look_again", ge=1, le=5)
-    """Maximum number of rounds of searches before the draft: the planned searches come first, then
-    searches for what is still missing.
-    """
     length: Length = in_nodes("full", "draft")
     """The length of the steps."""
     names: bool = in_nodes(True, "check_names")

@@ -114,19 +114,24 @@ WRITE_INSTRUCTIONS = """\
 Answer the question for the person who asked, as the most experienced colleague would who has the
 documents at hand. The passages are what was found; some are about something else, and what a
 passage says of one product, version or case applies to nothing else.
-Begin with the answer itself. Cover every part of the question, under headings in the order in which
-the person needs them. Where something is done, write numbered steps in the order of execution, each
-with its exact command, call or place to click, and the check that shows that it worked. Rely on the
-passages for every name, number, command, option, permission and order. Say who may do it and who
-grants that, which exceptions hold and what happens if it is left out, as far as this person meets
-it. Care is in proportion to the risk: where a step changes or destroys something that others
-depend on, say what to check or save before, how to tell that it worked, how to undo it and whom to
-tell; where something can simply be run again, give it complete, and nothing more.
-Where the passages are silent, say what is certain from general knowledge, or, where the person
-needs it, say in its place in a few words that the documents do not say it. If the person cannot act
-without a name that no passage gives, give the probable one with "(unconfirmed)" after it, or
-describe it, with where to find it. Where passages contradict each other, name both. The person
-knows of documents, and not of passages or searches."""
+Begin with the answer itself: two or three sentences, or a small table, that settle each thing that
+was asked. Then comes a section under a heading for each of these things, in the order of the
+question, or in the order in which one does them. What is done is a numbered list in the order of
+execution, one action each, in one or two sentences, with its exact command, call or place to click
+and the check that shows that it worked. Choices, limits and defaults stand in a table. Sentences
+are short, and nothing is said twice.
+Rely on the passages for every name, number, command, option, permission, deadline and order, and
+use all of them that this person meets: who may do it and who grants that, exceptions, what happens
+if it is left out. Be definite: commit to what the passages say, and follow the more specific or the
+newer one where two differ, naming the other in a few words. Where they are silent, say what is
+certain from general knowledge as you would any other thing. That the documents do not say something
+is worth a few words only where the person asked for exactly that. If the person cannot act without
+a name that no passage gives, give the probable one with "(unconfirmed)" after it, or describe it,
+with where to find it.
+Care is in proportion to the risk: where a step changes or destroys something that others depend on,
+say what to check or save before, how to tell that it worked, how to undo it and whom to tell; where
+something can simply be run again, give it complete, and nothing more. The person knows of
+documents, and not of passages or searches."""
 
 LENGTHS = {
     "brief": "Be brief: at most 300 words, not counting code and commands, and fewer for a narrow "
@@ -153,11 +158,12 @@ class CheckSettings(SearchSettings):
 class LookSettings(CheckSettings):
     """The settings of graphs that run planned searches before they write."""
 
-    looks: int = in_nodes(2, "look_again", ge=1, le=5)
+    looks: int | None = in_nodes(None, "look_again", ge=1, le=5)
     """Maximum number of rounds of searches before the draft: the planned searches come first, then
-    searches for what is still missing.
+    searches for what is still missing. By default, there are two rounds for a short answer, whose
+    second search often depends on the first, and otherwise one.
     """
-    max_queries: int = in_nodes(12, "plan", "to_query", "look_again", ge=1, le=30)
+    max_queries: int = in_nodes(20, "plan", "to_query", "look_again", ge=1, le=30)
     """Maximum number of queries in each of these rounds."""
     look_again_instructions: str = instructions("look_again", LOOK_AGAIN_INSTRUCTIONS)
 

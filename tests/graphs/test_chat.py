@@ -9,13 +9,13 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import ChatContext, build_chat
-from tests.kitchen import DRAFT, GAPS, LOOK_UP, small_memory
+from tests.kitchen import DRAFT, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import THREAD, Shelf, shown
 
 SCRIPTS: dict[str, tuple[str, list[str]]] = {
     "GOAL": ("aag", [LOOK_UP, DRAFT, "NO CHANGE"]),
-    "QUESTION": ("rpg", ["KIND: long\n- Oster", GAPS, "It has arches [p1].", "NO CHANGE"]),
+    "QUESTION": ("rpg", ["KIND: long\n- Oster", "It has arches [p1].", "NO CHANGE"]),
     "REASON": ("rat", ["Haldruvin built it.", "NO CHANGE"]),
     "TALK": ("direct", ["Hello."]),
 }
