@@ -1,8 +1,8 @@
 """AAG, analogy-augmented generation: write a procedure from similar ones in memory (AAG §3).
 
-The graph first lists what to look up, and does so once more after reading the first results. It
-then drafts the steps from the procedures it has found, and checks each step against the evidence
-found for it. The paper's algorithm is `stepcraft_papers.graphs.aag`.
+The graph first lists what to look up, and with `looks=2` does so once more after reading the first
+results. It then drafts the steps from the procedures it has found, and checks each step against the
+evidence found for it. The paper's algorithm is `stepcraft_papers.graphs.aag`.
 """
 
 from collections.abc import Mapping, Sequence
