@@ -1,5 +1,6 @@
 """`stepcraft eval`: run methods on your own questions, and report the results."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -422,11 +423,11 @@ def _differing(
 
     differing: list[tuple[float, float, dict[str, Any]]] = []
     for sample in samples:
-        first, second = sample["runs"]
-        votes = vote_scores([*first["judged"], *second["judged"]], *pair).get(score, {})
-        scores = (first["scores"].get(score), second["scores"].get(score))
+        judged = [each for run in sample["runs"] for each in run["judged"]]
+        votes = vote_scores(judged, *pair).get(score, {})
+        scores: list[float] = [run["scores"].get(score, math.nan) for run in sample["runs"]]
         ours, theirs = votes.get(sample["id"], scores)
-        if ours is not None and theirs is not None and ours != theirs:
+        if abs(ours - theirs) > 0:
             differing.append((ours, theirs, sample))
     return sorted(differing, key=lambda each: -abs(each[0] - each[1]))
 

@@ -71,5 +71,5 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
             "its columns id, method and against"
         )
     for rater, pairs in pairs_by_rater.items():
-        agreement = share(sum(ours == theirs for ours, theirs in pairs), len(pairs))
-        yield f"{rater}, {len(pairs):,} labels", agreement, kappa(pairs)
+        agreed = share(sum(ours == theirs for ours, theirs in pairs), len(pairs))
+        yield f"{rater}, {len(pairs):,} labels", agreed, kappa(pairs)

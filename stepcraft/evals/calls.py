@@ -123,4 +123,4 @@ def no_tokens() -> dict[str, Any]:
 
 def total_tokens(usage: Mapping[str, Any]) -> int:
     """Return the number of tokens read and written."""
-    return int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
+    return int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0))

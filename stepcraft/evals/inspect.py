@@ -38,12 +38,8 @@ def task(
         )
         for sample in samples
     ]
-    return Task(
-        dataset,
-        solver=run_method(method),
-        scorer=score_output(scorers),
-        **{"name": method.name, **options},
-    )
+    options = {"name": method.name, **options}
+    return Task(dataset, solver=run_method(method), scorer=score_output(scorers), **options)
 
 
 @solver
