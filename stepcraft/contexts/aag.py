@@ -19,8 +19,6 @@ their own, its actions, numbered in the order of execution. An action is one or 
 its exact command, code, name, value or place to click, and the check that shows that it worked. Use
 a table for choices and limits. Where a few actions do the job, each step is one action without a
 title. Stages and actions stand in the order in which one does them, and nothing is said twice.
-Where there are several ways, give the one that you would take, and another only where the person
-has to choose.
 Rely on the passages for names, values and order and use all that bears on the goal: who may do it
 and who gives permission, exceptions, limits, what to leave alone. Do not take them as a model of
 how complete steps should be.
