@@ -161,7 +161,7 @@ class Judge:
 
     def __init__(self, model: ChatModel | str, passage_tokens: int = PASSAGE_TOKENS) -> None:
         self.name = model_name(model)
-        if self.name == EXTRACTIVE:
+        if self.name in {EXTRACTIVE, ""}:
             raise BadInput("the keyless model cannot judge; name a language model with --judge")
         self.model = model
         self.passage_tokens = passage_tokens

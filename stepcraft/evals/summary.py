@@ -319,8 +319,8 @@ def _paired_scores(
             if task in other:
                 pairs.setdefault(score, {})[task] = value, other[task]
     if ours.directory == theirs.directory:
-        votes = [*ours.judgements, *theirs.judgements]
-        pairs.update(vote_scores(votes, ours.name, theirs.name))
+        both = [*ours.judgements, *theirs.judgements]
+        pairs |= vote_scores(both, ours.name, theirs.name)
     return {score: list(each.values()) for score, each in pairs.items()}
 
 

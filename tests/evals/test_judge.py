@@ -494,8 +494,9 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
     judged(tmp_path, model, votes=3, kinds=["support"])
     with pytest.raises(BadInput, match="a criterion of the rubric is empty"):
         judged(tmp_path, model, rubric=["It is short.", " "])
-    with pytest.raises(BadInput, match="the keyless model cannot judge"):
-        asyncio.run(judge(tmp_path, ["extractive"]))
+    for name in ("extractive", ""):
+        with pytest.raises(BadInput, match="the keyless model cannot judge"):
+            asyncio.run(judge(tmp_path, [name]))
     with pytest.raises(BadInput, match="'nobody:x' cannot be used"):
         asyncio.run(judge(tmp_path, ["nobody:x"]))
     (tmp_path / "votes.jsonl").write_text("nonsense\n")
