@@ -35,7 +35,7 @@ SEARCH_S = 4.0
 _WORK_S = 120.0
 """The time limit for any other call, such as the import of a batch, in seconds."""
 
-_CONNECT_S = 2.0
+_CONNECT_S = 5.0
 _OLDEST = (1, 27)
 """The oldest supported server version. Older clients do not enforce it if startup checks are
 skipped.
