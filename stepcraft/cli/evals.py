@@ -117,8 +117,8 @@ def run(
     loaded, benchmark = _questions(questions, data, limit)
     settings = _settings(loaded.settings, search_fields(options))
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
-    if methods or not chosen:
-        chosen = [*read_methods(methods or "rag,rat,rpg", settings), *chosen]
+    if methods is not None or not chosen:
+        chosen = [*read_methods("rag,rat,rpg" if methods is None else methods, settings), *chosen]
     _check_names(fields_of(options["settings"]), chosen)
     _thresholds(fail_under)  # a mistake in them is shown before any work
     if not options["quiet"]:

@@ -59,7 +59,8 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
                 f"line {record.line} of the labels is of {row.method!r:.80} and {row.id!r:.80}, "
                 f"which {directory} does not have; write a method and an id as its report does"
             )
-        labelled[row.method, row.against, row.id] = row.label
+        if labelled.setdefault((row.method, row.against, row.id), row.label) != row.label:
+            raise BadInput(f"line {record.line} of the labels contradicts an earlier one")
     pairs_by_rater = {
         rater: pairs
         for rater, rated in ratings.items()

@@ -24,8 +24,10 @@ def paired_samples(summary: Summary, *pair: str) -> list[dict[str, Any]]:
         raise BadInput(
             f"{' and '.join(map(repr, pair))} cannot be compared; name two of {', '.join(names)}"
         )
-    runs = [(each, [each["runs"][it] for it in pair]) for each in samples_of(summary)]
-    return [{**sample, "runs": both} for sample, both in runs if all(both)]
+    samples = samples_of(summary)
+    for sample in samples:
+        sample["runs"] = [sample["runs"][name] for name in pair]
+    return [sample for sample in samples if all(sample["runs"])]
 
 
 def samples_of(summary: Summary) -> list[dict[str, Any]]:

@@ -28,11 +28,6 @@ from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 from stepcraft.files import named_path
 from stepcraft.models.resolve import EXTRACTIVE
 
-_SAME_FAILURES = 5
-"""The number of samples that must all fail for the same reason before a method is assumed to fail
-on all.
-"""
-
 
 async def evaluate(
     methods: Sequence[AnyMethod],
@@ -91,8 +86,8 @@ async def evaluate(
     }
     if len(jobs) < len(samples) * len(methods):
         raise BadInput("two methods or two samples have the same name; give each its own")
-    models = [method.model for method in methods]
-    spending = Spending(budget, prices, models, len(jobs), on_progress)
+    models = (method.model for method in methods)
+    spending = Spending(budget, prices, models, len(jobs), on_progress, what="samples")
     names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
     with run_directory(directory, configuration, *names) as [file, *call_files]:
         unscored = _counted(directory, jobs, spending)
@@ -112,13 +107,11 @@ async def evaluate(
             file.add(scored)
             spending.report(key, scored["error"])
             if scored["error"] and not is_unanswered(scored):
-                _check_working(method.name, spending.errors, is_done=False)
+                spending.check_working(method.name)
 
         left = _left(jobs, unscored, spending, retry_errors=retry_errors)
         await side_by_side(map(finish, left), concurrency)
-        spending.check_finished("samples")
-        for method in methods:
-            _check_working(method.name, spending.errors, is_done=True)
+        spending.check_finished()
 
 
 def _check_models(methods: Iterable[AnyMethod], *, allow_keyless: bool) -> None:
@@ -176,27 +169,6 @@ def _counted(
         if outcome["output"] and (outcome["error"] or sample != outcome["sample"]):
             unscored[key] = {**outcome, "sample": sample}
     return unscored
-
-
-def _check_working(method: str, errors: Mapping[Key, str], *, is_done: bool) -> None:
-    """Check that a method has answered at least one sample.
-
-    Args:
-        method: The name of the method.
-        errors: The error of each sample that has finished, or "".
-        is_done: Whether all samples have finished.
-
-    Raises:
-        RunStopped: The method has failed on every sample, or on the first few for the same reason.
-    """
-    reasons = [error for (name, _), error in errors.items() if name == method]
-    is_same = len(reasons) >= _SAME_FAILURES and len({*reasons}) == 1
-    if reasons and all(reasons) and (is_done or is_same):
-        raise RunStopped(
-            f"{method} failed on {'all' if is_done else 'the first'} {len(reasons):,} samples: "
-            f"{max(reasons, key=reasons.count).rstrip('.')}. Mend it and start again; what is "
-            "finished stays"
-        )
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:

@@ -85,8 +85,8 @@ def read_pairwise(reply: str) -> str:
     Raises:
         UnreadableReply: The last line is none of these.
     """
-    lines = [line for line in unfenced(reply).splitlines() if line.strip("`~ \t")]
-    verdict = _VERDICT.fullmatch(unfenced(lines[-1])) if lines else None
+    _, _, last = unfenced(reply).rstrip("`~ \t\n").rpartition("\n")
+    verdict = _VERDICT.fullmatch(unfenced(last))
     if not verdict:
         raise UnreadableReply("the last line is none of A, B and T.")
     return verdict[1][0].upper()

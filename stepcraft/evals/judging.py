@@ -73,8 +73,8 @@ async def judge(
     Raises:
         BadInput: There is no evaluation or it is running, a judge, a method or `votes` is invalid,
             or the budget depends on an unknown price.
-        RunStopped: The budget is used up, a judge refuses every call, or the directory is not
-            writable.
+        RunStopped: The budget is used up, a judge fails on its first five calls for the same reason
+            or on all calls, or the directory is not writable.
     """
     if "vote" in kinds and (votes < 2 or votes % 2):
         raise BadInput(f"{votes} votes cannot be half in each order; give 2, 4 or more")
@@ -90,15 +90,17 @@ async def judge(
             if job.kind in kinds
             for judge in judges.values()
         }
-        spending = Spending(budget, prices, judges, len(jobs), on_progress)
+        spending = Spending(budget, prices, judges, len(jobs), on_progress, what="calls")
         for earlier in every_judgement(directory):
+            key = key_of(earlier)
             if earlier["judge"] in judges:
                 spending.add(earlier["usage"], earlier["judge"])
-            key = key_of(earlier)
-            if key in jobs and not earlier["error"]:
-                _, request = jobs[key]
-                if is_current(earlier, [text for text, _ in request.items]):
-                    spending.errors[key] = ""
+            if (
+                key in jobs
+                and not earlier["error"]
+                and is_current(earlier, [text for text, _ in jobs[key][1].items])
+            ):
+                spending.errors[key] = ""
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
@@ -110,9 +112,11 @@ async def judge(
                 file.add(judgement)
                 spending.end(judgement["usage"], judge.name)
                 spending.report(key, judgement["error"])
+                if judgement["error"]:
+                    spending.check_working(judge.name)
 
         await side_by_side(map(finish, left), concurrency)
-        spending.check_finished("calls to judges")
+        spending.check_finished()
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:

@@ -218,8 +218,7 @@ def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:
         BadInput: A method is unknown.
         ValidationError: A setting is unknown, or its value is invalid.
     """
-    names = filter(None, map(str.strip, text.split(",")))
-    return [_read_method(name, name, fields) for name in names]
+    return [_read_method(name, name, fields) for name in map(str.strip, text.split(","))]
 
 
 def read_named_method(text: str, fields: Mapping[str, Any]) -> AnyMethod:

@@ -98,4 +98,4 @@ def _price(entry: str, figures: str) -> Price:
             f"the price {excerpt(entry)} cannot be used; write USD per million tokens read and "
             "written, such as 0.25/2.00 or openai:gpt-5-mini=0.25/2.00"
         )
-    return Price(parts[0], parts[1], parts[-1] if len(parts) == 3 else parts[0])
+    return Price(*[*parts, parts[0]][:3])

@@ -9,7 +9,10 @@ from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.prices import Prices
 
 Key = tuple[str | int, ...]
-"""Identifies a part of the work, such as a method and the id of a sample."""
+"""Identifies a part of the work: its method or judge, and the rest, such as the id of a sample."""
+
+_SAME_FAILURES = 5
+"""The number of parts that must all fail for the same reason before all are assumed to fail."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Spending:
         models: The models that the work is known to use.
         total: The total number of parts.
         on_progress: Called with the progress after each part.
+        what: What errors call the parts, such as "samples".
 
     Raises:
         BadInput: The budget is in USD, and the price of a model is unknown.
@@ -56,7 +60,10 @@ class Spending:
         models: Iterable[str],
         total: int,
         on_progress: Callable[[Progress], object],
+        *,
+        what: str,
     ) -> None:
+        self.what = what
         self.budget = budget or Budget()
         self.prices = Prices.of(None) if prices is None else prices
         for model in filter(None, models):
@@ -123,18 +130,39 @@ class Spending:
     def report(self, key: Key, error: str) -> None:
         """Record that a part is done, or why it failed, and report the progress."""
         self.errors[key] = error
-        failed = sum(map(bool, self.errors.values()))
-        self.progress = replace(self.progress, done=len(self.errors), failed=failed)
+        errors = self.errors.values()
+        self.progress = replace(self.progress, done=len(errors), failed=sum(map(bool, errors)))
         self.on_progress(self.progress)
 
-    def check_finished(self, what: str) -> None:
-        """Check that the budget did not cut the work short; `what` names its parts in the error.
+    def check_working(self, name: object, *, is_done: bool = False) -> None:
+        """Check that a method or judge has not failed on everything.
+
+        Args:
+            name: The method or judge.
+            is_done: Whether all its parts have finished.
 
         Raises:
-            RunStopped: The budget is used up.
+            RunStopped: It has failed on every part, or on the first few for the same reason.
+        """
+        reasons = [error for (owner, *_), error in self.errors.items() if owner == name]
+        is_same = len(reasons) >= _SAME_FAILURES and len({*reasons}) == 1
+        if all(reasons) and (is_done or is_same):
+            raise RunStopped(
+                f"{name} failed on {'all' if is_done else 'the first'} {len(reasons):,} "
+                f"{self.what}: {max(reasons, key=reasons.count).rstrip('.')}. Mend it and start "
+                "again; what is finished stays"
+            )
+
+    def check_finished(self) -> None:
+        """Check that neither the budget nor failures cut the work short.
+
+        Raises:
+            RunStopped: The budget is used up, or a method or judge has failed on every part.
         """
         if self._stopped:
             raise RunStopped(
-                f"{self._stopped}: {len(self.errors):,} of {self.progress.total:,} {what} are "
+                f"{self._stopped}: {len(self.errors):,} of {self.progress.total:,} {self.what} are "
                 "done; raise it and start the same command again"
             )
+        for name in {key[0] for key in self.errors}:
+            self.check_working(name, is_done=True)

@@ -54,7 +54,7 @@ class Judgement(TypedDict):
     """For a reading, the number of passages that were left out because they were too long."""
 
 
-key_of = itemgetter("kind", "judge", "method", "against", "id", "number")
+key_of = itemgetter("judge", "kind", "method", "against", "id", "number")
 """Returns the key that identifies a call to a judge."""
 
 

@@ -310,6 +310,7 @@ def test_an_effect_and_none(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("rta", "there is no graph 'rta'"),
+        ("", "there is no graph ''"),
         ("rat:ronds=1", "ronds\n.*not permitted"),
         ("rat:rounds=99", "rounds\n.* less than or equal"),
         ("rat:rounds", "there is no graph 'rat:rounds'"),

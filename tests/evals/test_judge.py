@@ -260,6 +260,17 @@ def test_a_judge_that_refuses_every_call_stops_it(tmp_path: Path, status: int) -
     assert read_judgements(tmp_path) == []
 
 
+@pytest.mark.parametrize(("count", "failed"), [(2, "the first 5"), (1, "all 2")])
+def test_a_judge_that_never_answers_stops_it_with_the_reason(
+    tmp_path: Path, count: int, failed: str
+) -> None:
+    down = JudgeModel(lambda *_: RuntimeError("no connection"))
+    reason = f"scripted:judge failed on {failed} calls: RuntimeError: no connection"
+    with pytest.raises(RunStopped, match=reason):
+        judged(pair(tmp_path, count), down, votes=10 if count > 1 else 2)
+    assert votes(judged(tmp_path, saying("T"))) == [("rat", "rag", 0, 0, count)]
+
+
 def test_support_counts_every_claim_and_says_which_is_not_supported(tmp_path: Path) -> None:
     answers = {
         "rag": {

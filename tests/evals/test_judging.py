@@ -34,7 +34,7 @@ def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) 
     pair(tmp_path, 4)
     model = JudgeModel(lambda *_: "T", latency=0.001)
     for most in (5, 5, 12):
-        stopped = f"the budget of {most} calls is used up: {most} of 16 calls to judges are done"
+        stopped = f"the budget of {most} calls is used up: {most} of 16 calls are done"
         with pytest.raises(RunStopped, match=stopped):
             judged(tmp_path, model, votes=4, concurrency=3, budget=Budget(calls=most))
         assert len(model.calls) == len(read_judgements(tmp_path)) == most
@@ -197,6 +197,7 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
         ("id,method,label\n0,nobody,right\n", "line 2 of the labels is of 'nobody' and '0'"),
         ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
         ("id,method,label\n0,rag,right\n", "no judge and no score"),
+        ("id,method,label\n0,rag,right\n0,rag,wrong\n", "line 3 of the labels contradicts"),
         ("id,method,label\n0,rat,win\n", "win, loss and tie need `against`"),
         ("id,method,against,label\n0,rat,rag,right\n", "right and wrong have none"),
     ],
