@@ -26,3 +26,8 @@ class Evidence(TypedDict):
     """How well the passage matches its query; higher is better. Scores are comparable within one
     memory or source.
     """
+
+
+def key_of(passage: Evidence) -> tuple[str, str, str]:
+    """Return the key that identifies a passage; the same words in two places are two passages."""
+    return passage["title"], passage["source"], passage["text"]

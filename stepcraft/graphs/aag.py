@@ -128,7 +128,7 @@ def aag_builder(
     builder = StateGraph(State, AagContext, input_schema=AagInput, output_schema=AagOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
     builder.add_node("to_query", look_up.bound(resources))
-    builder.add_node("retrieve", Retrieve(resources))
+    builder.add_node("retrieve", Retrieve(resources, fuse=True))
     builder.add_node("look_again", look_again.bound(resources))
     builder.add_node("draft", draft_steps.bound(resources))
     builder.add_node("split", split_into_steps)

@@ -93,7 +93,7 @@ def rpg_builder(
     builder = StateGraph(State, RpgContext, input_schema=RpgInput, output_schema=RpgOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
     builder.add_node("plan", plan.bound(resources))
-    builder.add_node("retrieve", Retrieve(resources, by_statement=True))
+    builder.add_node("retrieve", Retrieve(resources, by_statement=True, fuse=True))
     builder.add_node("look_again", look_again.bound(resources))
     builder.add_node("generate", generate.bound(resources))
     builder.add_node("split", split_into_blocks)

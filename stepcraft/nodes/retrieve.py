@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -11,13 +11,14 @@ from langchain_core.documents import Document
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import StepcraftError
-from stepcraft.evidence import NOTES, Evidence
+from stepcraft.evidence import NOTES, Evidence, key_of
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
+from stepcraft.retrieval.fusion import CANDIDATES, fused
 from stepcraft.retriever import Source
 from stepcraft.secrets import masked_line
 from stepcraft.text.clean import stems
@@ -31,22 +32,27 @@ class Retrieve(Node):
     """Searches all of a run's sources for every query that has not been searched for yet.
 
     If a query is run on several sources, their results are interleaved by rank, because scores from
-    different sources are not comparable. A search that fails or exceeds the deadline becomes a
-    warning. The query of a statement, or of a part whose answer was written from passages, brings
-    one passage. Parts that are looked up statement by statement also get the neighbouring passage
-    on the same page that shares the most words with them, since exceptions are often stated in the
-    next section.
+    different sources are not comparable. The passages for several planned queries are chosen
+    together if `fuse` is set. A search that fails or exceeds the deadline becomes a warning. The
+    query of a statement, or of a part whose answer was written from passages, brings one passage.
+    Parts that are looked up statement by statement also get the neighbouring passage on the same
+    page that shares the most words with them, since exceptions are often stated in the next
+    section.
 
     Args:
         resources: The resources that the graph is built with.
         by_statement: Whether to look up parts statement by statement rather than as a whole. This
             has no effect if a model writes the queries.
+        fuse: Whether the passages for several planned queries are chosen together.
     """
 
-    def __init__(self, resources: Resources[Any], *, by_statement: bool = False) -> None:
+    def __init__(
+        self, resources: Resources[Any], *, by_statement: bool = False, fuse: bool = False
+    ) -> None:
         self.name = NAME
         self.resources = resources
         self.by_statement = by_statement
+        self.fuse = fuse
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
@@ -71,8 +77,9 @@ class Retrieve(Node):
         except TimeoutError as failure:
             searched = []
             passages.fail("", failure)
+        is_fused = self.fuse and len(queries) > 1 and not state.get("parts")
         searches = [
-            Call(each.retriever, query, {"k": k})
+            Call(each.retriever, query, {"k": k * CANDIDATES if is_fused else k})
             for query, k in queries.items()
             for each in searched
         ]
@@ -80,15 +87,26 @@ class Retrieve(Node):
         if seconds and not state.get("parts"):  # the draft needs the remaining calls
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
-        for query in queries:
-            passages.add(query, [(each.label, next(outcomes)) for each in searched])
-        parts = pending_parts(state) if self._searches_statements(state) else []
+        found = {
+            query: passages.results([(each.label, next(outcomes)) for each in searched])
+            for query in queries
+        }
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
-        if parts and sources:
-            beside = partial(_beside, parts, passages, sources)
+        near = partial(_beside, sources)
+        chosen = {query: _interleaved(lists) for query, lists in found.items()}
+        if is_fused:
+            chosen = fused(found, settings.k, lambda _: ())
             with suppress(TimeoutError, StepcraftError):
-                for query, document in await calls.function(beside, limits.seconds_left()):
-                    passages.add(query, [("", [document])])
+                fusing = partial(fused, found, settings.k, near)
+                chosen = await calls.function(fusing, limits.seconds_left())
+        for query in queries:
+            passages.add(query, chosen[query])
+        parts = pending_parts(state) if self._searches_statements(state) else []
+        if parts and sources:
+            beside = partial(_best_beside, parts, passages, near)
+            with suppress(TimeoutError, StepcraftError):
+                for query, passage in await calls.function(beside, limits.seconds_left()):
+                    passages.add(query, [passage])
         emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
         return {**passages.update(), "limits": limits}
 
@@ -115,10 +133,10 @@ class Passages:
     def __init__(self, state: Mapping[str, Any], *, has_deadline: bool = False) -> None:
         self.has_deadline = has_deadline
         self.evidence: list[Evidence] = list(state["evidence"])
-        self.documents: dict[str, list[Document]] = {}
-        """The documents found for each new query."""
+        self.found: dict[str, list[Evidence]] = {}
+        """The passages found for each new query."""
         self._findings = {each["query"]: each["passages"] for each in state["findings"]}
-        self._numbers = {_key(passage): number for number, passage in enumerate(self.evidence, 1)}
+        self._numbers = {key_of(passage): number for number, passage in enumerate(self.evidence, 1)}
         self._ids = {each["id"] for each in self.evidence}
         self._before = len(self.evidence)
         self._warnings: list[str] = []
@@ -128,9 +146,9 @@ class Passages:
         """The number of passages added."""
         return len(self.evidence) - self._before
 
-    def has(self, document: Document) -> bool:
-        """Return whether a document is already among the evidence."""
-        return _key(_evidence(document)) in self._numbers
+    def has(self, passage: Evidence) -> bool:
+        """Return whether a passage is already among the evidence."""
+        return key_of(passage) in self._numbers
 
     def fail(self, label: str, failure: Exception) -> None:
         """Add a failed search to the warnings."""
@@ -143,34 +161,39 @@ class Passages:
             f"retrieve: a search failed, so something may be unchecked: {name}{reason}"
         )
 
-    def add(self, query: str, outcomes: Sequence[tuple[str, list[Document] | Exception]]) -> None:
-        """Add each source's results for a query, or the reason why its search failed.
+    def results(
+        self, outcomes: Sequence[tuple[str, list[Document] | Exception]]
+    ) -> list[list[Evidence]]:
+        """Return each source's results for a query; a search that failed becomes a warning.
 
         Raises:
             GraphBubbleUp: A retriever called `interrupt`.
         """
-        lists: list[list[Document]] = []
+        lists: list[list[Evidence]] = []
         for label, outcome in outcomes:
             if isinstance(outcome, GraphBubbleUp):
                 raise outcome
             if isinstance(outcome, Exception):
                 self.fail(label if len(outcomes) > 1 else "", outcome)
             else:
-                lists.append(outcome)
-        numbers: list[int] = []
-        for document in _interleaved(lists):
-            self.documents.setdefault(query, []).append(document)
-            self._warnings += map(str, document.metadata.get(NOTES, ()))
-            numbers.append(self.number(_evidence(document)))
+                lists.append([*map(_evidence, outcome)])
+                for document in outcome:
+                    self._warnings += map(str, document.metadata.get(NOTES, ()))
+        return lists
+
+    def add(self, query: str, passages: Iterable[Evidence]) -> None:
+        """Add passages that were found for a query."""
+        new = [*passages]
+        self.found.setdefault(query, []).extend(new)
         earlier = self._findings.get(query, [])
-        self._findings[query] = list(dict.fromkeys([*earlier, *numbers]))
+        self._findings[query] = list(dict.fromkeys([*earlier, *map(self.number, new)]))
 
     def number(self, passage: Evidence) -> int:
         """Return the number of a passage, adding it if it is new.
 
         If another passage already has its id, a suffix derived from the text is appended.
         """
-        key = _key(passage)
+        key = key_of(passage)
         if key not in self._numbers:
             if passage["id"] in self._ids:
                 passage["id"] += f"-{_digest(passage['text'])[:8]}"
@@ -196,25 +219,30 @@ def pending_parts(state: Mapping[str, Any]) -> list[Part]:
     return [state["parts"][number - 1] for number in state.get("pending", ())]
 
 
-def _beside(
-    parts: Sequence[Part], passages: Passages, sources: Sequence[Source]
-) -> list[tuple[str, Document]]:
+def _beside(sources: Sequence[Source], passage: Evidence) -> list[Evidence]:
+    """Return the passages before and after a passage, if its source knows them."""
+    return [_evidence(each) for source in sources for each in source.beside(passage["id"])]
+
+
+def _best_beside(
+    parts: Sequence[Part], passages: Passages, beside: Callable[[Evidence], list[Evidence]]
+) -> list[tuple[str, Evidence]]:
     """Return, for each part, the neighbouring passage that shares the most words with it.
 
     Each passage is paired with one of its part's queries.
     """
-    chosen: list[tuple[str, Document]] = []
+    chosen: list[tuple[str, Evidence]] = []
     for part in parts:
-        ids = dict.fromkeys(
-            str(document.id)
+        found = {
+            passage["id"]: passage
             for query in part["queries"]
-            for document in passages.documents.get(query, ())
-        )
-        near = [each for source in sources for id_ in ids for each in source.beside(id_)]
+            for passage in passages.found.get(query, ())
+        }
+        near = [each for passage in found.values() for each in beside(passage)]
         words = stems(part["text"])
 
-        def fit(document: Document, words: frozenset[str] = words) -> float:
-            terms = stems(f"{document.metadata['title']} {document.page_content}")
+        def fit(passage: Evidence, words: frozenset[str] = words) -> float:
+            terms = stems(f"{passage['title']} {passage['text']}")
             return len(words & terms) / math.sqrt(5 + len(terms))
 
         best = max((each for each in near if not passages.has(each)), key=fit, default=None)
@@ -223,17 +251,10 @@ def _beside(
     return chosen
 
 
-def _interleaved(lists: Sequence[list[Document]]) -> list[Document]:
-    """Return the best document from each source, then the second best from each, and so on."""
+def _interleaved(lists: Sequence[list[Evidence]]) -> list[Evidence]:
+    """Return the best passage from each source, then the second best from each, and so on."""
     longest = max(map(len, lists), default=0)
-    return [
-        documents[rank] for rank in range(longest) for documents in lists if rank < len(documents)
-    ]
-
-
-def _key(passage: Evidence) -> tuple[str, str, str]:
-    """Return the key that identifies a passage; the same words in two places are two passages."""
-    return passage["title"], passage["source"], passage["text"]
+    return [passages[rank] for rank in range(longest) for passages in lists if rank < len(passages)]
 
 
 def _reason(error: Exception) -> str:

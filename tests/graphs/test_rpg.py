@@ -317,7 +317,7 @@ def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None
 
 
 def test_a_plain_mark_in_a_change_cites_the_passage_of_that_number() -> None:
-    draft = "The mayor was Quandt [p2]. It has two arches."
+    draft = "The mayor was Quandt [p3]. It has two arches."
     result, _, _ = run(
         PLAN, GAPS, draft, f"1 contradicted p1\n{block(1, 'two arches.', 'four [1].')}"
     )
