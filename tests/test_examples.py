@@ -96,7 +96,7 @@ def test_the_parent_graph(show: Show) -> None:
     )
     assert "save_user_info" in first
     assert "stream_mode" in second
-    assert "\n6 model calls\n- " in second
+    assert "\n8 model calls\n- " in second
     assert second.count("no language model was used") == 1
 
 

@@ -259,7 +259,7 @@ def judge(
     ] = None,
     votes: Annotated[int, Option(help="Votes on a pair of answers, half in each order.")] = 10,
     passage_tokens: Annotated[
-        int, Option(help="Limit on the tokens of the passages of an answer.")
+        int, Option(min=1, help="Limit on the tokens of the passages of an answer.")
     ] = 16_000,
     dry_run: Annotated[bool, Option("--dry-run", help="Say what it would take, and stop.")] = False,
     fail_under: FailUnder = None,

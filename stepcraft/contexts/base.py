@@ -158,10 +158,9 @@ class CheckSettings(SearchSettings):
 class LookSettings(CheckSettings):
     """The settings of graphs that run planned searches before they write."""
 
-    looks: int | None = in_nodes(None, "look_again", ge=1, le=5)
+    looks: int = in_nodes(1, "look_again", ge=1, le=5)
     """Maximum number of rounds of searches before the draft: the planned searches come first, then
-    searches for what is still missing. By default, there are two rounds for a short answer, whose
-    second search often depends on the first, and otherwise one.
+    searches for what is still missing.
     """
     max_queries: int = in_nodes(20, "plan", "to_query", "look_again", ge=1, le=30)
     """Maximum number of queries in each of these rounds."""

@@ -36,6 +36,10 @@ class RpgContext(PartQuerySettings, LookSettings):
     """
     length: Length = in_nodes("full", "generate")
     """The length of a long answer."""
+    looks: int = in_nodes(2, "look_again", ge=1, le=5)
+    """Maximum number of rounds of searches before the draft: the planned searches come first, then
+    searches for what is still missing.
+    """
     plan_instructions: str = instructions("plan", PLAN_INSTRUCTIONS)
     long_instructions: str = instructions("generate", WRITE_INSTRUCTIONS)
     short_instructions: str = instructions("generate", SHORT_INSTRUCTIONS)

@@ -1,7 +1,7 @@
-"""RPG, retrieve-plan-generate: plan the searches, write, check each part (RPG §3).
+"""RPG, retrieve-plan-generate: plan the searches, look again, write, check each part (RPG §3).
 
-For a short answer, a second round of searches is planned from the results of the first, so that
-multi-hop questions need no loop. The paper's loop is `stepcraft_papers.graphs.rpg`.
+A second round of searches is planned from the results of the first, so that multi-hop questions
+need no loop. The paper's loop is `stepcraft_papers.graphs.rpg`.
 """
 
 from collections.abc import Mapping, Sequence

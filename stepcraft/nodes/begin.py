@@ -148,7 +148,7 @@ def _asked_message(
 
 def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
     """Return the initial values of the keys in `CheckState` or `LookState`."""
-    looks = {"looks_left": (settings.looks or 1) - 1} if isinstance(settings, LookSettings) else {}
+    looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
     query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
     for_web = query == "auto" and any(each.is_web for each in searched)
     return {

@@ -33,21 +33,13 @@ def ask_for_plan(state: Any, settings: RpgContext) -> list[BaseMessage]:
 
 
 def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
-    """Return the queries, starting with the question, and the form of the answer.
-
-    By default, a short answer gets a second round of searches.
-    """
+    """Return the queries, starting with the question, and the form of the answer."""
     kind = _KIND_LINE.search(reply)
     queries = read_queries(_KIND_LINE.sub("", reply))[: settings.max_queries]
     form = state["form"]
     if form == "auto":
         form = kind[1].lower() if kind else "long"
-    looks_twice = settings.looks is None and form == "short"
-    return {
-        "queries": [state["task"], *queries],
-        "form": form,
-        "looks_left": 1 if looks_twice else state["looks_left"],
-    }
+    return {"queries": [state["task"], *queries], "form": form}
 
 
 def without_plan(state: Any, _reason: str) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     text = markdown(summarise(tmp_path))
     assert "| direct | ScriptedModel | 0.667" in text, "no answer is a wrong one"
     assert (
-        "direct gave no answer to 1 of 3 samples, which count as wrong. Most often: NoAnsw" in text
+        "direct gave no answer to 1 of 3 samples, which count as wrong; `--retry-errors` runs them "
+        "again. Most often: NoAnswer" in text
     )
     is_failing, calls = False, len(model.calls)
     assert run(tmp_path, model)[1]["error"] == first[1]["error"]

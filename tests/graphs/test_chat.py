@@ -15,7 +15,7 @@ from tests.shelf import THREAD, Shelf, shown
 
 SCRIPTS: dict[str, tuple[str, list[str]]] = {
     "GOAL": ("aag", [LOOK_UP, DRAFT, "NO CHANGE"]),
-    "QUESTION": ("rpg", ["KIND: long\n- Oster", "It has arches [p1].", "NO CHANGE"]),
+    "QUESTION": ("rpg", ["KIND: long\n- Oster", "NOTHING", "It has arches [p1].", "NO CHANGE"]),
     "REASON": ("rat", ["Haldruvin built it.", "NO CHANGE"]),
     "TALK": ("direct", ["Hello."]),
 }

@@ -46,7 +46,7 @@ REPLIES = {
 
 def scripted_settings(name: str) -> Settings:
     """Return the settings that take all of a script's replies."""
-    looks = {"looks": 2} if name in {"aag", "rpg"} else {}
+    looks = {"looks": 2} if name == "aag" else {}
     return context_of(name)(rounds=2, **looks)
 
 
@@ -234,6 +234,7 @@ def test_a_context_chooses_among_registered_sources() -> None:
             [
                 "KIND: QUESTION\nQUESTION: White bread?",
                 "- Oster",
+                "NOTHING",
                 "Knead [p1].",
                 "NO CHANGE",
             ],

@@ -21,13 +21,13 @@ LONG = "Haldruvin built it in 1873 [p3]. It is a fine bridge. The mayor was Ilse
 def run(*replies: Any, given: Any = None, **context: Any) -> tuple[Any, ScriptedModel, Shelf]:
     model, shelf = ScriptedModel(replies), Shelf()
     graph = build_rpg(model=model, sources={"bridges": shelf})
-    settings = RpgContext(**{"rounds": 2, "looks": 2, **context})
+    settings = RpgContext(**{"rounds": 2, **context})
     return graph.invoke(given or QUESTION, context=settings), model, shelf
 
 
-def test_a_long_answer_takes_three_calls_where_nothing_is_wrong() -> None:
-    result, model, shelf = run(PLAN, LONG, "NO CHANGE", looks=None)
-    assert model.nodes == ["plan", "generate", "revise"]
+def test_a_long_answer_takes_four_calls_where_nothing_is_wrong() -> None:
+    result, model, shelf = run(PLAN, GAPS, LONG, "NO CHANGE")
+    assert model.nodes == ["plan", "look_again", "generate", "revise"]
     assert shelf.queries[:3] == [QUESTION["question"], "works of Haldruvin", "mayor in 1873"]
     assert result["queries"] == shelf.queries[:3]
     assert result["form"] == "long"
@@ -152,7 +152,6 @@ def test_the_writer_sees_what_the_second_look_saw_and_behind_it_what_that_found(
     ("replies", "looks", "nodes"),
     [
         ([], 1, []),
-        ([], None, []),
         (["Nothing is missing."], 5, ["look_again"]),
         (["- mayor", "- Haldruvin", "- who"], 4, ["look_again"] * 3),
         (["- mayor", "- Mayor"], 4, ["look_again"] * 2),
@@ -160,7 +159,7 @@ def test_the_writer_sees_what_the_second_look_saw_and_behind_it_what_that_found(
     ],
 )
 def test_there_are_as_many_looks_as_bring_something(
-    replies: list[Any], looks: int | None, nodes: list[str]
+    replies: list[Any], looks: int, nodes: list[str]
 ) -> None:
     result, model, _ = run("KIND: long\n- Oster", *replies, LONG, "NO CHANGE", looks=looks)
     assert model.nodes == ["plan", *nodes, "generate", "revise"]
@@ -170,9 +169,7 @@ def test_there_are_as_many_looks_as_bring_something(
 @pytest.mark.parametrize("plan", ["KIND: short\n- builder of Oster", "- builder of Oster"])
 def test_a_short_answer_looks_twice(plan: str) -> None:
     given = {**QUESTION, "kind": "auto" if "KIND" in plan else "short"}
-    _, model, shelf = run(
-        plan, "- works of Haldruvin", "Answer: 1873", "NO CHANGE", given=given, looks=None
-    )
+    _, model, shelf = run(plan, "- works of Haldruvin", "Answer: 1873", "NO CHANGE", given=given)
     assert model.nodes == ["plan", "look_again", "generate", "revise"]
     assert "works of Haldruvin" in shelf.queries
     _, model, _ = run(plan, "Answer: 1873", "NO CHANGE", given=given, looks=1)
@@ -203,7 +200,7 @@ def test_a_part_stands_above_what_it_cites_where_what_the_writer_saw_has_no_room
     model = ScriptedModel([PLAN, DRAFT, "1-3 not found", "1-3 not found"])
     long = Shelf(passages={word: f"{text} {'More. ' * 300}" for word, text in BRIDGE.items()})
     graph = build_rpg(model=model, sources={"bridges": long})
-    result = graph.invoke(QUESTION, context=RpgContext(max_input_tokens=2_500))
+    result = graph.invoke(QUESTION, context=RpgContext(looks=1, max_input_tokens=2_500))
     assert result["warnings"] == []
     for call in model.calls[2:]:
         assert after_question(call.messages[-1].text)[0][0] == "part"
@@ -280,13 +277,13 @@ def test_a_plan_that_fails_leaves_the_question() -> None:
 
 
 def test_a_second_turn_has_its_own_evidence() -> None:
-    second = ["KIND: long\n- mayor", "Ilse Quandt [p1].", "NO CHANGE"]
-    model = ScriptedModel([PLAN, LONG, "NO CHANGE", *second])
+    second = ["KIND: long\n- mayor", GAPS, "Ilse Quandt [p1].", "NO CHANGE"]
+    model = ScriptedModel([PLAN, GAPS, LONG, "NO CHANGE", *second])
     graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
     graph.invoke(QUESTION, THREAD)
     result = graph.invoke({"question": "Who was mayor?"}, THREAD)
     assert ids(result) == ["mayor"]
-    assert result["usage"]["calls"] == 3
+    assert result["usage"]["calls"] == 4
 
 
 def test_an_unknown_kind_is_refused_before_any_call() -> None:
@@ -305,7 +302,8 @@ def test_what_was_left_out_of_the_writers_prompt_is_shown_to_the_check() -> None
     model = ScriptedModel([PLAN, "It is so [p1]. Of the mayor.", "NO CHANGE"])
     shelf = Shelf(passages=passages)
     graph = build_rpg(model=model, sources=shelf)
-    settings = RpgContext(max_input_tokens=1_600, long_instructions="Answer at length. " * 200)
+    instructions = "Answer at length. " * 200
+    settings = RpgContext(looks=1, max_input_tokens=1_600, long_instructions=instructions)
     result = graph.invoke({"question": "Oster, and its mayor?"}, context=settings)
     shown_to = [
         [each.id for each in parse(call.prompt) if each.name == "passage"] for call in model.calls

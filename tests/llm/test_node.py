@@ -48,7 +48,7 @@ def test_calls_are_limited_and_the_call_of_the_answer_is_left(most: int) -> None
     }
     model = ScriptedModel(replies)
     graph = build_rpg(model=model, sources=Shelf())
-    result = graph.invoke(QUESTION, context=RpgContext(max_calls=most, rounds=2, looks=2))
+    result = graph.invoke(QUESTION, context=RpgContext(max_calls=most, rounds=2))
     before = ["plan", "look_again"][: most - 1]
     assert model.nodes == [*before, "generate", "revise"][:most]
     assert result["usage"]["calls"] == most
@@ -388,6 +388,7 @@ def test_tokens_that_the_prompt_cache_served_are_counted() -> None:
     cached = {**tokens, "input_token_details": {"cache_read": 6}}
     replies = [
         AIMessage("- mayor", usage_metadata=cached),
+        "NOTHING",
         "Quandt.",
         "-",
     ]

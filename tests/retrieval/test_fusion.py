@@ -77,7 +77,8 @@ class Pages(Source):
 def test_the_next_passage_of_a_page_that_all_queries_find_is_read_too(
     *, fails: bool, shown: list[str]
 ) -> None:
-    model = ScriptedModel(["KIND: long\n- arch, mayor\n- arch, toll", "It stands.", "NO CHANGE"])
+    plan = "KIND: long\n- arch, mayor\n- arch, toll"
+    model = ScriptedModel([plan, "NOTHING", "It stands.", "NO CHANGE"])
     graph = build_rpg(model=model, sources=Pages(fails=fails))
     graph.invoke({"question": "arch?"})
     assert sorted(seen(model.calls[1].prompt, "passage")) == shown

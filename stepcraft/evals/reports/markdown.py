@@ -120,7 +120,7 @@ def _failures(method: MethodSummary) -> Iterator[str]:
     if method.unanswered:
         yield (
             f"{method.method} gave no answer to {method.unanswered:,} of {method.samples:,} "
-            f"samples, which count as wrong.{reason}"
+            f"samples, which count as wrong; `--retry-errors` runs them again.{reason}"
         )
     if method.failed:
         yield (
