@@ -166,7 +166,7 @@ class Build:
         settings = (
             RpgContext(kind="long", max_calls=_RUN_CALLS, k=10, looks=1)
             if given
-            else RpgContext(kind="long", max_calls=_RUN_CALLS)
+            else RpgContext(kind="long", max_calls=_RUN_CALLS, looks=1)
         )
         sources = [_Passages(passages=item.passages)] if given else [*self.sources]
         rpg = build_rpg(model=self.model, sources=sources, settings=settings)
