@@ -87,17 +87,17 @@ class Retrieve(Node):
         if seconds and not state.get("parts"):  # the draft needs the remaining calls
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
-        found = {
+        results = {
             query: passages.results([(each.label, next(outcomes)) for each in searched])
             for query in queries
         }
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
         near = partial(_beside, sources)
-        chosen = {query: _interleaved(lists) for query, lists in found.items()}
+        chosen = {query: _interleaved(lists) for query, lists in results.items()}
         if is_fused:
-            chosen = fused(found, settings.k, lambda _: ())
+            chosen = fused(results, settings.k, lambda _: ())
             with suppress(TimeoutError, StepcraftError):
-                fusing = partial(fused, found, settings.k, near)
+                fusing = partial(fused, results, settings.k, near)
                 chosen = await calls.function(fusing, limits.seconds_left())
         for query in queries:
             passages.add(query, chosen[query])
@@ -233,12 +233,12 @@ def _best_beside(
     """
     chosen: list[tuple[str, Evidence]] = []
     for part in parts:
-        found = {
+        by_id = {
             passage["id"]: passage
             for query in part["queries"]
             for passage in passages.found.get(query, ())
         }
-        near = [each for passage in found.values() for each in beside(passage)]
+        near = [each for passage in by_id.values() for each in beside(passage)]
         words = stems(part["text"])
 
         def fit(passage: Evidence, words: frozenset[str] = words) -> float:
