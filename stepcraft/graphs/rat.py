@@ -94,7 +94,7 @@ def rat_builder(
     resources = Resources.of("rat", RatContext, options)
     builder = StateGraph(State, RatContext, input_schema=RatInput, output_schema=RatOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
-    builder.add_node("retrieve", Retrieve(resources, by_statement=True, fuse=True))
+    builder.add_node("retrieve", Retrieve(resources, by_statement=True))
     builder.add_node("draft", draft.bound(resources))
     builder.add_node("split", split_into_thoughts)
     builder.add_node("to_query", to_query.bound(resources))

@@ -43,7 +43,7 @@ class Retrieve(Node):
         resources: The resources that the graph is built with.
         by_statement: Whether to look up parts statement by statement rather than as a whole. This
             has no effect if a model writes the queries.
-        fuse: Whether the passages for several planned queries are chosen together.
+        fuse: Whether to choose the passages for several planned queries together.
     """
 
     def __init__(
@@ -93,12 +93,14 @@ class Retrieve(Node):
         }
         sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
         near = partial(_beside, sources)
-        chosen = {query: _interleaved(lists) for query, lists in results.items()}
         if is_fused:
-            chosen = fused(results, settings.k, lambda _: ())
-            with suppress(TimeoutError, StepcraftError):
+            try:
                 fusing = partial(fused, results, settings.k, near)
                 chosen = await calls.function(fusing, limits.seconds_left())
+            except (TimeoutError, StepcraftError):  # the neighbours cannot be read
+                chosen = fused(results, settings.k, lambda _: ())
+        else:
+            chosen = {query: _interleaved(lists) for query, lists in results.items()}
         for query in queries:
             passages.add(query, chosen[query])
         parts = pending_parts(state) if self._searches_statements(state) else []
@@ -196,7 +198,7 @@ class Passages:
         key = key_of(passage)
         if key not in self._numbers:
             if passage["id"] in self._ids:
-                passage["id"] += f"-{_digest(passage['text'])[:8]}"
+                passage = {**passage, "id": f"{passage['id']}-{_digest(passage['text'])[:8]}"}
             self.evidence.append(passage)
             self._ids.add(passage["id"])
             self._numbers[key] = len(self.evidence)

@@ -7,7 +7,7 @@ from heapq import nlargest
 from stepcraft.evidence import Evidence, key_of
 
 CANDIDATES = 4
-"""How many times as many passages each search brings as are kept of it on average."""
+"""The number of passages that a search returns for each one that is kept."""
 _SHARE = 0.3
 """The share of a passage's score that the passages before and after it get."""
 
@@ -19,8 +19,8 @@ def fused(
 ) -> dict[str, list[Evidence]]:
     """Return the best passages for all queries, each under the query that ranks it highest.
 
-    There are as many as in the first k results of all searches. What several queries find, and what
-    stands beside it, comes first, since the answer to a question is often on a few pages.
+    There are as many as in the first k results of all searches. Passages that several queries find
+    come first, and so do their neighbours, because the answer is often spread over a few pages.
 
     Args:
         found: The results by query, one list per source, best first.

@@ -1,4 +1,4 @@
-"""The passages that several queries bring together."""
+"""Choosing the passages for several queries together."""
 
 from collections import Counter
 
