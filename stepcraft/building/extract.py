@@ -23,6 +23,7 @@ from stepcraft.building.drafted import Drafted, Rejected
 from stepcraft.building.nodes import PartRead, extract, parts_of, success
 from stepcraft.building.settings import ExtractContext
 from stepcraft.errors import BadInput
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.limits import RunLimits
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings, no_usage
@@ -113,6 +114,7 @@ def _begin(state: dict[str, Any], resources: Resources[ExtractContext]) -> dict[
     }
 
 
+@Inline
 def after_begin(state: State, resources: Resources[ExtractContext]) -> str | Sequence[Send]:
     """Send each part to the model; for an unjudged run, first ask whether it succeeded."""
     if state["rejected"] or state["unread"]:

@@ -19,6 +19,7 @@ from stepcraft.building.extract import ExtractInput, ExtractOutput, build_extrac
 from stepcraft.building.repair import RepairState, repair
 from stepcraft.building.settings import DuplicatesContext, ExtractContext, RepairContext
 from stepcraft.contexts.base import Settings
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import BoundNode, ModelNode
 from stepcraft.llm.resources import BuilderOptions, Resources
 from stepcraft.memory.history import content_of
@@ -89,6 +90,7 @@ def build_learn(
         update = {"shown": ids, "followed": [*map(content_of, followed)]}
         return Command(goto="repair" if followed else END, update=update)
 
+    @Inline
     def after_extract(state: LearnState) -> str:
         if state["procedures"]:
             return "find_like"

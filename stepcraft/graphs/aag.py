@@ -15,6 +15,7 @@ from typing_extensions import TypedDict, Unpack
 
 from stepcraft.access import check_may_remember
 from stepcraft.contexts.aag import AagContext
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, checked_resources, empty_check
@@ -104,16 +105,19 @@ def _initial(
     }
 
 
+@Inline
 def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
     """Publish the answer."""
     return published(resources.graph, state, {"answer": state["answer"]})
 
 
+@Inline
 def after_names(state: State, resources: Resources[AagContext]) -> str:
     settings = resources.settings(state)
     return "asked for" if settings.review or settings.remember else "finish"
 
 
+@Inline
 def after_review(state: State, resources: Resources[AagContext]) -> str:
     if state["reason"]:
         return "rejected"

@@ -12,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import Unpack
 
 from stepcraft.contexts.baselines import DirectContext, RagContext, ReactContext
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode, published
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, S, compiled
 from stepcraft.llm.usage import RunState
@@ -99,10 +100,12 @@ def react_builder(**options: Unpack[BuilderOptions]) -> Builder:
     return builder
 
 
+@Inline
 def after_agent(state: State) -> str:
     return "finish" if state["answer"] else "answer"
 
 
+@Inline
 def finish(state: State, resources: Resources[ReactContext]) -> dict[str, Any]:
     """Publish the agent's answer."""
     return published(resources.graph, state, {"answer": state["answer"]})

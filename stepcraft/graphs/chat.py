@@ -23,6 +23,7 @@ from stepcraft.graphs.baselines import build_direct, build_rag, build_react
 from stepcraft.graphs.rat import build_rat
 from stepcraft.graphs.registry import context_of
 from stepcraft.graphs.rpg import build_rpg
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
@@ -214,6 +215,7 @@ def _settings_of(context_type: Any, settings: ChatContext) -> Any:
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
 
 
+@Inline
 def chosen_method(state: State) -> str:
     return state["method"]
 

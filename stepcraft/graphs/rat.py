@@ -14,6 +14,7 @@ from typing_extensions import TypedDict, Unpack
 
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import BadInput
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, draft_of, empty_check, last_draft
 from stepcraft.nodes.draft import draft
@@ -79,10 +80,12 @@ def _initial(
     }
 
 
+@Inline
 def after_begin(state: State) -> str:
     return "with a draft" if state["first_draft"] else "question only"
 
 
+@Inline
 def after_retrieve(state: State) -> str:
     return "draft to check" if state["first_draft"] else "no draft yet"
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import set_config_context
 from typing_extensions import override
 
 from stepcraft.concurrency import in_thread, within
@@ -171,6 +172,31 @@ class Node(Runnable[Any, dict[str, Any]], ABC):
     ) -> dict[str, Any]:
         """Do the work on the running event loop."""
         return await self.run(input, AsyncCalls(config))
+
+
+class Inline(Runnable[Any, Any]):
+    """A quick function as a node or a router (a decorator).
+
+    In an async run it is called on the event loop. LangGraph would run a plain function in a
+    thread, which takes longer than the function itself.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", "condition")
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call the function."""
+        return self.function(*args, **options)
+
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        with set_config_context(config or {}) as context:
+            return context.run(self.function, input)
+
+    @override
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        return self.invoke(input, config)
 
 
 def _completed(coroutine: Coroutine[Any, Any, T]) -> T:

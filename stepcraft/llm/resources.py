@@ -24,6 +24,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from stepcraft import __version__
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
+from stepcraft.llm.calls import Inline
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel
 from stepcraft.registered import MODELS, chosen, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
@@ -134,6 +135,8 @@ class Resources(Generic[S]):
 
     def bind(self, function: Callable[..., T]) -> Callable[..., T]:
         """Bind these resources to a node or a router."""
+        if isinstance(function, Inline):
+            return Inline(partial(function.function, resources=self))
         return partial(function, resources=self)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> S:

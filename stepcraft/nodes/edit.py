@@ -3,6 +3,7 @@
 from typing import Any
 
 from stepcraft.contexts.base import CheckSettings
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.split import as_parts
 from stepcraft.nodes.state import Part, Revision, passages_of
@@ -10,12 +11,14 @@ from stepcraft.text.changes import apply_changes
 from stepcraft.text.lists import numbered
 
 
+@Inline
 def edit_text(state: Any) -> dict[str, Any]:
     """Apply the changes to the text, leaving everything else exactly as it was."""
     update = _edited(state, by_claim=True)
     return {**update, "answer": "".join(part["text"] for part in update["parts"])}
 
 
+@Inline
 def edit_steps(state: Any) -> dict[str, Any]:
     """Apply the changes to the steps."""
     update = _edited(state, between="\n\n", by_claim=False)
@@ -82,6 +85,7 @@ def _deciding(state: Any, part: int) -> list[str]:
     return list(dict.fromkeys(ids or shown))
 
 
+@Inline
 def after_edit(state: Any, resources: Resources[CheckSettings]) -> str:
     """Check changed parts again if a round is left."""
     has_round = state["rounds"] < resources.settings(state).rounds

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.base import LookSettings
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.nodes.draft import found_sections, shown_passages
@@ -87,6 +88,7 @@ look_again = ModelNode(
 )
 
 
+@Inline
 def after_retrieve(state: Any) -> str:
     """Choose whether to check the draft, look again, or write."""
     if state["first_draft"]:

@@ -20,6 +20,7 @@ from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import UNCHANGED
 from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
@@ -398,6 +399,7 @@ critic = ModelNode(
 )
 
 
+@Inline
 def after_check(state: Any) -> str:
     """Continue with parts that did not fit into the last call, if any."""
     return "parts are left" if state["pending"] else "all parts"

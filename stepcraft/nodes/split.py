@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from stepcraft.llm.calls import Inline
 from stepcraft.nodes.state import Part
 from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims
@@ -77,16 +78,19 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
     return list(dict.fromkeys(queries)) or ([] if cites else [part_query(text)])
 
 
+@Inline
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Split the draft into thoughts, which become its parts."""
     return _parts(state, split_thoughts(state["first_draft"]), by_claim=True)
 
 
+@Inline
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Split the draft into blocks, which become its parts."""
     return _parts(state, split_blocks(state["first_draft"]), by_claim=True)
 
 
+@Inline
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Split the draft into steps, which become its parts, each looked up as a whole."""
     steps = read_steps(state["first_draft"]) or [state["first_draft"]]

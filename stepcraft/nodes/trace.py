@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from stepcraft.contexts.rpg import RpgContext
 from stepcraft.evidence import Evidence
+from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.checks import final_checks
@@ -49,6 +50,7 @@ class TracedSentence(TypedDict):
     """
 
 
+@Inline
 def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     """Return the traced sentences, the answer with its final marks, and the passages.
 
