@@ -28,7 +28,7 @@ from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
-from stepcraft.text.structure import damage, glue
+from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
     r"^([ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)<{5,}+[ \t]*+"
@@ -246,6 +246,8 @@ def _edits(
         edit = _placed(change, parts)
         if isinstance(edit, _Edit) and edit.kind == "insert" and not between:
             edit = edit._replace(kind="append") if edit.part else _NO_PART
+        if not isinstance(edit, str) and (reason := opened(change["old"], change["new"])):
+            edit = reason
         if isinstance(edit, str):
             refused.append(Problem(change, edit))
         elif not _is_idle(edit, parts):

@@ -55,6 +55,11 @@ def damage(before: str, after: str) -> str:
     return next(iter(faults_after - faults_before), "")
 
 
+def opened(old: str, new: str) -> str:
+    """Return the damage done by new words that open or close what the old words did not."""
+    return next(iter(_unpaired(new) - _unpaired(old)), "")
+
+
 @lru_cache(maxsize=2)
 def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     """Return how often each line occurs, by text and kind, and how often each fault does."""
@@ -76,6 +81,16 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
             numbers = {key: last for key, last in numbers.items() if len(key) < len(indent)}
             numbers[indent] = number
         kinds[line.strip(), "code" if is_code else "table" if cells else ""] += bool(line.strip())
+    faults.update(_unpaired(text))
+    faults["it would leave its front matter open"] = text.startswith(("---", "+++")) and not bool(
+        _FRONT_MATTER.match(text)
+    )
+    return kinds, faults
+
+
+def _unpaired(text: str) -> Counter[str]:
+    """Return how often each kind of mark or tag in a text has no counterpart."""
+    faults: Counter[str] = Counter()
     faults["it would leave a code fence open"] = sum(not each.closed for each in code_blocks(text))
     prose = [text[start:stop] for start, stop in outside_code(text)]
     for opening, closing in _PAIRS:
@@ -87,10 +102,7 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
         tags[name.lower()] += -1 if closing else 1
     for name, count in tags.items():
         faults[f"it would leave <{name}> or its end alone"] = abs(count)
-    faults["it would leave its front matter open"] = text.startswith(("---", "+++")) and not bool(
-        _FRONT_MATTER.match(text)
-    )
-    return kinds, faults
+    return faults
 
 
 def _cells(row: str) -> int:

@@ -65,7 +65,7 @@ def test_only_the_words_that_are_named_change(
         ("It costs 1,250 limits.", "250", "300", "not there"),
         ("It has a limit.", "no limit", "a cap", "copy them exactly"),
         ("A limit.", "A limit.", "", "nothing of the text would be left"),
-        ("A limit.\n\n```\nx\n```", "A limit.", "```\nA limit.", "code or a table"),
+        ("A limit.\n\n```\nx\n```", "A limit.", "```\nA limit.", "fence open"),
         ("| a | b |\n|---|---|\n| 1 | 2 |", "| 1 | 2 |", "| 1 | 2 | 3 |", "fit its head"),
     ],
 )

@@ -144,7 +144,8 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         (TABLE, "", "| 3 |", "fit its head"),
         (TABLE, "|---|---|", "x", "code or a table"),
         ("```py\nx = 1\n```\n", "```py", "", "code or a table"),
-        ("A.\n\n```\nx\n```\n", "A.", "```", "code or a table"),
+        ("A.\n\n```\nx\n```\n", "A.", "```", "fence open"),
+        ("```\nx\n```\n", "```\nx", "x\n```", "code or a table"),
         ("A.", "A.", "```\nx", "fence open"),
         ("A $$x$$", "$$x$$", "$$y", "$$"),
         ("A `x`", "`x`", "`y", "`"),
@@ -292,9 +293,10 @@ def edits(draw: st.DrawFn) -> tuple[list[str], list[str]]:
 
 
 def ragged(text: str) -> int:
-    """Count the rows that have not the two cells of the tables above."""
-    rows = [line for line, is_code in lines(text) if line.startswith("|") and not is_code]
-    return sum(row.count("|") != 3 for row in rows)
+    """Count the rows that have not the two cells of the tables above; "| a" over a rule is none."""
+    shown = [line.strip() for line, is_code in lines(text) if not is_code]
+    rows = [row for row, below in pairwise([*shown, ""]) if row[:1] == "|" and set(below) != {"-"}]
+    return sum(row.removeprefix("|").removesuffix("|").count("|") != 1 for row in rows)
 
 
 def unordered(text: str) -> int:
@@ -313,8 +315,10 @@ def expected(part: str, changes: list[Change]) -> str | None:
             return None
         if "\n" in change["new"] or not (change["old"] + change["new"]).isascii():
             return None  # further lines are indented, and quotes and dashes are kept
-        if re.match(r"\s*([-*+]|\d+[.)])\s", change["new"]):
-            return None  # an item keeps its own marker
+        if any(re.match(r"\s*([-*+>]|#+|\d+[.)])\s", change[half]) for half in ("old", "new")):
+            return None  # an item, a heading and a quotation keep their own markers
+        if "." in {change["old"][-1], change["new"][-1]}:
+            return None  # a sentence keeps its full stop
         new = change["new"].replace("\n", "\r\n") if "\r\n" in part else change["new"]
         places.append((start, start + len(change["old"]), new))
     for start, stop, new in sorted(places, reverse=True):
@@ -341,6 +345,17 @@ def test_everything_outside_of_the_changes_stays(
     if sum(change["kind"] == "append" for change in edited.applied) < 2:
         assert changed(parts, "\n".join(shuffled))[0].parts == edited.parts
     assert changed(parts, "\n".join(replies)[: order.randrange(200)])[0].parts
+
+
+@pytest.mark.parametrize("mark", ["```", "<!--", "$$", "**", "<details>"])
+def test_two_changes_do_not_enclose_what_is_between_them(mark: str) -> None:
+    closing = {"<!--": "-->", "<details>": "</details>"}.get(mark, mark)
+    parts = ["One.\n\n", "Two.\n\n", "Three.\n"]
+    around = block(1, "", mark) + "\n" + block(3, "", closing)
+    edited, reasons = changed(parts, around)
+    assert (edited.parts, len(reasons)) == (parts, 2)
+    within = block(1, "One", f"{mark} One") + "\n" + block(3, "Three", f"Three {closing}")
+    assert changed(parts, within)[0].parts == parts
 
 
 @pytest.mark.parametrize(
