@@ -61,7 +61,9 @@ _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer may mean something else."""
-_IN_NUMBER = re.compile(r"\d[.,]\d")
+_IN_NUMBER = re.compile("\\d[.,'/\u00a0\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
+_SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
+_CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _REST_OF_ITEM = re.compile(r"\n?[ \t]+(?![-*+\u2022\s]|\d+[.)])")
 _MOST_MIDDLES = 20
@@ -357,9 +359,18 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
         return "its words occur several times in the part: copy more of the words around them"
     part = parts[number - 1]
     start, stop, new = _without_blanks(part, *places[0])
-    if not new and _REST_OF_ITEM.match(part, stop) and item_start(part[start:stop].lstrip("\n")):
+    reason = _misfit(part, start, stop, new)
+    return reason or _Edit(number, start, stop, new, kind, change)
+
+
+def _misfit(part: str, start: int, stop: int, new: str) -> str:
+    """Return the reason why new words do not fit a place, or ""."""
+    old, behind = part[start:stop], part[stop:].partition("\n")[0]
+    if "\n" in new.strip("\n") and "\n" not in old and behind.strip():
+        return "its new words have several lines, but its old words are a piece of one"
+    if not new and _REST_OF_ITEM.match(part, stop) and item_start(old.lstrip("\n")):
         return "it would leave the rest of its list item to the item above"
-    return _Edit(number, start, stop, new, kind, change)
+    return ""
 
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
@@ -369,7 +380,8 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
         places: list[tuple[int, int, str]] = []
         for first, last in islice(_occurrences(fold(old)[0], text), 2):
             start, stop = spans[first][0], spans[last - 1][1]
-            if all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last)):
+            is_whole = all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last))
+            if is_whole and not any(_is_in_number(part, at) for at in (start, stop)):
                 line = part[part.rfind("\n", 0, start) + 1 : start]
                 fitting = _fitted(old, new, line, part[stop : stop + 3])
                 by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
@@ -444,12 +456,19 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_inside(text: str, place: int) -> bool:
-    """Return whether a position is inside a word or a number."""
+    """Return whether a position is inside a word, a contraction or a number."""
+    left, right = text[max(place - 1, 0) : place], text[place : place + 4]
+    return _is_in_number(text, place) or (
+        _is_letter(left) and (_is_letter(right[:1]) or _CONTRACTED.match(right) is not None)
+    )
+
+
+def _is_in_number(text: str, place: int) -> bool:
+    """Return whether a position is beside a separator or a sign within a number."""
     left, right = text[max(place - 2, 0) : place], text[place : place + 2]
     around = (left + right[:1], left[-1:] + right)
-    return (_is_letter(left[-1:]) and _is_letter(right[:1])) or any(
-        map(_IN_NUMBER.fullmatch, around)
-    )
+    is_signed = right[:1].isdigit() and _SIGN.search(left) is not None
+    return is_signed or any(map(_IN_NUMBER.fullmatch, around))
 
 
 def _is_letter(character: str) -> bool:

@@ -150,6 +150,14 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         ("A $$x$$", "$$x$$", "$$y", "$$"),
         ("A `x`", "`x`", "`y", "`"),
         ("A", "A", "B <!-- c", "<!--"),
+        ("It costs 1'250 francs.", "250 francs", "300 francs", "not there"),
+        ("It costs 1\u202f250 francs.", "250 francs", "300 francs", "not there"),
+        ("\u4ef7\u683c\uff11\uff0c\uff12\uff15\uff10", "\uff12\uff15\uff10", "300", "not there"),
+        ("\u0661\u066b\u0665 riyal", "\u0665 riyal", "\u0666 riyal", "not there"),
+        ("Add 1/2 cup.", "2 cup", "3 cup", "not there"),
+        ("It is \u22125 degrees.", "5 degrees", "7 degrees", "not there"),
+        ("You can't.", "can", "may", "not there"),
+        ("It is 10 a day.", "10", "20\nREASON: passage 1", "several lines"),
     ],
 )  # fmt: skip
 def test_a_change_that_does_not_fit_or_does_damage_is_refused(
