@@ -467,18 +467,34 @@ def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
 def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     """Return the content of a message with a new text in place of the old one.
 
-    Blocks that are not text are kept. If there are several text blocks, the new text goes into the
-    first, and the others are removed.
+    Blocks that are not text are kept, and so are text blocks before and after the changed words. If
+    several text blocks are left between these, the text goes into the first, and the others are
+    removed.
     """
     if isinstance(content, str):
         before, place, behind = content.rpartition(old)
         return f"{before}{new}{behind}" if place else new
-    first = next(place for place, each in enumerate(content) if _is_answer(each))
-    block = content[first]
-    text = _with_text(text_of(block) or "", old, new)
-    written = text if isinstance(block, str) else {**block, "text": text}
-    others = [each for each in content[first + 1 :] if not _is_answer(each)]
-    return [*content[:first], written, *others]
+    places = [place for place, each in enumerate(content) if _is_answer(each)]
+    texts = {place: text_of(content[place]) or "" for place in places}
+    while len(places) > 1 and (length := _shared(old, new, texts[places[0]])):
+        old, new = old[length:], new[length:]
+        del places[0]
+    while len(places) > 1 and (length := _shared(old[::-1], new[::-1], texts[places[-1]][::-1])):
+        old, new = old[:-length], new[:-length]
+        del places[-1]
+    first = content[places[0]]
+    text = _with_text(texts[places[0]], old, new)
+    written = text if isinstance(first, str) else {**first, "text": text}
+    blocks = [written if place == places[0] else each for place, each in enumerate(content)]
+    return [each for place, each in enumerate(blocks) if place not in places[1:]]
+
+
+def _shared(old: str, new: str, block: str) -> int:
+    """Return the length of a block and the line break after it if both texts begin with them."""
+    for start in (f"{block}\n", block):
+        if block and old.startswith(start) and new.startswith(start):
+            return len(start)
+    return 0
 
 
 def _is_answer(block: str | dict[str, Any]) -> bool:

@@ -408,7 +408,14 @@ def text_block(text: str) -> dict[str, Any]:
         (f"<think>\n1884?\n</think>\n\n{WRONG}", f"<think>\n1884?\n</think>\n\n{RIGHT}"),
         ([THINKING, text_block(WRONG)], [THINKING, text_block(RIGHT)]),
         ([THINKING, text_block(WRONG), PICTURE], [THINKING, text_block(RIGHT), PICTURE]),
-        ([text_block("A."), PICTURE, text_block(WRONG)], [text_block(f"A.\n{RIGHT}"), PICTURE]),
+        (
+            [text_block("A."), PICTURE, text_block(WRONG), text_block("B.")],
+            [text_block("A."), PICTURE, text_block(RIGHT), text_block("B.")],
+        ),
+        (
+            [text_block(f"{WRONG} So"), PICTURE, text_block("it is.")],
+            [text_block(f"{RIGHT} So"), PICTURE, text_block("it is.")],
+        ),
     ],
 )
 def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None:

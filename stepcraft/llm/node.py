@@ -35,7 +35,8 @@ _TOO_LONG_WORDS = re.compile(
     r"context_length_exceeded|\bcontext[ -](?:length|window|size)"
     r"|(?:prompt|input|request) is too (?:long|large)|request too large|too many (?:input )?tokens"
     r"|(?:prompt|input|sequence)(?: token)? (?:length|count|limit)|model token limit|max_new_tokens"
-    r"|exceeds? the (?:maximum|max)\b[^.\n]{0,40}\btokens",
+    r"|exceeds? the (?:maximum|max)\b[^.\n]{0,40}\btokens|exceeds? (?:the model limit|n_ctx)"
+    r"|\u8d85\u8fc7[^.\n]{0,20}\u957f\u5ea6",
     re.IGNORECASE,
 )
 """Phrases and codes in other servers' errors for a prompt that is too long."""

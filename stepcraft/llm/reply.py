@@ -18,7 +18,7 @@ _CUT_OFF = re.compile(
 )
 _REFUSED = re.compile(
     r"refusal|content_filter(?:ed)?|guardrail_intervened|(?:image_)?(?:safety|prohibited_content)"
-    r"|recitation|language|blocklist|spii"
+    r"|recitation|language|blocklist|spii|sensitive|blocked|error_toxic"
 )
 _WHOLE = re.compile(
     r"|(?:finish_reason_)?(?:stop|unspecified)|end_turn|stop_sequences?|stop_token|eos(?:_token)?"

@@ -6,6 +6,7 @@ keys.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -106,7 +107,9 @@ class Begin:
         messages: Sequence[BaseMessage] = state.get("messages") or []
         human = last_human(messages)
         if human and not state.get("question"):
-            warnings += unread_parts(human)
+            place = messages.index(human)
+            parts = [*takewhile(lambda each: each.type == "human", messages[place::-1])]
+            warnings += [text for each in reversed(parts) for text in unread_parts(each)]
         try:
             update = within(limits.seconds_left(), partial(self._opened, state, settings))
         except TimeoutError as error:

@@ -12,18 +12,20 @@ from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import outside_code
 
 _NAME = (
-    r"\s*+(?:\w{1,20}:)?(?:(?:longcat_)?think|thinking|thoughts?|thought_process|reasoning"
-    r"|reflection|scratchpad|analysis)\s*+[>\u25b7]"
+    r"\s*+(?:\w{1,20}:)?(?:\w{0,20}?(?:think|thoughts?|thinking|reasoning|monologue|scratchpad)"
+    r"(?:_\w{1,20})?|reflection|analysis)\s*+[>\u25b7]"
 )
 _MESSAGE = r"\b[^<\n]{0,100}+(?:<\|constrain\|>[^<\n]{0,100}+)?<\|message\|>"
 _OPENING = (
-    rf"(?:[<\u25c1]{_NAME}|\[THINK\](?!\()|<\|(?:START_THINKING|begin_of_thought|inner_prefix)\|>"
+    rf"(?:[<\u25c1]{_NAME}|\[THINK\](?!\()|<unused94>thought"
+    r"|<\|(?:START_THINKING|begin_of_thought|inner_prefix|think)\|>"
     rf"|<\|channel>\s*+thought\b|\AHere is my thought process:"
     rf"|(?:(?:<\|start\|>\s*+assistant\s*+)?<\|channel\|>\s*+|\A)(?:analysis|commentary){_MESSAGE}"
     r"|\Aanalysis(?=(?-i:[A-Z])(?s:.*)assistantfinal))"
 )
 _CLOSING = (
-    rf"(?:[<\u25c1]/{_NAME}|\[/THINK\]|<\|(?:END_THINKING|end_of_thought|inner_suffix)\|>"
+    rf"(?:[<\u25c1]/{_NAME}|\[/THINK\]|<unused95>"
+    r"|<\|(?:END_THINKING|end_of_thought|inner_suffix|/think)\|>"
     r"|<channel\|>|^Here is my response:"
     rf"|<\|channel\|>\s*+final{_MESSAGE}|assistantfinal)"
 )
@@ -51,8 +53,12 @@ _ENDED = re.compile(
 """The end of a line or sentence, where reasoning may end."""
 _ANY_CLOSING = re.compile(f"(?<!`){_CLOSING}(?!`)", re.IGNORECASE)
 _PREAMBLE = re.compile(
-    r"\s*+(?:(?:okay|ok|sure|certainly|of course|absolutely|great|all ?right|hm+|let me"
-    r"|let['\u2019]s|i['\u2019]ll|i will)\b[^\n]{0,100}(?<![:\uff1a\s])\s*+)?+",
+    r"\s*+(?:(?:okay|ok|yes|sure|certainly|of course|absolutely|great|good|got it|all ?right|right"
+    r"|understood|thinking|hm+|let me|let['\u2019]s|i['\u2019]ll|i will|(?:na )?gut|verstanden|klar"
+    r"|in ordnung|d['\u2019]accord|(?:tr\u00e8s )?bien|oui|s\u00ed|vale|claro|de acuerdo|va bene"
+    r"|\u0445\u043e\u0440\u043e\u0448\u043e|\u043f\u043e\u043d\u044f\u0442\u043d\u043e"
+    r"|\u597d\u7684?|\u660e\u767d\u4e86?|\u306f\u3044|\u627f\u77e5\u3057\u307e\u3057\u305f"
+    r"|\ub124|\uc54c\uaca0\uc2b5\ub2c8\ub2e4)\b[^\n]{0,100}(?<![:\uff1a\s])\s*+)?+",
     re.IGNORECASE,
 )
 _CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"
@@ -64,7 +70,7 @@ _CONTROLS = re.compile(
 
 def without_reasoning(text: str) -> tuple[str, bool]:
     """Return a reply without its reasoning, and whether it ends inside the reasoning."""
-    text = text.strip()
+    text = text.lstrip("\ufeff\u200b\u2060 \t\r\n").rstrip()
     if not _MAY_BE_TAGGED.search(text):
         return text, False
     end, is_open = 0, False

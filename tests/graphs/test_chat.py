@@ -163,6 +163,14 @@ def test_an_image_that_is_not_read_is_a_warning() -> None:
     )
 
 
+def test_an_image_in_a_message_of_its_own_is_a_warning() -> None:
+    image: Any = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+    graph = build_chat(model=ScriptedModel(["A bridge."]), sources=Shelf())
+    messages: Any = [HumanMessage(image), HumanMessage("What is it?")]
+    result = graph.invoke({"messages": messages}, context=ChatContext(method="direct"))
+    assert result["warnings"] == ["the image in the question was not read"]
+
+
 def test_each_kind_of_part_that_is_not_read_is_a_warning_once() -> None:
     kinds = ["image", "image_url", "input_audio", "text-plain", "file", "input_file"]
     content: Any = ["What is it?", {"type": "input_text", "text": "Say."}]

@@ -223,6 +223,8 @@ def test_an_empty_reply(content: Any) -> None:
         (message("", prompt_feedback={"block_reason": "JAILBREAK"}), "jailbreak"),
         (message("Blocked by us.", stopReason="guardrail_intervened"), "Blocked by us"),
         (message("It was", stopReason="content_filtered"), "content_filtered"),
+        (message("It was", finish_reason="sensitive"), "sensitive"),
+        (message("It was", finish_reason="ERROR_TOXIC"), "error_toxic"),
     ],
 )
 def test_half_a_text_of_a_refused_reply_is_no_answer(reply: AIMessage, words: str) -> None:

@@ -27,6 +27,17 @@ BLOCKS = [
     f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>",
     f"Okay.\n<think>{THOUGHT}</think>\n",
     f"Let me see. <think>{THOUGHT}</think> ",
+    *(
+        f"{agreed}\n<think>{THOUGHT}</think>\n"
+        for agreed in ("Gut.", "\u597d\u7684\u3002", "Yes.", "Got it.")
+    ),
+    *(
+        f"<{name}>{THOUGHT}</{name}>"
+        for name in ("antThinking", "internal_thoughts", "chain_of_thought", "inner_monologue")
+    ),
+    f"<|think|>{THOUGHT}<|/think|>",
+    f"<unused94>thought\n{THOUGHT}<unused95>",
+    f"\ufeff<think>{THOUGHT}</think>",
     f"<think>The <think> tag opens it and </think> closes it. {THOUGHT}</think>",
     f"<think>It may be ```py\nx\n\n{THOUGHT}\n</think>\n",
     f"<thinking>a\n<reflection>b</reflection>\n{THOUGHT}</thinking>",
