@@ -32,6 +32,10 @@ _PASSAGE = 1_500
 """The number of characters in a passage cut from a tool's result."""
 
 
+_ORIGINS = ("source", "url", "link", "path", "file_path", "file_name")
+_HEADINGS = tuple(f"Header {level}" for level in range(1, 7))
+
+
 class RetrieverAdapter(Source):
     """Adapts a LangChain retriever to accept `k` per call and to provide titles and scores.
 
@@ -194,11 +198,18 @@ def _completed(documents: Sequence[Document]) -> list[Document]:
 
 
 def _complete(document: Document, rank: int) -> Document:
-    """Return a document with any missing title, source and score filled in."""
+    """Return a document with any missing title, source and score filled in.
+
+    Headings from LangChain's splitters become the title, and a page becomes part of the source.
+    """
     facts = document.metadata
-    origins = map(facts.get, ("source", "url", "link", "path", "file_path"))
-    source = str(next(filter(None, origins), ""))
-    title = str(facts.get("title") or source or " ".join(document.page_content.split()[:8]))
+    source = str(next(filter(None, map(facts.get, _ORIGINS)), ""))
+    page = facts.get("page_label", facts.get("page"))
+    if page is not None and page != "":
+        source += f"#page={page}"
+    headings = " \u203a ".join(str(facts[key]) for key in _HEADINGS if facts.get(key))
+    words = " ".join(document.page_content.split()[:8])
+    title = str(facts.get("title") or headings or source or words)
     score = facts.get("score", facts.get("relevance_score", 1 / rank))
     complete = {**facts, "title": title, "source": source, "score": score}
     return document.model_copy(update={"metadata": complete})

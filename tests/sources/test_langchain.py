@@ -206,3 +206,24 @@ def test_what_a_tool_raises_is_a_warning(is_async: bool) -> None:
     tool = StructuredTool.from_function(coroutine=fail, name="desk")
     result = checked({"desk": tool}, is_async=is_async)
     assert "the source desk failed: ExceptionGroup" in str(result["warnings"])
+
+
+def test_equal_texts_of_two_pages_or_headings_are_two_passages() -> None:
+    class Manual(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            places: list[dict[str, Any]] = [
+                {"source": "a.pdf", "page": 1},
+                {"source": "a.pdf", "page": 7, "page_label": "vii"},
+                {"file_name": "a.md", "Header 1": "Alpha", "Header 2": "Limits"},
+                {"file_name": "a.md", "Header 1": "Gamma", "Header 2": "Limits"},
+            ]
+            return [Document("Haldruvin built it.", metadata=place) for place in places]
+
+    rag = build_rag(model=ScriptedModel(["Haldruvin."]), sources=Manual())
+    evidence = rag.invoke({"question": "Who?"})["evidence"]
+    assert [(each["title"], each["source"]) for each in evidence] == [
+        ("a.pdf#page=1", "a.pdf#page=1"),
+        ("a.pdf#page=vii", "a.pdf#page=vii"),
+        ("Alpha \u203a Limits", "a.md"),
+        ("Gamma \u203a Limits", "a.md"),
+    ]
