@@ -19,18 +19,22 @@ from stepcraft.text.clean import normalised
 from stepcraft.text.names import mentions, names_in
 from stepcraft.text.sentences import sentences
 
-_LABEL = r"""(?:(?:the|final|short|correct|finale|endgültige)[ \t]+){0,2}+
-(?:answer|antwort|antwoord|réponse|respuesta|resposta|risposta|ответ|(?:最终|最終)?(?:答案|回答)|答え|정답|답)
-(?:[ \t]+(?:finale?|corta|courte))?+"""
+_LABEL = r"""(?:(?:the|final|short|correct|finale|endgültige|kurze|итоговый)[ \t]+){0,2}+
+(?:answer|antwort|antwoord|réponse|respuesta|resposta|risposta|ответ|відповідь|odpowiedź|cevap|svar
+|απάντηση|đáp[ ]án|الجواب|الإجابة|उत्तर|(?:最终|最終)?(?:答案|回答)是?|答え|정답|답변|답|答)
+(?:[ \t]+(?:finale?|corta|courte|is))?+"""
 _ANSWER = re.compile(
     rf"""^(?:[ \t]*+[-*+>\#]+[ \t])*+[ \t]*+(?:
-    (?P<mark>[*_]{{1,3}}){_LABEL}(?:(?P=mark)\s*+[:\uff1a]|\s*+[:\uff1a](?P=mark))
+    (?P<mark>[*_]{{1,3}}){_LABEL}(?:(?P=mark)(?:\s*+[:\uff1a]|\n)|\s*+[:\uff1a](?P=mark))
+    |\u3010{_LABEL}\u3011
     |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """The label of an answer: emphasised, plain, or at the start of emphasised text (`open`)."""
 _EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
 """Emphasis around a whole text, as opposed to a name such as `__init__`."""
+_BOXED = re.compile(r"\A\#{1,6}[ \t]+|\A\$*\\boxed\{(.*)\}\$*\Z", re.DOTALL)
+"""What some models are trained to put around an answer."""
 _FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 
 
@@ -101,7 +105,7 @@ def short_answer(text: str) -> str:
         if labels
         else text.rpartition("\n\n")[2]
     )
-    answer = _without_stop(answer.strip())
+    answer = _without_stop(_BOXED.sub(r"\1", answer.strip(), count=1))
     emphasis = _EMPHASIS.fullmatch(answer)
     return _without_stop((emphasis[2] or emphasis[4]).strip()) if emphasis else answer
 

@@ -25,9 +25,9 @@ _BLOCK = "\u0238"
 """
 _LITERAL = re.compile(
     r"""(?<![\\$])\$\$[^$]*+(?:\$(?!\$)[^$]*+)*+\$\$
-    |(?<!\\)\\\[[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
+    |(?<!\\)\\\[(?!p\d)[^\\]*+(?:\\[^\[\]][^\\]*+)*+\\\]
     |\\begin\{[^{}\n]*+\}[^\\]*+(?:\\(?!begin|end)[^\\]*+)*+\\end\{[^{}\n]*+\}
-    |(?<![\\\w$])\$(?![\s$])(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
+    |(?<![\\\w$])\$(?![\s$]|\d[^$\n]*\[p\d)(?:[^$\\\n]|\\.)++(?<!\s)\$(?!\d)
     |(?<!\\)\\\([^\\]*+(?:\\[^()][^\\]*+)*+\\\)
     |\[(?:[^\[\]\n]++|\[[^\[\]\n]*+\])*+\]
      \([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+(?:[ \t]++["'][^\n"']*+["'])?+\)
@@ -46,13 +46,15 @@ _WRAPPED = re.compile(
 )
 """What surrounds the spaces that replace marks, as in " (see [p3])"."""
 _P = r"(?:p[ \t]?)"
-_WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?)[ \t:#]*+)"
+_WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?|see|cf\.?)[ \t:#]*+)"
 _AND = (
-    r"(?:[ \t]*+(?:[,;&/\uff0c\uff1b\u3001\u2013-](?:[ \t]*+and\b)?+|and\b)[ \t]*+|[ \t]++(?=p\d))"
+    r"(?:[ \t]*+(?:[,;&/|\uff0c\uff1b\u3001\u2013-](?:[ \t]*+and\b)?+|(?:and|und|et|y|e)\b)[ \t]*+"
+    r"|[ \t]++(?=p\d))"
 )
 _NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
 _MARK = (
-    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"|\\\[p{_NUMBERS}\\\]"
     rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
 )
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
@@ -82,6 +84,7 @@ def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
 
 _RUN = _run_of(_MARK)
 # After a space or the end of a sentence; "= [1]" is a list.
+_AT_END = rf"[ \t]*+(?:[{_ENDS}]|$)"
 _BEFORE_PLAIN = (
     rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
     rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
@@ -89,8 +92,10 @@ _BEFORE_PLAIN = (
 _BEHIND_PLAIN = r"(?!\[|[ \t]*+[=+\u222a])"
 _PLAIN_RUN = _run_of(_PLAIN, _BEFORE_PLAIN, _BEHIND_PLAIN)
 _PLAIN_LISTS_RUN = _run_of(
-    rf"(?:{_PLAIN}|{_PLAIN_LIST}(?=[ \t]*+(?:[{_ENDS},;:]|$)))", _BEFORE_PLAIN, _BEHIND_PLAIN
+    rf"(?:{_PLAIN}|{_PLAIN_LIST}(?={_AT_END}))", _BEFORE_PLAIN, _BEHIND_PLAIN
 )
+_DATA = re.compile(rf"{_PLAIN_LIST}(?!{_AT_END})", re.MULTILINE)
+"""A list of numbers within a sentence, which shows that such lists are not marks."""
 
 
 def marks(text: str, *, plain: bool = True) -> list[int]:
@@ -172,7 +177,8 @@ def _runs_of(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
 def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
     if not plain or _RUN.search(shown):
         return _RUN
-    return _PLAIN_LISTS_RUN if _PLAIN_RUN.search(shown) else _PLAIN_RUN
+    has_lists = _PLAIN_RUN.search(shown) and not _DATA.search(shown)
+    return _PLAIN_LISTS_RUN if has_lists else _PLAIN_RUN
 
 
 def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:

@@ -96,6 +96,16 @@ def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> N
         ("R\u00e9ponse : Paris", "Paris"),
         ("Respuesta\uff1a *Il Duomo*", "Il Duomo"),
         ("It is known.\n\nHaldruvin.", "Haldruvin"),
+        ("\u7b54\uff1a1889\u5e74", "1889\u5e74"),
+        ("\u7b54\u6848\u662f\uff1a1889", "1889"),
+        ("\u3010\u7b54\u6848\u30111889", "1889"),
+        ("\u0627\u0644\u062c\u0648\u0627\u0628: 1889", "1889"),
+        ("\u0110\u00e1p \u00e1n: 1889", "1889"),
+        ("Kurze Antwort: 1889", "1889"),
+        ("The answer is: 1889", "1889"),
+        ("**Answer**\n1889", "1889"),
+        ("It is known.\n\n#### 1889", "1889"),
+        ("So:\n\n$\\boxed{1889}$", "1889"),
     ],
 )
 def test_the_forms_of_a_short_answer(text: str, answer: str) -> None:

@@ -33,7 +33,14 @@ SAME = {number: number for number in range(1, 10)}
         ("It costs $5 [p1] and $6 [p2].", [1, 2]),
         ("Sorting [p1] gives [1] and [2].", [1]),
         ("It was built [p1, p2, and p3], [p1/p4] [p5 p6].", [1, 2, 3, 4, 5, 6]),
+        (
+            r"Yes [see p1], [cf. p2], [p3|p4], [5, p6], [p7 und p8], \[p9\].",
+            [*range(1, 10)],
+        ),
+        ("It costs $5[p1] or 6$[p2].", [1, 2]),
         # no other mark
+        ("Sorting [3, 1, 2] gives [1, 2, 3]. It is stable [2].", [2]),
+        ("Le tableau vaut [1, 2] ; il est trié [3].", [3]),
         ("The mayor was Q [2]. It has arches [1, 3].", [2, 1, 3]),
         ("It is old [2]. The range [1, 3] is closed.", [2]),
         ("It was built [1][2], and fell. [3] So it is [4], [5].", [1, 2, 3, 4, 5]),
