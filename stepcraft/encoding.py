@@ -46,6 +46,13 @@ class Binary(ValueError):
     """The bytes are not text."""
 
 
+_CODING = re.compile(
+    rb"(?:[^\n]{0,200}\n)?[ \t]*(?:#|//|;|%|--|/\*|<!--)[^\n]{0,200}?coding[:=][ \t]*([\w.-]+)"
+)
+_ESCAPES = {b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp", b"\x1b$)C": "iso2022_kr"}
+"""The escape sequences with which Japanese and Korean mail begins."""
+
+
 class Encoding(NamedTuple):
     """How to decode bytes as text."""
 
@@ -67,7 +74,7 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
     for mark, name in _MARKS.items():
         if data.startswith(mark):
             return Encoding(name)
-    meant = _meant(declared)
+    meant = _meant(declared or _named(data))
     has_zeros = b"\0" in data[:8192]
     for name in meant:
         if (has_zeros and "utf-16" in name) or (b"\x1b" in data and "iso2022" in name):
@@ -84,6 +91,13 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
             continue
         return Encoding(name, "" if is_declared else f"it is not UTF-8; it was read as {name}")
     return Encoding("latin-1", "it is not UTF-8; it was read as latin-1")
+
+
+def _named(data: bytes) -> str:
+    """Return the encoding that a text names in its first two lines (PEP 263) or switches to."""
+    if coding := _CODING.match(data):
+        return coding[1].decode()
+    return next((name for sign, name in _ESCAPES.items() if sign in data), "")
 
 
 def _meant(declared: str) -> list[str]:

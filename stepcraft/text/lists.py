@@ -19,7 +19,10 @@ _HAN = "[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]{1,3}"
 _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = f"(?:{'|'.join(_NUMBERS)})"
-_COLON = r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c-])(?![\d\u00aa\u00ba]))"
+_COLON = (
+    r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c])(?![\d\u00aa\u00ba])"
+    r"|-(?![a-zA-Z\u00aa-\u04ff\d]))"
+)
 _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
 """A character allowed in the words before a label's number."""
 _BULLET = re.compile(
@@ -45,7 +48,8 @@ _STEP = re.compile(
 _COUNTED = re.compile(
     rf"""
     (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
-    (?P<number>\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]|(?<![^\s(*\uff08])[a-zA-Z](?=[)\uff09]))
+    (?P<number>(?:(?<![a-zA-Z])|(?<=step)|(?<=Step))\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]
+        |(?<![^\s(*\uff08])[a-zA-Z](?=[.)\uff09]))
     (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])
         |[^\W\d_]{{0,6}}(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
             (?:{_COLON}|\*\*(?:{_COLON})?|(?(title)$|(?!)))

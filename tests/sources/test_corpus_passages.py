@@ -519,6 +519,11 @@ TEXTS = {
     [
         *((name, text, "it is not UTF-8; it was read as") for name, text in TEXTS.items()),
         ("utf-16-le", "Close the valve.", "UTF-16, without a byte-order mark"),
+        ("big5", "先關閉閥門，然後等待五分鐘。", "it is not UTF-8; it was read as"),
+        ("cp1251", "# -*- coding: cp1251 -*- Да", ""),
+        ("koi8-r", "#!/bin/sh\n# vim: set fileencoding=koi8-r :\nДа", ""),
+        ("iso2022_jp", TEXTS["cp932"], ""),
+        ("iso2022_kr", TEXTS["euc_kr"], ""),
         ("utf-8-sig", "Grüner Tee", ""),
         ("utf-16", "Grüner Tee", ""),
         ("utf-32", "Grüner Tee", ""),

@@ -228,6 +228,24 @@ def test_no_list_gives_no_steps(text: str) -> None:
     assert read_steps(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1-wire sensors are read.\n2-wire sensors are read.",
+        "1-Zimmer-Wohnungen z\u00e4hlen.\n2-Zimmer-Wohnungen z\u00e4hlen.",
+        "eth0: up\neth1: up\neth2: down",
+        "Q1: open\nQ2: closed",
+    ],
+)
+def test_a_number_that_belongs_to_a_word_is_no_label(text: str) -> None:
+    assert read_steps(text) == read_lines(text) == text.split("\n")
+
+
+def test_steps_may_be_lettered() -> None:
+    text = "A. Install.\nWith pip.\nB. Run.\nWith uvicorn."
+    assert read_steps(text) == ["Install.\nWith pip.", "Run.\nWith uvicorn."]
+
+
 BEGUN = st.sampled_from(["", "- ", "2. ", "3.5 ", "# ", "**"])
 BELOW = st.lists(st.tuples(st.sampled_from(["", "- ", "1. ", "# "]), SENTENCE), max_size=3)
 BLOCK = st.sampled_from(["", "\n```py\nx = 1\n\n    2. y\n- z\n```"])
