@@ -15,6 +15,7 @@ from langchain_core.runnables.base import (
 )
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.fallbacks import RunnableWithFallbacks
+from pydantic import ValidationError
 
 from stepcraft.concurrency import OncePerKey, in_thread
 from stepcraft.errors import ModelUnknown
@@ -144,7 +145,8 @@ def _build(name: str) -> BaseChatModel:
     try:
         model: BaseChatModel = init_chat_model(name, **options)
     except Exception as error:
-        reason = without_secrets(str(error)).partition("\n")[0].rstrip(".")
+        text = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        reason = without_secrets(text).partition("\n")[0].rstrip(".")
         raise ModelUnknown(
             f"the model {name!r} cannot be used: {reason}; name it as provider:model, "
             "such as openai:gpt-5-mini, and install the package and set the key of its provider"

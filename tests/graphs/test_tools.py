@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -79,13 +81,34 @@ def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
     assert [word for word in words if word not in reply.text] == []
 
 
-def test_an_agent_reads_at_most_twenty_sources() -> None:
+def test_an_agent_reads_at_most_twenty_sources_and_all_that_are_cited() -> None:
     shelf = Shelf(passages={f"arch{number}": "An arch." for number in range(22)})
     graph = get_graph("rag", model=ScriptedModel(["It has arches."]), sources=shelf)
     tool = as_tool(graph, context={"k": 22})
     (reply,) = replies([tool], call("rag", question=" ".join(shelf.passages)))
     *_, last, more = reply.text.split("\n")
     assert (last, more) == ("[20] arch19 (arch19.md)", "and 2 more")
+    graph = get_graph("rag", model=ScriptedModel(["It has arches [2][22]."]), sources=shelf)
+    tool = as_tool(graph, context={"k": 22})
+    (reply,) = replies([tool], call("rag", question=" ".join(shelf.passages)))
+    *_, cited, more = reply.text.split("\n")
+    assert (cited, more) == ("[22] arch21 (arch21.md)", "and 1 more")
+
+
+def test_equal_texts_under_two_titles_or_from_two_sources_are_two_passages() -> None:
+    class Store(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            places = [("Alpha", "a.md"), ("Beta", "a.md"), ("Alpha", "b.md"), ("Alpha", "a.md")]
+            metadata = [{"title": title, "source": source} for title, source in places]
+            return [Document("Not available.", metadata=each) for each in metadata]
+
+    graph = get_graph("rag", model=ScriptedModel(["It is not."]), sources=Store())
+    evidence = graph.invoke({"question": "Is it available?"})["evidence"]
+    assert [(each["title"], each["source"]) for each in evidence] == [
+        ("Alpha", "a.md"),
+        ("Beta", "a.md"),
+        ("Alpha", "b.md"),
+    ]
 
 
 class Checked(TypedDict, total=False):

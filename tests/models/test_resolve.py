@@ -11,6 +11,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 
+from stepcraft.errors import ModelUnknown
 from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model
 from tests.servers.openai_server import OpenAIServer
 
@@ -51,6 +52,13 @@ def test_calls_go_through_the_proxy_of_the_environment(
     else:
         assert resolve_model(model).invoke("Hi").text == "Hello."
     assert {body["model"] for body in server.bodies} == {name}
+
+
+def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("OPENAI_PROXY", "127.0.0.1:3128")
+    with pytest.raises(ModelUnknown, match="Unknown scheme for proxy URL"):
+        resolve_model("openai:behind-a-proxy")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
