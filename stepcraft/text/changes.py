@@ -129,7 +129,7 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
     is_ambiguous = any(_START.search(part) or _END.search(part) for part in parts)
     outside, *blocks = _START.split(reply.replace("\r\n", "\n"))
     for margin, kind, number, label, block in zip(*[iter(blocks)] * 5, strict=True):
-        body, *rest = _END.split(without_numbers(_at_margin(block, margin)), 1)
+        body, *rest = _END.split(without_numbers(_at_margin(block, margin)))
         outside += "".join(rest)
         change = _change(kind, int(number or -1), body, parts)
         old = label.strip(" \t:.-#*>\u27e7")

@@ -193,6 +193,7 @@ FITS = block(1, "A.", "B.\n- c")
         FITS.replace("PART 1", "PART 2"),
         FITS.replace("PART 1", "PART 9"),
         FITS + "\n" + FITS,
+        FITS + "\n>>>>>>> END\nSo it is right.",
         FITS + "\n<<<<<<< PART 2\nD.\n=======\nhalf",
         "<<<<<<< PART 2\nD.\n" + FITS,
         "<<<<<<< PART 2\nD.\n=======\nx\n=======\ny\n>>>>>>> END\n" + FITS,

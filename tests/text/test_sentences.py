@@ -69,6 +69,7 @@ PROSE = st.lists(
         # fragments
         ("It works well. Really? Yes. So it does.", ["It works well. Really? Yes.", "So it does."]),
         ("A line that\nis broken here. And more of it.", ["A line that is broken here.", "And more of it."]),
+        ("Mix the four eggs.\n\nMore", ["Mix the four eggs. More"]),
         ("Yes.", ["Yes."]),
         ("\ufeff\x00", []),
     ],
