@@ -1,7 +1,7 @@
 """Three LangGraph state graphs that make long, knowledge-heavy answers correct, step by step.
 
-The public names are listed in `__init__.pyi` and loaded when first used, so that `import stepcraft`
-loads no LangGraph.
+The public names are listed in `__init__.pyi` and loaded on first use, so `import stepcraft`
+does not load LangGraph.
 """
 
 import lazy_loader

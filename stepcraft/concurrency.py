@@ -87,7 +87,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
     """Run the jobs, at most `max(1, concurrency)` at a time.
 
     Raises:
-        Exception: The first error of a job; the others are cancelled.
+        Exception: The first job error; other jobs are cancelled.
     """
 
     async def work() -> None:

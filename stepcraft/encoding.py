@@ -50,7 +50,7 @@ _CODING = re.compile(
     rb"(?:[^\n]{0,200}\n)?[ \t]*(?:#|//|;|%|--|/\*|<!--)[^\n]{0,200}?coding[:=][ \t]*([\w.-]+)"
 )
 _ESCAPES = {b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp", b"\x1b$)C": "iso2022_kr"}
-"""The escape sequences with which Japanese and Korean mail begins."""
+"""The escape sequences that switch mail to Japanese or Korean."""
 
 
 class Encoding(NamedTuple):
@@ -94,7 +94,7 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
 
 
 def _named(data: bytes) -> str:
-    """Return the encoding that a text names in its first two lines (PEP 263) or switches to."""
+    """Return the encoding named in the first two lines (PEP 263) or by an escape sequence."""
     if coding := _CODING.match(data):
         return coding[1].decode()
     return next((name for sign, name in _ESCAPES.items() if sign in data), "")

@@ -7,11 +7,11 @@ StepcraftError
 │   ├── ReadOnlyMemory  the memory can be searched but not changed
 │   └── AddStopped      some procedures were added before the memory failed
 ├── SourceFailure       a source of evidence failed (also a ConnectionError)
-│   └── FetchFailed     a page does not exist, does not arrive in time, or cannot be read
+│   └── FetchFailed     a page does not exist, times out, or cannot be read
 │       └── FetchRefused    a page must not be fetched
 ├── NoAnswer            a run ended without an answer (also a RuntimeError)
 ├── ModelFailure        the model refuses every call (also a RuntimeError)
-├── UnreadableReply     a reply lacks the form that its step needs (never leaves a run)
+├── UnreadableReply     a reply is not in its step's format (never leaves a run)
 └── RunStopped          an evaluation or a build cannot go on; what is done is kept
                         (also a RuntimeError)
 """
@@ -98,7 +98,7 @@ class AddStopped(MemoryFailure):
     Args:
         reason: Why the memory failed.
         report: The outcome for the procedures that were processed.
-        done: The number of procedures at the beginning of the input that were stored.
+        done: How many procedures from the start of the input were stored.
     """
 
     def __init__(self, reason: str, report: AddReport, done: int) -> None:
@@ -118,7 +118,7 @@ class SourceFailure(StepcraftError, ConnectionError):
 
 
 class FetchFailed(SourceFailure):
-    """A page does not exist, does not arrive in time, or cannot be read."""
+    """A page does not exist, times out, or cannot be read."""
 
 
 class FetchRefused(FetchFailed):
@@ -138,7 +138,7 @@ class UnreadableReply(StepcraftError):
     The message tells the model what was wrong.
 
     Args:
-        message: The problem with the reply, in words for the model.
+        message: The problem with the reply, worded for the model.
         update: The update from the readable part of the reply. The step returns it, with a warning,
             if the model is not asked again or does no better.
     """
@@ -149,13 +149,13 @@ class UnreadableReply(StepcraftError):
 
 
 class NoAnswer(StepcraftError, RuntimeError):
-    """A run ended without an answer. Retrying at once is no use: the client already has."""
+    """A run ended without an answer. Retrying at once is pointless: the client has retried."""
 
 
 class RunStopped(StepcraftError, RuntimeError):
     """An evaluation or a build cannot continue. Finished work is in its directory.
 
-    The same command continues from there.
+    Rerunning the command continues from there.
     """
 
 

@@ -19,7 +19,7 @@ LOCK = "lock"
 """The name of the file that is locked to hold a folder."""
 
 _SYNC_S = 1.0
-"""The interval of writes to disk: forcing each line there would take longer than a fast answer."""
+"""The interval between syncs to disk: syncing each line would take longer than a fast answer."""
 
 
 class FolderLock:
@@ -87,7 +87,7 @@ class LineFile:
         self.close()
 
     def close(self) -> None:
-        """Force the lines to the disk and close the file.
+        """Force the lines to disk and close the file.
 
         Raises:
             RunStopped: The lines cannot be written.

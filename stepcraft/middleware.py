@@ -115,10 +115,10 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         least_score: The minimum cosine similarity between a procedure's goal and the message or the
             results, from 0 to 1. With 0, the search uses words as well as vectors.
         outcome: A function that takes the state of an answered run and returns whether the run
-            reached its goal, or None if it cannot tell. The outcome is credited to each shown
-            procedure that was followed: at least half of the names in its steps' code occur in the
-            tool calls. If the outcome is None, nothing is credited, and the `learn` model goes by
-            the messages.
+            reached its goal, or None if it cannot tell. The outcome is credited to each
+            procedure shown and followed, meaning at least half of the names in its steps' code
+            occur in the tool calls. If the outcome is None, nothing is credited, and the `learn`
+            model goes by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and
@@ -404,7 +404,7 @@ def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:
-    """Return the last message if it is a text from the model without tool calls.
+    """Return the last message if it is text from the model without tool calls.
 
     The text of a structured answer is left alone, as its fields could not be changed to match.
     """
@@ -468,7 +468,7 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
     """Return the content of a message with a new text in place of the old one.
 
     Blocks that are not text are kept, and so are text blocks before and after the changed words. If
-    several text blocks are left between these, the text goes into the first, and the others are
+    several text blocks remain in between, the new text goes into the first, and the others are
     removed.
     """
     if isinstance(content, str):
@@ -490,7 +490,7 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
 
 
 def _shared(old: str, new: str, block: str) -> int:
-    """Return the length of a block and the line break after it if both texts begin with them."""
+    """Return the length of a block that begins both texts, including any line break after it."""
     for start in (f"{block}\n", block):
         if block and old.startswith(start) and new.startswith(start):
             return len(start)

@@ -188,7 +188,7 @@ def _json_record(line: int, text: str) -> Record:
 
 
 def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
-    """Return why a text is not parsed, or "" if it is, as short JSON can create many lists."""
+    """Return why a text is not parsed, or "" if it is: short JSON can create many lists."""
     if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > most:
         return f"it holds more than {_MAX_LISTS:,} lists and objects"
     return ""
@@ -249,9 +249,9 @@ _SEP = re.compile(r"\ufeff?sep=(.)\s*")
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
-    """Return the share of rows with the most common number of cells, their count and that number.
+    """Return the share and count of rows with the most common number of cells, and that number.
 
-    Lines within quoted cells make a wrong delimiter common, but not in all rows.
+    A wrong delimiter can be common in multi-line cells, but not in all rows.
     """
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]

@@ -55,7 +55,7 @@ def excerpt(value: object, length: int = 80) -> str:
 
 
 def masked_line(text: object, length: int = 300) -> str:
-    """Return the start of a text on one line, masked before it is joined and cut."""
+    """Mask a text, then return its start on one line."""
     return " ".join(without_secrets(str(text)).split())[:length]
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def configure_tracing(wait_s: float = 2.0) -> "Client":
     """Mask secrets sent to LangSmith, and limit the wait for it when the process ends.
 
-    Call it once, before the first run. Otherwise, LangSmith's own client would delay a process's
-    exit for minutes if an endpoint does not answer.
+    Call it once, before the first run. Otherwise, LangSmith's own client delays a process's exit
+    for minutes if an endpoint does not answer.
 
     Args:
         wait_s: The number of seconds to wait for unsent traces when the process ends; the rest are

@@ -2,7 +2,7 @@
 
     list_documents → catch_up → for each document: Reader.read → Placer.place
 
-`catch_up` updates the records and the memory after files were moved or deleted. A reader calls the
+`catch_up` updates the records and the memory after files are moved or deleted. A reader calls the
 model through the graph in `extract.py`, unless the ledger has an answer for the same content; a
 placer compares each procedure with similar ones in the memory. The ledger is written after each of
 these two steps, so that no model call is paid for twice.
@@ -69,7 +69,7 @@ class BuildReport:
     stale: int = 0
     """The number of procedures that were marked stale because no document teaches them any more."""
     failed: list[Failed] = field(default_factory=list)
-    """Documents that could not be processed, which the next build tries again."""
+    """Documents that could not be processed, which the next build retries."""
     warnings: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=no_usage)
     """The model calls and tokens used by this build."""
@@ -102,8 +102,8 @@ async def build_memory(
 
     A document that has changed is read again. Procedures that no document teaches any more, because
     a document has changed or its file is gone, are marked stale. Procedures for the same task are
-    merged or linked. A document that cannot be read or processed is listed in the report and tried
-    again by the next build.
+    merged or linked. A document that cannot be read or processed is listed in the report and
+    retried by the next build.
 
     Args:
         sources: The sources of the documents, as for `list_documents`.
@@ -120,8 +120,9 @@ async def build_memory(
     Raises:
         BadInput: A source, a setting, a number, the model or the ledger is invalid.
         ReadOnlyMemory: The memory cannot be changed.
-        RunStopped: The calls are used up, the model refuses every call, or the memory or the ledger
-            cannot be written. Finished work is kept, and the same build continues from there.
+        RunStopped: The call limit is reached, the model refuses every call, or the memory or the
+            ledger cannot be written. Finished work is kept; rerunning the build continues from
+            there.
     """
     if concurrency < 1 or (max_calls is not None and max_calls < 0):
         raise BadInput(
@@ -196,7 +197,7 @@ class _Build:
         self.on_progress(self.report)
 
     async def _record(self, listed: Listed) -> Record | None:
-        """Return the record for a document, re-read if it has changed; None if no calls are left.
+        """Return a document's record, rereading the document if changed; None if no calls are left.
 
         Raises:
             SourceFailure: The document cannot be read.
@@ -242,7 +243,7 @@ class _Build:
         self.report.usage = add_usage(self.report.usage, usage)
 
     async def _place(self, record: Record) -> None:
-        """Add a record's procedures to the memory; mark former ones that are no longer taught."""
+        """Add a record's procedures to the memory; mark those no longer taught as stale."""
         procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
             # Before the new ones are added, which must not be merged with those that they replace.

@@ -18,7 +18,7 @@ _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
-"""The minimum share of words in common for outputs in two parts to count as the same task."""
+"""The minimum share of common words at which outputs in two parts count as the same task."""
 
 
 def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Document:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the content that a model reads and of whether the recorded run succeeded."""
+        """A digest of the content that a model reads and of the recorded run's success."""
         return digest_of(self.title, self.text, self.kind, self.succeeded)
 
 
@@ -50,7 +50,7 @@ class Listed:
     key: str
     """The key that identifies the document: for a file, normally its path relative to `root`."""
     stamp: str = ""
-    """A value that changes when the file does, or "" if only reading the document can tell."""
+    """A value that changes when the file does, or "" if only reading the document shows changes."""
     root: str = ""
     """The resolved path of the named folder, or of the folder that contains the named file; "" for
     other sources.

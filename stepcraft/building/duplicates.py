@@ -153,7 +153,7 @@ class Placer:
     async def compare_all(
         self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
     ) -> None:
-        """Compare a procedure with others until one is found for the same task."""
+        """Compare a procedure with others until one for the same task is found."""
         for rival in rivals:
             version = version_of(rival)
             verdict = verdicts.get(version) or await self.compare(rival, procedure)
@@ -197,7 +197,7 @@ class Placer:
     def _current(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None
     ) -> Sequence[Procedure]:
-        """Return the rivals as the memory has them now, or a new procedure that it has already."""
+        """Return the current rivals or, if None, the procedure's stored copy or nearest ones."""
         if rivals is not None:
             return [each for rival in rivals if (each := self.memory.get(rival.id))]
         stored = self.memory.get(procedure.id)

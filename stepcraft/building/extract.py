@@ -5,7 +5,7 @@
 Most documents are read in one call. A long one is split before headings into overlapping parts,
 which are read in parallel; `check` merges procedures found in two of them and needs no model. The
 transcript of a run that did not reach its goal is left out; without feedback on the run, `success`
-asks a model whether it did.
+asks a model to judge.
 """
 
 import operator
@@ -64,11 +64,11 @@ class ExtractOutput(TypedDict):
     rejected: list[Rejected]
     """Items that are not procedures or were not kept, with the reasons."""
     succeeded: NotRequired[bool | None]
-    """For a transcript, whether the agent reached its goal; None if nobody could tell."""
+    """For a transcript, whether the agent reached its goal; None if unknown."""
     unread: Annotated[int, operator.add]
     """The number of parts that no model has read; the warnings say why."""
     warnings: Annotated[list[str], add_warnings]
-    """Failed steps, reached limits, and anything else that a reader of the procedures should know.
+    """Failed steps, limits reached, and anything else that a reader of the procedures should know.
     """
     usage: Annotated[Usage, add_usage]
     """Model calls and tokens, in total and by node."""
@@ -153,8 +153,8 @@ def build_extract(
     """Build and compile the extraction graph.
 
     Args:
-        **options: The models, the settings and the arguments of `compile`; the graph searches
-            nothing.
+        **options: The models, the settings and the arguments of `compile`; the graph never
+            searches.
 
     Raises:
         BadInput: An option has the wrong type.

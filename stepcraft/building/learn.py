@@ -45,7 +45,7 @@ class LearnInput(ExtractInput):
     """A run, and the procedures that its agent was shown."""
 
     shown: list[str]
-    """Their ids."""
+    """Procedure ids."""
 
 
 class LearnState(LearnInput, ExtractOutput, ComparisonState, RepairState):

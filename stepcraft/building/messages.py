@@ -145,7 +145,7 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
-    """Return the JSON value of a text, or the text itself."""
+    """Return the JSON value of a string, or the string itself."""
     try:
         return json.loads(text, strict=False)
     except ValueError:

@@ -27,7 +27,7 @@ class Provenance:
     """The contents of a procedure's `metadata["provenance"]` and `metadata["stale"]`."""
 
     teachers: tuple[Teacher, ...] = ()
-    """The documents that teach it, starting with the one whose wording it has; never empty."""
+    """The documents that teach it, starting with the one whose wording it uses; never empty."""
     model: str = ""
     flagged: tuple[str, ...] = ()
     """Names, calls, options and numbers in its steps that are not in the document."""

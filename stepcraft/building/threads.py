@@ -25,12 +25,12 @@ from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fence_around
 
 MAX_CHARACTERS = 30_000
-"""The maximum length of a transcript, to the extent that shortening its results allows."""
+"""The maximum length of a transcript, if shortening its results can achieve it."""
 
 FEEDBACK = ("success", "thumbs_up")
 """The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
 
-Other keys can use any scale and direction (`toxicity` 0 is good, one star of five is bad). For
+Other keys can use any scale and direction (`toxicity` 0 is good, one of five stars is bad). For
 these, and for scores between 0 and 1, a model is asked.
 """
 
@@ -217,7 +217,7 @@ def _fenced(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text, with a note in place of its middle if it is too long."""
+    """Return the text, with a note in place of its middle if it is too long."""
     if len(text) <= limit:
         return text
     start, end = limit * 2 // 3, limit // 4

@@ -69,7 +69,7 @@ def _drop_unwritten() -> None:
 
 
 class _LogLines(logging.Handler):
-    """Prints the first message that each library logs if nobody has configured logging."""
+    """Prints the first message that each library logs, unless logging is configured."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)

@@ -85,8 +85,8 @@ def build(
 ) -> None:
     """Add to a memory the procedures that documents teach.
 
-    The same command resumes a build that was stopped, and reads changed documents again. The exit
-    code is 1 if a document could not be processed.
+    Rerun the command to resume a stopped build and to reread changed documents. The exit code is
+    1 if a document could not be processed.
     """
     from stepcraft.building.build import build_memory
     from stepcraft.building.read import Reader
@@ -165,7 +165,7 @@ def dedupe(
 ) -> None:
     """Merge the procedures that are for the same task, or link those that contradict each other.
 
-    The same command resumes a run that was stopped.
+    Rerun the command to resume a stopped run.
     """
     from stepcraft.building.dedupe import Deduped
     from stepcraft.building.dedupe import dedupe as dedupe_memory

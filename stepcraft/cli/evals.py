@@ -105,7 +105,7 @@ def run(
 ) -> None:
     """Run methods on questions and print the report.
 
-    The same command resumes a run that was stopped. Questions and methods can be added.
+    Rerun the command to resume a stopped run; questions and methods can be added.
     """
     from stepcraft.evals.evaluate import evaluate
     from stepcraft.evals.langsmith import upload
@@ -312,7 +312,7 @@ def agreement(
         ),
     ],
 ) -> None:
-    """Compare a person's labels with judges or another score: agreement and Cohen's kappa."""
+    """Compare human labels with judges' verdicts or another score: agreement and Cohen's kappa."""
     from stepcraft.evals.agreement import agreements
     from stepcraft.evals.reports.tables import interval_text
 

@@ -1,8 +1,7 @@
 """The only module that prints; its output cannot control the terminal.
 
 Answers, evidence, procedures and messages from servers are untrusted, so control characters other
-than newline and tab, and overrides of the text direction, are removed from texts and escaped in
-JSON.
+than newline and tab, and text-direction overrides, are removed from text and escaped in JSON.
 """
 
 import json

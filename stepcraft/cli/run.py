@@ -35,7 +35,7 @@ async def _stream(
 ) -> tuple[dict[str, Any], Any]:
     """Run a graph and print its progress; return its output and any request for a review.
 
-    The times of the steps are counted from `start`.
+    Step times are measured from `start`.
     """
     result, request = dict[str, Any](), None
     started = dict[str, float]()

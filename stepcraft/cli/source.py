@@ -45,7 +45,7 @@ def build(
     """Build or update a corpus in Weaviate or Postgres from files.
 
     Only changed files are read and embedded; files that no longer exist are removed from the
-    corpus. The same command resumes a build that was stopped. The exit code is 1 if a file could
+    corpus. Rerun the command to resume a stopped build. The exit code is 1 if a file could
     not be read.
     """
     from stepcraft.sources.open import corpus_paths

@@ -39,7 +39,7 @@ class Settings(BaseModel):
     model: Name | None = None
     """The chat model: a name for init_chat_model ("openai:gpt-5-mini"), or "extractive"."""
     node_models: dict[str, Name] = Field(default_factory=dict)
-    """Another model for some nodes: {"critic": "openai:gpt-5"}."""
+    """Different models for some nodes: {"critic": "openai:gpt-5"}."""
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
     """Sampling temperature; by default none is sent."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
@@ -92,7 +92,7 @@ The answer has to let the person act without asking anybody: every name, command
 and the order; who may do it, which permission it takes and who grants that; what to check or save
 before, and how to tell that each step worked; limits, exceptions, defaults, and what to leave
 alone; how to undo it, and who should be told. Code must have all imports, defaults and types."""
-"""The description of the reader's needs in the instructions that plan searches."""
+"""The description of the reader's needs in the instructions for planning searches."""
 
 PLAN_INSTRUCTIONS = f"""\
 A question is to be answered from a collection of documents by somebody who sees only what searches
@@ -171,8 +171,8 @@ class PartQuerySettings(CheckSettings):
     """The settings of graphs in which a model can write the queries for a part."""
 
     query: Literal["auto", "claims", "model"] = in_nodes("auto", "split", "to_query")
-    """The queries with which a part is looked up: each of its statements (claims), one query that
-    the model writes (model), or the model's for web searches, else statements (auto).
+    """The queries used to look up a part: its statements (claims), one query written by the model
+    (model), or the model's query for web searches and statements otherwise (auto).
     """
     scope: Literal["correct", "complete"] | None = in_nodes(None, "revise")
     """Whether the check only corrects what the evidence contradicts (correct), or also adds what

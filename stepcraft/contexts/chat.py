@@ -25,7 +25,7 @@ class ChatContext(SearchSettings):
     """The settings for one message in a chat."""
 
     method: Literal["auto", MethodName] = in_nodes("auto", "route")
-    """Which graph answers. With auto: AAG for a goal, RAT for a question that takes reasoning, RPG
+    """Which graph answers. With auto: AAG for a goal, RAT for a question that needs reasoning, RPG
     for any other question, and the model alone for a message that asks nothing.
     """
     method_settings: dict[str, Any] = Field(default_factory=dict)

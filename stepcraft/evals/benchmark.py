@@ -37,8 +37,7 @@ class Questions:
     Settings under the name of a graph apply only to that graph: `{"rat": {"finish": "code"}}`.
     """
     version: str = ""
-    """Identifies whatever affects the scores besides the samples, such as a file of tests by its
-    SHA-256 hash.
+    """A version of whatever else affects the scores, such as the SHA-256 hash of a test file.
     """
 
 

@@ -1,4 +1,4 @@
-"""A chat model as a judge, which votes on pairs of answers and gives readings of single ones.
+"""A chat model as a judge, which votes on pairs of answers and grades single ones in "readings".
 
 A reading says for each sentence whether the passages support it, or for each fact or criterion
 whether the answer covers it.

@@ -46,7 +46,7 @@ async def judge(
     on_estimate: Callable[[Progress], bool] = lambda _left: True,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> None:
-    """Have judges compare every method with a baseline, and give readings of every answer.
+    """Have judges compare every method with a baseline, and grade every answer.
 
     Judgements that already exist are not requested again unless they failed. A run without an
     answer takes part in votes as an empty answer.

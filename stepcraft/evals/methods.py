@@ -75,7 +75,7 @@ class Method:
         """Check the sources that were named, before anything is run.
 
         Raises:
-            BadInput: A source is not understood, or its file or folder does not exist.
+            BadInput: A source is not recognised, or its file or folder does not exist.
         """
         self._resources.target.check()
 

@@ -51,8 +51,8 @@ def _passages(path: Path) -> Iterator[dict[str, str]]:
 def cached(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
     """Write JSON Lines into the user's cache, without duplicates; return None if there are none.
 
-    The file name is derived from its content, so that the same lines always give the same
-    configuration of an evaluation, and are indexed only once.
+    The file is named after its content, so that the same lines always give the same evaluation
+    configuration and are indexed only once.
 
     Raises:
         OSError: The cache cannot be written.

@@ -9,7 +9,7 @@ from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.prices import Prices
 
 Key = tuple[str | int, ...]
-"""Identifies a part of the work: its method or judge, and the rest, such as the id of a sample."""
+"""Identifies a part of the work: its method or judge, then details such as the sample id."""
 
 _SAME_FAILURES = 5
 """The number of parts that must all fail for the same reason before all are assumed to fail."""
@@ -27,7 +27,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of the work, and everything it used so far."""
+    """The progress of the work, and its usage so far."""
 
     done: int
     failed: int

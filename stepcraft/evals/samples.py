@@ -180,7 +180,7 @@ def asked(sample: Sample) -> tuple[object, ...]:
 
 
 def right_answer(sample: Sample) -> str:
-    """Return a fingerprint of what a sample says is right, on which its scores depend."""
+    """Return a fingerprint of a sample's reference data, on which its scores depend."""
     others = ("id", "question", "resources", "task", "seed")
     return fingerprint([{name: it for name, it in sample.items() if name not in others}])
 

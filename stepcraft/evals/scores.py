@@ -41,7 +41,7 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str, gap: str = "") -> str:
-    """Return a normalised text that keeps meaningful punctuation, as in -5, 3.5, C++ and C#.
+    """Return normalised text that keeps meaningful punctuation, as in -5, 3.5, C++ and C#.
 
     Args:
         text: The text.

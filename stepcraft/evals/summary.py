@@ -53,7 +53,7 @@ _VARIANTS = {
     "facts not contradicted": "facts covered",
     "citation recall": "support",
 }
-"""Scores that measure the same thing as another, with a name they share."""
+"""Scores that measure the same thing as another, with their shared name."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class MethodSummary:
     scores: Mapping[str, Interval]
     """The mean of each score over the tasks; a run without an answer counts as 0."""
     costs: Mapping[str, float]
-    """The mean costs per sample, including failed samples, and the median of the seconds; unknown
+    """The mean costs per sample, including failed samples (for seconds, the median); unknown
     costs are omitted.
 
     The costs are `calls`, `tokens in`, `cached` (input tokens read from the provider's cache),
@@ -85,7 +85,7 @@ class MethodSummary:
     unanswered: int
     """The number of runs that ended without an answer, which count as wrong."""
     failed: int
-    """The number of runs that failed otherwise, which have no score."""
+    """The number of other failed runs, which have no score."""
     reason: str
     """The most common reason for unanswered and failed runs."""
     from_cache: int
@@ -279,7 +279,7 @@ def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
 
 
 def _task(sample: Sample) -> tuple[object, ...]:
-    """Return a key for a task; answers are only compared if the same answer is right."""
+    """Return a key for a task; samples with different right answers are not compared."""
     return sample.get("task", sample["id"]), right_answer(sample)
 
 

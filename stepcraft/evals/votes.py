@@ -137,7 +137,7 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
 def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str], str]:
     """Return the majority verdict on each sample for which there are readable votes.
 
-    Its key is the judge, the method, the method it is compared with, and the sample.
+    Each key is the judge, the method, the method it is compared with, and the sample.
     """
     votes = [each for each in judgements if "verdict" in each]
     return {
@@ -151,7 +151,7 @@ def vote_scores(
 ) -> dict[str, dict[str, tuple[float, float]]]:
     """Return two methods' scores from each judge's votes between them, by sample.
 
-    The answer that most votes prefer scores 1, and the other 0.
+    The answer with the most votes scores 1, and the other 0.
     """
     scores: dict[str, dict[str, tuple[float, float]]] = {}
     for (judge, method, against, id_), verdict in verdicts(judgements).items():

@@ -45,7 +45,7 @@ class AagInput(TypedDict, total=False):
     question: Annotated[str, EphemeralValue]
     """The goal to reach; without one, the last human message is used."""
     resources: Annotated[str | list[str], EphemeralValue]
-    """The available resources, as a comma-separated text or a list."""
+    """The available resources, as a comma-separated string or a list."""
     messages: Messages
 
 
@@ -54,11 +54,11 @@ class AagOutput(Answer):
     """The procedure, with details of how it was written."""
 
     steps: list[str]
-    """The steps in order; `answer` holds them as one numbered text."""
+    """The steps in order; `answer` holds them as numbered text."""
     queries: list[str]
     """The queries made before the steps were drafted."""
     first_draft: str
-    """The steps before the checks, as one text."""
+    """The steps before the checks, as one string."""
     revisions: list[Revision]
     """The critic's changes, by step and round."""
     names: list[CheckedName]

@@ -131,7 +131,7 @@ class Method(Runnable[Any, dict[str, Any]]):
 
 
 def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's output, with answer, sources and all warnings as a message."""
+    """Return a graph's output, with its answer, sources and warnings as a message."""
     answer = result["answer"]
     below = sources_below(answer, result["evidence"]) + not_found_below(result)
     below += warnings_below(add_warnings(state["warnings"], result["warnings"]))

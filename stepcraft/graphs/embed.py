@@ -37,7 +37,7 @@ def as_tool(
     """Return a graph as a tool for `create_agent` and any other program that supports tools.
 
     The model reads the answer with its sources (numbered as cited), the statements not found in
-    them, and anything that failed and is therefore unchecked; the artifact of the reply is the
+    them, and anything left unchecked because of a failure; the artifact of the reply is the
     complete output. An error becomes a reply with `status="error"`; interrupts pass through to the
     agent.
 

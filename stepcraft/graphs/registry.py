@@ -50,7 +50,7 @@ GRAPHS: Mapping[str, GraphInfo] = {
     "rat": GraphInfo(
         "stepcraft.graphs.rat:build_rat",
         "stepcraft.contexts.rat:RatContext",
-        "For a draft, or a question that takes reasoning: "
+        "For a draft, or a question that requires reasoning: "
         "every part is looked up, and what is wrong is changed",
         ("question", "draft"),
     ),

@@ -157,7 +157,7 @@ def is_read_only(path: str) -> bool:
 
 
 def frozen_state(path: str) -> tuple[int, int] | None:
-    """Return the mtime and size of a file that can have no write-ahead log, or else None.
+    """Return the mtime and size of a file that cannot have a write-ahead log, otherwise None.
 
     Such a file is read as immutable, and must be reopened when this value changes.
     """
@@ -222,7 +222,7 @@ def _check_place(path: Path, *, create: bool) -> None:
 
 
 def _read_only_uri(path: str) -> str:
-    """Return the URI for reading a file, as immutable if it can have no write-ahead log."""
+    """Return the URI for reading a file, as immutable if it cannot have a write-ahead log."""
     immutable = "&immutable=1" if frozen_state(path) else ""
     return f"{Path(path).resolve().as_uri()}?mode=ro{immutable}"
 

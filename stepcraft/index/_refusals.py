@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class BrokenModel(MemoryFailure):
-    """An embedding model does not return one vector per text, regardless of the texts."""
+    """An embedding model never returns one vector per text, whatever the texts."""
 
 
 MOST_REFUSED = 20

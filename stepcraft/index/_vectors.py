@@ -137,7 +137,7 @@ class Vectors:
         self._numbers = np.empty(0, np.int64)
         self._blocks: list[Matrix] = []
         self._gone = 0
-        """The approximate number of deleted rows, whose vectors are not numbers."""
+        """The approximate number of deleted rows, whose vectors are NaN."""
         self._changes = 0
         """The last number read from the log of changed rows."""
 

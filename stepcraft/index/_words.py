@@ -27,7 +27,7 @@ def _any(words: Iterable[str]) -> str:
 
 
 class WordRanking:
-    """Ranks rows by the words of a query, and caches how many rows contain a word."""
+    """Ranks rows by the words of a query, and caches how many rows contain each word."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -55,7 +55,7 @@ class WordRanking:
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Return words, one of which a row must contain, and others that help rank it."""
+        """Return words, any of which selects a row, and others that help rank it."""
         (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
         if abs(rows - self._rows) > self._rows / 10:  # the counts only help to choose among words
             self._rows, self._counts = rows, {}

@@ -68,7 +68,7 @@ class GroupedIndex(LocalIndex):
             return dict(connection.execute("SELECT name, mark FROM groups"))
 
     def numbered(self, group: str, numbers: Iterable[int]) -> list[Entry]:
-        """Return the entries in a group whose payload has one of the given values of `number`."""
+        """Return a group's entries whose payload has one of the given values of `number`."""
         where = (
             "id > ? AND id < ? AND json_extract(payload, '$.number') IN"
             " (SELECT value FROM json_each(?))"

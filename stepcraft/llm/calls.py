@@ -175,7 +175,7 @@ class Node(Runnable[Any, dict[str, Any]], ABC):
 
 
 class Inline(Runnable[Any, Any]):
-    """A quick function as a node or a router (a decorator).
+    """A decorator that makes a quick function a node or router.
 
     In an async run it is called on the event loop. LangGraph would run a plain function in a
     thread, which takes longer than the function itself.

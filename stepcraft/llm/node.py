@@ -151,7 +151,7 @@ class _Step:
     warnings: list[str] = field(default_factory=list[str])
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
-        """Ask the model, once more if its reply cannot be read, and return the update."""
+        """Ask the model, retrying once after an unreadable reply, and return the update."""
         node, first_update, first_problem = self.node, None, ""
         try:
             model = await calls.model(choice)
@@ -281,7 +281,7 @@ class _Prompt:
         return False
 
     def warnings(self) -> list[str]:
-        """Return warnings about an excessive length and newly omitted passages, once."""
+        """Return each warning about excessive length or newly omitted passages once."""
         excess, self._excess = [self._excess] if self._excess else [], ""
         if not self._left_out or not self._why:
             return excess
@@ -325,7 +325,7 @@ def ending_warnings(node: str, reply: AIMessage) -> list[str]:
 
 
 def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
-    """Return the options of a call that follow from a run's settings."""
+    """Return the options for a call that a run's settings specify."""
     seed = settings.seed if hasattr(unbound(model), "seed") else None
     sampling = {"temperature": settings.temperature, "seed": seed}
     return {name: value for name, value in sampling.items() if value is not None}

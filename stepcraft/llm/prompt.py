@@ -74,7 +74,7 @@ def asked(question: str, resources: str = "") -> list[Section | None]:
 def passages(
     evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
 ) -> list[Section | None]:
-    """Return a section for each passage; its id, such as p1, is its place in the evidence.
+    """Return a section for each passage; its id, such as p1, is its position in the evidence.
 
     Args:
         evidence: The run's evidence.

@@ -159,7 +159,7 @@ def _word(reason: Any) -> str:
 
 
 def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
-    """Yield the blocks in a message's content; a string, such as a streamed one, is `plain`."""
+    """Yield a message's content blocks; a string, such as streamed text, is marked `plain`."""
     content = [message.content] if isinstance(message.content, str) else message.content
     for block in content:
         yield {"type": "text", "text": block, "plain": True} if isinstance(block, str) else block

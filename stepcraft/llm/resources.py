@@ -189,7 +189,7 @@ class Resources(Generic[S]):
 
 
 def _given(settings: Settings, settings_type: type[Settings]) -> dict[str, Any]:
-    """Return the fields that were set, or that the settings' subclass gives another default."""
+    """Return the fields that were set, or whose default a settings subclass overrides."""
     return {
         name: value
         for name, field in settings_type.model_fields.items()
@@ -231,7 +231,7 @@ def compiled(
     graph: str,
     options: GraphOptions,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
-    """Build a graph with its builder's options, and compile it under its name with the rest."""
+    """Build a graph with its builder's options, and compile it under its name with the others."""
     _check_options(f"build_{graph}", options, GraphOptions.__annotations__)
     compile_options: dict[str, Any] = {"name": graph, **options}
     for_builder = {

@@ -33,7 +33,7 @@ _OTHER_NAMES = {
 _TEXTS = ("text", "step", "itemListElement", "instruction")
 """The fields that can hold the text of a step that is an object, including those of schema.org."""
 _TITLES = ("description", "name")
-"""The fields that hold it in schema.org's objects without any of those, which have links too."""
+"""The fields used if a schema.org object, which also has links, has no `_TEXTS`."""
 _ORDER = ("step", "number", "position", "order", "id")
 """The fields of a step object that say only which step it is."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
@@ -50,7 +50,7 @@ _LISTS = (
     (re.compile(r"c\("), _r_vector),
 )
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
-"""Items separated by bars without spaces around them; a bar with spaces is a shell pipe."""
+"""Items separated by `|` without spaces around it; with spaces, it is a shell pipe."""
 
 _log = logging.getLogger(__name__)
 
@@ -229,7 +229,7 @@ def texts_of(value: object) -> list[str]:
 
 
 def _items(value: object) -> list[str]:
-    """Return the strings in a list or an object; they contain no further lists."""
+    """Return the strings in a list or an object, without parsing them as lists."""
     if isinstance(value, dict):
         if text := _text_of(value):
             return _items(text)
@@ -245,7 +245,7 @@ def _named_items(name: str, item: object) -> list[str]:
 
 
 def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps
-    """Return the text of a step that is an object, or None if all of its values count."""
+    """Return the text of a step that is an object, or None if all its values are needed."""
     names = (*_TEXTS, *_TITLES) if "@type" in value or len(value) == 1 else _TEXTS
     texts = (value.get(name) for name in names)
     return next((text for text in texts if text and isinstance(text, str | list | dict)), None)

@@ -74,7 +74,7 @@ ON CONFLICT (prefix, key) DO UPDATE
     SET words = excluded.words, updated_at = excluded.updated_at, version = excluded.version
 """  # noqa: S608 - our own constants
 _MOST_CHARACTERS = 100_000
-"""The maximum number of characters of words stored for each text, since a tsvector must not exceed
+"""The maximum number of characters stored as words for each text, since a tsvector must not exceed
 a megabyte.
 """
 _REMOVE_WORDS = """
@@ -135,7 +135,7 @@ class PostgresMemory(StoreMemory):
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph compiled with
     such a store finds the same procedures under `store:name/space`. They stay as LangGraph created
     them: the words of each text, and the embedding model of each memory, are kept in tables of our
-    own. All namespaces in a database share one vector length. Search by vectors is exact, unless
+    own. All namespaces in a database share one vector dimension. Vector search is exact, unless
     the table has an approximate index.
 
     Args:

@@ -47,7 +47,7 @@ class Outcomes(NamedTuple):
             return cls()
 
     def together(self, other: "Outcomes", count: Callable[[int, int], int]) -> "Outcomes":
-        """Combine these outcomes with another procedure's, using `count` for the numbers."""
+        """Combine these outcomes with another procedure's, applying `count` to the numbers."""
         return Outcomes(
             count(self.successes, other.successes),
             count(self.failures, other.failures),

@@ -167,7 +167,7 @@ def _edited(stored: Procedure, body: str) -> Procedure:
 
 
 def _as_exported(step: str, digits: int) -> re.Pattern[str]:
-    """Return a pattern for an unchanged step with any number of this many digits."""
+    """Return a pattern for an unchanged step, numbered with this many digits."""
     first, *rest = numbered([step]).removeprefix("1. ").split("\n")
     rows = [re.escape(first), *(re.escape(" " * (digits - 1) + row) for row in rest)]
     text = r"\n".join(row if row.strip("\\ ") else " *" for row in rows)
@@ -187,7 +187,7 @@ def _content(body: str) -> tuple[str, str, list[str]]:
 
 
 def _steps(sections: Sequence[Section]) -> list[str]:
-    """Return the first of these: numbered sections, the first list, all sections, bullets.
+    """Return the first that exists: numbered sections, the first list, all sections, bullets.
 
     If a section has a title such as "Workflow" or "Steps", only that section is read.
     """
@@ -214,14 +214,14 @@ def _step(sections: Sequence[Section]) -> str:
 
 
 def _named(sections: Sequence[Section], title: re.Pattern[str]) -> slice:
-    """Return the place of the first section with a matching title and the sections below it."""
+    """Return the slice with the first section whose title matches and the sections below it."""
     places = (at for at, each in enumerate(sections) if title.match(each[1]))
     at = next(places, None)
     return slice(0) if at is None else _below(sections, at)
 
 
 def _below(sections: Sequence[Section], at: int) -> slice:
-    """Return the place of a section and the sections below it."""
+    """Return the slice with a section and the sections below it."""
     after = (end for end in range(at + 1, len(sections)) if sections[end][0] <= sections[at][0])
     return slice(at, next(after, len(sections)))
 

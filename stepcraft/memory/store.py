@@ -132,7 +132,7 @@ class StoreMemory(ServedMemory):
             return self._store.batch(operations) if operations else []
 
     def _all_items(self) -> list[SearchItem]:
-        """Return all items from a single response, raising the limit until it holds them all.
+        """Return all items in one response, raising the limit until they all fit.
 
         Reading pages would require an offset, which makes each page as slow as all the pages before
         it. If the store's order has ties, two pages could also show one item twice and another not

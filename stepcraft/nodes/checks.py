@@ -30,7 +30,7 @@ def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
 
 
 def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed", "judged again"]:
-    """Follow a statement through the rounds until it changes or has another verdict."""
+    """Follow a statement through the rounds until it changes or gets another verdict."""
     words = check["words"] if check["verdict"] != "contradicted" else ""
     while revision := _revision(check, result):
         before, after = revision["before"], revision["after"]
@@ -78,7 +78,7 @@ def is_changed(check: Check, before: str, after: str) -> bool:
 
 @lru_cache(maxsize=64)
 def altered(before: str, after: str) -> frozenset[int]:
-    """Return the numbers of the statements in a part that changes altered or removed."""
+    """Return the numbers of a part's statements that were altered or removed."""
     old, new = _statements(before), _statements(after)
     return frozenset(
         number
@@ -95,14 +95,14 @@ def _number(check: Check, part: str) -> int:
 
 
 def _now(check: Check, before: str, after: str) -> range:
-    """Return the numbers of the statements that a changed part has in place of a checked one."""
+    """Return the numbers of a checked statement's counterparts in a changed part."""
     number = _number(check, before)
     return _places(before, after)[number - 1] if number else range(1, len(_statements(after)) + 1)
 
 
 @lru_cache(maxsize=64)
 def _places(before: str, after: str) -> list[range]:
-    """Return what a changed part has in place of each of its statements, by their numbers."""
+    """Return, for each statement in a part, the numbers of its counterparts after the change."""
     old, new = _statements(before), _statements(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unchanged = sum(block.size for block in matcher.get_matching_blocks())

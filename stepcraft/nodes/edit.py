@@ -87,6 +87,6 @@ def _deciding(state: Any, part: int) -> list[str]:
 
 @Inline
 def after_edit(state: Any, resources: Resources[CheckSettings]) -> str:
-    """Check changed parts again if a round is left."""
+    """Check changed parts again if any rounds remain."""
     has_round = state["rounds"] < resources.settings(state).rounds
     return "changed" if state["pending"] and has_round else "checked"

@@ -18,7 +18,7 @@ from stepcraft.text.lists import read_items
 from stepcraft.text.sections import Section
 
 NOTHING = "NOTHING"
-"""The reply that says nothing is missing."""
+"""The reply meaning that nothing is missing."""
 
 _FORMAT = (
     'At most {most} queries, each on one line that begins with "- ", and nothing else; or exactly '

@@ -34,7 +34,7 @@ class Retrieve(Node):
     If a query is run on several sources, their results are interleaved by rank, because scores from
     different sources are not comparable. The passages for several planned queries are chosen
     together if `fuse` is set. A search that fails or exceeds the deadline becomes a warning. The
-    query of a statement, or of a part whose answer was written from passages, brings one passage.
+    query for a statement, or a part whose answer was written from passages, returns one passage.
     Parts that are looked up statement by statement also get the neighbouring passage on the same
     page that shares the most words with them, since exceptions are often stated in the next
     section.

@@ -26,8 +26,8 @@ class Review(TypedDict):
     """A person's decision on the steps."""
 
     type: DecisionType
-    """`approve` and `edit` make the steps final. After a `reject`, the steps are revised for the
-    given reason and reviewed again.
+    """`approve` and `edit` make the steps final. After a `reject`, the steps are revised to
+    address the reason and reviewed again.
     """
     steps: list[str]
     """The steps that were approved or rejected, or the person's own steps after an `edit`."""

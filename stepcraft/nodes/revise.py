@@ -1,9 +1,9 @@
 """Check the draft against the evidence: judge every statement and change what is wrong.
 
-All parts and their evidence are in one prompt, so that any passage can lead to a change, and a
-change to one part can lead to another (RAT §3.3, on causality). Parts that do not fit into one
-prompt are checked in the next call. The prompt for a text that the graph wrote begins like the
-writer's, with everything that the writer saw, so that a provider's prompt cache can be used.
+All parts and their evidence are in one prompt, so that any passage can prompt a change, and a
+change to one part can require changes to others (RAT §3.3, on causality). Parts that do not fit
+are checked in the next call. The prompt for a text that the graph wrote begins like the
+writer's, with everything that the writer saw, so that the provider's prompt cache can be used.
 
 Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawala et al., arXiv
 2309.11495).
@@ -265,7 +265,7 @@ def _says_unchanged(reply: str) -> bool:
 def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
-    A change inside code is left alone, and marks are not removed if the replaced words have some.
+    A change inside code is left alone, and marks are not removed if the replaced words have any.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1
@@ -284,7 +284,7 @@ def _with_first(
     """Combine the changes and verdicts of two replies, giving priority to the second.
 
     A change to a statement that only the first reply calls contradicted is dropped.
-    `first_update` is the complete update from the first reply, including what the state had before.
+    `first_update` is the complete update from the first reply, including the earlier state.
     """
     parts = [part["text"] for part in state["parts"]]
     first: list[Check] = first_update["checks"][len(state["checks"]) :]

@@ -74,7 +74,7 @@ def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
 
 
 def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
-    """Let RPG answer the message unchanged."""
+    """Pass the message to RPG unchanged."""
     return {"method": "rpg", "asked": state["task"]}
 
 

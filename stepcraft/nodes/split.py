@@ -48,7 +48,7 @@ def as_parts(
 
     Args:
         texts: The texts of the parts.
-        by_claim: Whether a part is looked up by its statements rather than as a whole.
+        by_claim: Whether each statement, rather than the whole part, is looked up.
         model_queries: Whether the model writes the queries.
         question: The question that the text answers.
         cites: Whether the text cites passages that the check sees. A statement that cites one is

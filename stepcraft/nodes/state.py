@@ -59,7 +59,7 @@ Verdict = Literal["supported", "contradicted", "not found"]
 
 @described
 class Check(TypedDict):
-    """A verdict on a statement in the draft, according to the evidence."""
+    """A verdict on a statement in the draft, based on the evidence."""
 
     round: int
     """The round of checks, starting at 1."""
@@ -92,7 +92,7 @@ class Revision(TypedDict):
     after: str
     """The text of the part after the changes."""
     evidence: list[str]
-    """The ids of the passages that contradict it, or else of those that were found for it."""
+    """The ids of the passages that contradict the part, or else of those found for it."""
 
 
 @described
@@ -121,7 +121,7 @@ class Answer(TypedDict):
 
 
 class CheckState(Answer, RunState):
-    """The state of a graph that looks up every part of a draft and corrects it."""
+    """The state of a graph that looks up and corrects every part of a draft."""
 
     task: str
     """The question, or the goal."""

@@ -36,7 +36,7 @@ def ask_for_queries(state: Any, settings: PartQuerySettings) -> list[BaseMessage
 def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[str, Any]:
     """Return the parts with their queries.
 
-    A part omitted from the reply is looked up by its own words.
+    A part omitted from the reply uses its own words as its query.
 
     Raises:
         UnreadableReply: There is no query in the reply.
@@ -48,7 +48,7 @@ def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[s
 
 
 def by_their_words(state: Any, _reason: str) -> dict[str, Any]:
-    """Look up the parts by their own words."""
+    """Use each part's own words as its query."""
     return _with_queries(state, {})
 
 

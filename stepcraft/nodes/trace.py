@@ -47,7 +47,7 @@ class TracedSentence(TypedDict):
     evidence: list[str]
     """The ids of the passages that it cites, without duplicates."""
     unconfirmed: list[str]
-    """The words in it that the check did not find in the evidence or found contradicted there."""
+    """The words in it that the check found missing from the evidence or contradicted by it."""
     supported: bool
     """Whether it cites evidence, the check confirmed all its words, and every name in its code
     occurs in the evidence that it cites or in the question.
@@ -59,7 +59,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     """Return the traced sentences, the answer with its final marks, and the passages.
 
     Marks are numbered from 1 in the order in which passages are first cited. The passages are in
-    the same order, followed by any others that decided a check. A short answer is the text after
+    the same order, followed by others that the check relied on. A short answer is the text after
     "Answer:", without marks; its sentences are those of the reasoning that led to it.
     """
     text, evidence = state["answer"], state["evidence"]

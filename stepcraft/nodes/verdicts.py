@@ -34,7 +34,7 @@ _PART = re.compile(
     r"(?:[^\w\n]*(?:$|(?=STATEMENT|CLAIM))|[ \t]*[:|\uff1a][^\w\n]*(?=\d))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The part of the statements that follow, as in "Part 2, statement 1" or above a list."""
+"""The part containing the statements that follow, as in "Part 2, statement 1" or above a list."""
 _ANOTHER = re.compile(
     r"(?:[.,;:|/(\u2013\u2014]|[ \t]-|\b(?:and|but|except|only|was|were)\b)[^\w\n]{0,8}"
     r"(?:(?:is|are|was|were)[ \t]+)?"
@@ -101,9 +101,9 @@ def read_verdicts(
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
-    """Convert lines that number all statements consecutively to the prompt's numbers.
+    """Renumber lines that count all statements consecutively to match the prompt.
 
-    Numbers that could also be those of parts are left as they are.
+    Numbers that could also be part numbers are left as they are.
     """
     statements = [(part, number) for part, size in sizes.items() for number in range(1, size + 1)]
     last = max((each.last[0] for each in lines), default=0)
@@ -124,9 +124,9 @@ def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list
 def _unknown(
     lines: Sequence["_Line"], state: Any, sizes: Mapping[int, int], shown: Collection[int]
 ) -> list[str]:
-    """Return the statements and passages that the lines name but the prompt does not have.
+    """Return the statements and passages that the lines name but the prompt lacks.
 
-    Parts checked in other calls do not count.
+    Parts checked in other calls are ignored.
     """
     existing = {(part, number) for part, size in sizes.items() for number in range(size + 1)}
     others = {*range(1, len(state["parts"]) + 1)} - sizes.keys()
@@ -139,7 +139,7 @@ def _unknown(
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[str]:
-    """Return the statements in the given parts, or the parts, that have no verdict."""
+    """Return the given parts, or statements in them, that have no verdict."""
     judged = {(each["part"], each["statement"]) for each in checks}
     return [
         without_marks(statement, plain=False).strip()
@@ -150,7 +150,7 @@ def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[
 
 
 def _statements(state: Any, part: int) -> list[str]:
-    """Return the statements in a part that are judged, or the whole part."""
+    """Return the statements to judge in a part, or the whole part."""
     text: str = state["parts"][part - 1]["text"]
     spans = claims(text) if state["by_claim"] else [(0, len(text))]
     return [text[start:stop] for start, stop in spans]

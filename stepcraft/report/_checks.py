@@ -1,4 +1,4 @@
-"""Verdicts on statements, shown in the answer where the statement remains, or else in a list."""
+"""Verdicts on statements, shown in the answer if it still contains them, otherwise in a list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def checked_pieces(
 ) -> tuple[list[CheckedPiece], list[Verdict]]:
     """Split an answer at its statements; also return the verdicts to list separately.
 
-    A statement is placed in the answer only if it occurs exactly once. A place that overlaps code
+    A statement is located in the answer only if it occurs exactly once. A span that overlaps code
     is extended to include all of that code.
     """
     blocks = [*code(answer)]

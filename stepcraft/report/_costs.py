@@ -19,8 +19,8 @@ class StepTime:
 def rows(steps: Sequence[StepTime], usage: Usage) -> list[list[str]]:
     """Return a row of cells for each node, followed by one for the whole run.
 
-    A row has the node's name, the number of times it ran, its total time, its model calls, and the
-    tokens read and written.
+    A row has the node's name, the number of times it ran, its total time, its model calls, and its
+    input and output tokens.
     """
     return [
         *(

@@ -99,7 +99,7 @@ _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+
 
 
 def _with_code(text: str) -> list[tuple[str, str]]:
-    """Split a text into prose, code, and strong parts or headings, without their Markdown."""
+    """Split a text into prose, code, and bold text or headings, without their Markdown."""
     pieces: list[tuple[str, str]] = []
     end = 0
     for start, stop in [*outside_code(text), (len(text), len(text))]:

@@ -19,8 +19,9 @@ def fused(
 ) -> dict[str, list[Evidence]]:
     """Return the best passages for all queries, each under the query that ranks it highest.
 
-    There are as many as in the first k results of all searches. Passages that several queries find
-    come first, and so do their neighbours, because the answer is often spread over a few pages.
+    Their number is that of the distinct passages in all top-k results. Passages that several
+    queries find come first, and so do their neighbours, because the answer is often spread over a
+    few pages.
 
     Args:
         found: The results by query, one list per source, best first.

@@ -57,8 +57,8 @@ class RetrievalTarget:
     """The memories and sources of a graph, with the names by which its runs can choose them.
 
     A memory is searched in addition to the sources if a run names it, or if the graph was built
-    with a single memory. If there are none, those named by `STEPCRAFT_SOURCE` and
-    `STEPCRAFT_MEMORY` are used, or else the bundled procedures.
+    with a single memory. A graph without any uses those named by `STEPCRAFT_SOURCE`
+    and `STEPCRAFT_MEMORY`, or else the bundled procedures.
     """
 
     memories: Mapping[str, Memory]
@@ -81,7 +81,7 @@ class RetrievalTarget:
 
         Raises:
             BadInput: A memory or a source is neither a suitable object nor a name, or a tool needs
-                more arguments than a query.
+                arguments besides the query.
         """
         memories = (
             memory if isinstance(memory, Mapping) else {} if memory is None else {_GIVEN: memory}
@@ -170,7 +170,7 @@ class RetrievalTarget:
         return searched
 
     def is_open(self, settings: SearchSettings) -> bool:
-        """Return whether `open` cannot block because a run searches only ready-made objects."""
+        """Return whether `open` cannot block because a run searches only existing objects."""
         used = [*self.sources.values(), *self.memories.values()]
         is_whole = self.memories or (self.sources and not self.prefers_memory)
         is_named = (

@@ -52,7 +52,7 @@ def isolated(parser: str, data: bytes, *, seconds: float, **options: str) -> Any
         parser: `package.module:function`, which takes the data and the options, and returns JSON.
         data: The document.
         seconds: The maximum processor time, not counting the import of the module.
-        options: Further arguments of the parser.
+        options: Additional arguments for the parser.
 
     Raises:
         Unreadable: The parser reported that the document cannot be read.
@@ -136,7 +136,7 @@ def _end(process: _Process) -> None:
 
 
 def serve() -> None:
-    """Parse the documents that arrive on standard input, as a parser process's main loop."""
+    """Run a parser process's main loop, parsing documents from standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches all processes in a terminal
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # output printed by a library is not a reply

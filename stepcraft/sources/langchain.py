@@ -171,7 +171,7 @@ def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
     """Return whether a source has no coroutine, so that LangChain would use its own threads.
 
     Those threads are joined when an event loop or the process ends, so a slow search would delay
-    that.
+    shutdown.
     """
     if isinstance(source, Tool | StructuredTool):
         return source.coroutine is None
@@ -200,7 +200,7 @@ def _completed(documents: Sequence[Document]) -> list[Document]:
 def _complete(document: Document, rank: int) -> Document:
     """Return a document with any missing title, source and score filled in.
 
-    Headings from LangChain's splitters become the title, and a page becomes part of the source.
+    Headings from LangChain's splitters become the title; page numbers are added to the source.
     """
     facts = document.metadata
     source = str(next(filter(None, map(facts.get, _ORIGINS)), ""))

@@ -135,7 +135,7 @@ def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> A
             is.
 
     Raises:
-        BadInput: There is no such module or attribute, or it fails.
+        BadInput: Importing it or calling it fails.
     """
     try:
         target = resolve_name(spec)

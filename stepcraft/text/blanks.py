@@ -35,7 +35,7 @@ def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\
 
     Args:
         text: The text.
-        old: Its words as somebody copied them.
+        old: Its words as copied, perhaps inexactly.
         new: The words that replace them.
         line: What is before the text on its line.
         newline: The line break for new lines.
@@ -97,7 +97,7 @@ def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """Return how one list becomes the other; a shared beginning and end are quick to find."""
+    """Return how one list becomes the other, skipping a shared beginning and end for speed."""
     least = min(len(old), len(new))
     head = next((at for at in range(least) if old[at] != new[at]), least)
     tail = next((at for at in range(least - head) if old[-1 - at] != new[-1 - at]), least - head)
@@ -125,7 +125,7 @@ def _indent(before: Sequence[str], copied: Sequence[str]) -> str | None:
 def _indented(new: str, line: str) -> str:
     """Return the new words with every line after the first indented like the line they start on.
 
-    They stay as they are if every line already is so indented.
+    They are unchanged if every line is already indented that way.
     """
     lead = _LEAD.match(line)
     first, *rows = new.split("\n")

@@ -9,8 +9,8 @@ A change is a block in the form of a merge conflict, with an explicit end:
     >>>>>>> END
 
 An empty upper half appends to the part; `<<<<<<< AFTER 3` inserts a new part. Text outside of
-blocks is returned as is. All old words are located in the original text. A change that does not fit
-exactly one place there, or that would damage the text's Markdown, is refused with a reason.
+blocks is returned as is. All old words are located in the original text. A change that does not
+match exactly one place there, or that would damage the text's Markdown, is refused with a reason.
 """
 
 import re
@@ -60,7 +60,7 @@ attached to words.
 _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
-"""The minimum number of words to look for outside the named part; fewer may mean something else."""
+"""The minimum number of words to look for outside the named part; fewer could match by chance."""
 _IN_NUMBER = re.compile("\\d[.,'/\u00a0\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
 _SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
 _CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")

@@ -24,8 +24,7 @@ _TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
 _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
 _CLAIMING = re.compile(rf"(?:\*\*|__){_STEP}(?=.*\d|[^\n:\uff1a]*[:\uff1a]\s*\S)", re.DOTALL)
-"""Words in bold that say something, such as "Port: open" or "2 keys", unless they are a step
-number."""
+"""Bold text that makes a claim, such as "Port: open" or "2 keys", unless it is a step number."""
 _FILLED = re.compile(r"\s*\S")
 _STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
@@ -74,7 +73,7 @@ def _whole(lines: re.Match[str]) -> str:
 
 
 def _is_title(text: str, begin: int, end: int) -> bool:
-    """Return whether text in bold is a label with a colon, or a line above others."""
+    """Return whether bold text is a label with a colon, or a line with text below."""
     words = text[begin:end]
     if not _TITLE.fullmatch(words) or _COLON.search(words):
         return _TITLE.fullmatch(words) is not None

@@ -87,8 +87,8 @@ _DECLINED = re.compile(
 def clean(text: str) -> str:
     r"""Return the text in NFC, with "\n" line breaks and without control characters.
 
-    Lone surrogates become U+FFFD. Marks needed by right-to-left scripts are kept; overrides of the
-    writing direction are dropped.
+    Lone surrogates become U+FFFD. Marks needed by right-to-left scripts are kept; directional
+    overrides are dropped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii():

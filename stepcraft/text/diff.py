@@ -32,7 +32,7 @@ def word_diff(old: str, new: str, *, seconds: float = 2.0) -> list[Piece]:
 
     Joining the pieces that are not "added" yields the old text, and joining those that are not
     "removed" yields the new one. No piece is empty. Text that could not be compared within the
-    given seconds is reported as replaced.
+    time limit is reported as replaced.
     """
     codes: dict[str, str] = {}
     encoded = [  # above the surrogate range

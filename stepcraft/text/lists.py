@@ -198,7 +198,7 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 def _json_texts(text: str) -> list[str] | None:
     """Return the texts in a JSON array, or None if the text is not one.
 
-    The array may be the value of an object, and its items may be objects with a single text.
+    The array may be a value in an object, and its items may be objects with a single text.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
@@ -332,7 +332,7 @@ def _is_apart(line: _Line) -> bool:
 
 
 def _outer_mark(items: list[_Line]) -> str:
-    """Return the mark of outer items, which go on after inner ones, or else the first mark.
+    """Return the mark of outer items, which continue after inner ones, or else the first mark.
 
     "Part 2:" continues after a "1. 2." list below "Part 1:". If "3." continues below "Part 2:", the
     numbers are the items.

@@ -163,10 +163,10 @@ def shown_heading(heading: str) -> str:
 
 
 def as_shown(text: str, *, comments: bool = True) -> str:
-    """Return a Markdown text as readers see it, with what is hidden replaced by as many spaces.
+    """Return a Markdown text as readers see it, with hidden text replaced by as many spaces.
 
     As in CommonMark, a comment that begins a line hides everything to its end or, if it has none,
-    to the end of the text; elsewhere it must end in its paragraph, or its mark is text.
+    to the end of the text; elsewhere, one that does not end in its paragraph is text.
 
     Args:
         text: The text.

@@ -103,7 +103,7 @@ _FENCES = ("```", "~~~")
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences, each with its whitespace folded.
+    """Split a text into sentences, each with its whitespace collapsed.
 
     A line break ends a sentence too, unless the next line continues in lower case. Abbreviations,
     initials, list numbers and dots in code spans do not end a sentence.
@@ -144,7 +144,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviated(before: str, follows: str) -> bool:
-    """Return whether a full stop belongs to an abbreviation or an ordinal that cannot end here."""
+    """Return whether a full stop belongs to an abbreviation or ordinal and ends no sentence."""
     return bool(
         _NO_STOP.search(before)
         or (_NUMBER.search(before) and follows[:1].isdigit())

@@ -17,7 +17,7 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)\u3001])[ \t]")
 def split_thoughts(draft: str) -> list[str]:
     """Split a draft into thoughts, each with the blank lines that follow it.
 
-    A thought ends at a blank line, and before each `STEP 1:` in a list of such steps. A heading
+    A thought ends at a blank line, and before each label such as `STEP 1:` in a list. A heading
     belongs to the thought below it, and an indented paragraph to the list item above it. Fenced
     code is never split.
     """

@@ -1,6 +1,6 @@
 """Split texts in any language into words, in the same way for every word-based index.
 
-A text and a query yield the same words where readers would consider them the same: words are put in
+A text and a query yield the same words where readers see no difference: words are normalised to
 NFKC with ASCII digits, ignoring case, accents, Hebrew and Arabic points, tatweel, and the forms of
 alef and yeh. Scripts without spaces between words yield pairs of characters.
 """

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 BATCH = 1000
-"""The maximum number of objects in a message."""
+"""The maximum number of objects in a request."""
 
 AT_ONCE = 2
-"""The number of messages sent at once, as in the client's own batching."""
+"""The number of requests sent at once, as in the client's own batching."""
 
 _LEAST_BY_WORDS = 100
-"""The minimum number of results to request in a search by words; with fewer, Weaviate 1.39 misses
+"""The minimum number of results to request in a keyword search; with fewer, Weaviate 1.39 misses
 better objects and returns different scores.
 """
 
@@ -114,7 +114,7 @@ class OpenCollection:
     ) -> Hits:
         """Return the k objects that fit best, with their scores.
 
-        In a search by vectors alone, scores are cosines; otherwise, they are relative to the best
+        In a vector-only search, scores are cosines; otherwise, they are relative to the best
         score.
 
         Args:

@@ -39,7 +39,7 @@ ALPHA = 0.5
 """The default weight of vectors in a hybrid search.
 
 Weaviate rescales the scores of the nearest 100 vectors to the range from 0 to 1, as it does with
-the scores of words. The cosines in a local memory are closer together and need a larger weight to
+keyword scores. The cosines in a local memory are closer together and need a larger weight to
 count as much.
 """
 
@@ -171,7 +171,7 @@ class WeaviateMemory(ServedMemory):
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
-        """Send procedures, several messages at once, and return those that were refused.
+        """Send procedures, several requests at once, and return those that were refused.
 
         Texts that are already stored are not embedded again. Weaviate indexes only what has
         changed, so an unchanged procedure that was lost from the index is sent with a longer vector

@@ -1,1 +1,1 @@
-"""The keyless model: a chat model that recombines sentences from its prompt by rules."""
+"""The keyless model: a rule-based chat model that recombines sentences from its prompt."""

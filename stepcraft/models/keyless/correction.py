@@ -1,4 +1,4 @@
-"""Find what the evidence says word for word, or with a single value changed."""
+"""Find statements that the evidence makes word for word, or with one value changed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _VALUES = ("date", "time", "year", "number", "month", "day", "name")
 """The kinds of tokens that can be corrected."""
 _EMPTY = ("a", "an", "the", "of", "also", "it")
-"""Words that are not compared, except "it" if it begins a sentence and "A" if it does not."""
+"""Words that are not compared, except "it" at the start of a sentence and "A" elsewhere."""
 
 _AUXILIARY = r"is|are|was|were|be|been|has|have|had|must|shall|should|will|would|do|does|did"
 _VERB = (
@@ -65,7 +65,7 @@ _BESIDE = re.compile(
     r"|not?|never|none|nor|neither|nobody|cannot|without|except)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-"""Words before a value that let a statement with another value be true as well."""
+"""Words before a value that allow another value to be true as well."""
 _LONGEST = 1_000
 """The maximum length of a statement or sentence that is compared."""
 
@@ -82,7 +82,7 @@ class Value(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is compared."""
+    """A sentence, parsed for comparison."""
 
     text: str
     title: frozenset[str]
@@ -113,7 +113,7 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
 
 
 def supports(other: Sentence, statement: Sentence) -> bool:
-    """Return whether a sentence of the evidence says the same as a statement, word for word.
+    """Return whether a sentence of the evidence matches a statement word for word.
 
     The statement may add words from the heading. Order matters if there are several values.
     """
@@ -123,7 +123,7 @@ def supports(other: Sentence, statement: Sentence) -> bool:
 def corrected(statement: Sentence, evidence: Sequence[Sentence]) -> tuple[str, str] | None:
     """Return a statement with one value corrected from the evidence, and the passage's id.
 
-    A sentence of the evidence must say the same with another value. If several values are possible,
+    An evidence sentence must say the same thing with another value. If several values are possible,
     None is returned.
     """
     text, tokens = statement.text, statement.tokens
@@ -205,7 +205,7 @@ def _correctable(statement: Sentence) -> Iterator[Value]:
 
 
 def _differ(value: Value, other: Value) -> bool:
-    """Return whether two values of the same kind exclude each other, however they are written."""
+    """Return whether two values of the same kind contradict each other, however written."""
     ours, theirs = value.tokens[0], other.tokens[0]
     if value.kind != other.kind or value.tokens == other.tokens:
         return False

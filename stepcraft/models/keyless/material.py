@@ -55,7 +55,7 @@ class Material:
 
     @cached_property
     def statements(self) -> list[str]:
-        """The sentences in the passages, with citation marks if the reply cites."""
+        """The passages' sentences, with citation marks if the prompt requests them."""
         return [
             _END.sub(rf" [{passage.id}]\g<0>", text, count=1) if self.cites else text
             for passage in self.named("passage")
@@ -73,7 +73,7 @@ def statements(text: str) -> list[str]:
 def heading(text: str) -> str:
     """Return the words in a passage's first line that its sentences do not contain.
 
-    Words in the sentences are left out, as they tell those apart: "admin" in "the admin server".
+    Words in the sentences are omitted, as they tell sentences apart: "admin" in "the admin server".
     """
     title = text.partition("\n")[0]
     others = {*terms(" ".join(statements(text)))}
@@ -112,5 +112,5 @@ def nearest(text: str, others: Sequence[str]) -> int:
 
 
 def mentions(text: str, thing: str) -> bool:
-    """Return whether a text contains at least half of the words in the name of a thing."""
+    """Return whether a text contains at least half of the words in a name."""
     return 2 * len(stems(thing) & stems(text)) >= len(stems(thing))

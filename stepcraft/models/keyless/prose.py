@@ -182,7 +182,7 @@ def write_code(material: Material) -> str:
 
 
 def route(material: Material) -> str:
-    """Choose a graph by rules; a message that refers to an earlier one is appended to it."""
+    """Choose a graph using rules; a message that refers to an earlier one is appended to it."""
     message = material.question
     kind = "TALK" if _TALK.match(message) else "GOAL" if _GOAL.search(message) else "QUESTION"
     before = _PERSON.findall(material.text("conversation"))[-1:] if _REFERS.search(message) else []

@@ -145,7 +145,7 @@ _HIDDEN, _INSTALLED = "it is hidden", "it holds installed packages"
 
 
 def _of_path(path: str) -> str:
-    """Return why a file is left out, by its path below a root, or "" if it is not."""
+    """Return why a path below a root is left out, or "" if it is not."""
     *folders, name = path.split("/")
     return next(filter(None, [*map(_of_folder, folders), _of_file(name)]), "")
 

@@ -1,4 +1,4 @@
-"""Find headings in markup other than Markdown, and text hidden from readers, by line patterns."""
+"""Find headings in markup other than Markdown, and text hidden from readers, with line patterns."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -202,7 +202,7 @@ def _rst(text: str) -> Iterator[Heading]:
 
 
 def _asciidoc(text: str) -> Iterator[Heading]:
-    """Yield titles prefixed with signs, and those with an underline of about the same length."""
+    """Yield titles prefixed with `=`, and those with an underline of about the same length."""
     position = 0
     while match := _ASCIIDOC.search(text, position):
         position, above = match.end(), match["above"]

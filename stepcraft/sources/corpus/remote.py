@@ -1,6 +1,6 @@
 """Copy files from object stores, archives and websites into the user's cache folder.
 
-Object stores and archives are read by fsspec, under its URLs (`s3://bucket/docs`). The URL of a
+Object stores and archives are read by fsspec, using its URLs (`s3://bucket/docs`). The URL of a
 sitemap (`https://host/sitemap.xml`) stands for its pages, which are fetched from public addresses.
 """
 
@@ -34,7 +34,7 @@ _STATES = re.compile(
     r"size|.*(?:etag|modified|mtime|created|md5|crc|generation|updated|date_time|hash).*",
     re.IGNORECASE,
 )
-"""The facts about a file by which storage systems show that it has changed."""
+"""The metadata fields by which storage systems show that a file has changed."""
 _copied: dict[str, tuple[float, dict[str, str]]] = {}
 """When this process copied the files of each URL, and why some could not be copied."""
 
@@ -62,7 +62,7 @@ def url_below(url: str, path: str) -> str:
 
 
 def folder_of(url: str) -> Path:
-    """Return the folder for the copies of what a URL names, and create it.
+    """Create and return the folder for copies of what a URL names.
 
     Raises:
         BadInput: The URL has a password.

@@ -43,7 +43,7 @@ class CorpusRetriever(Source):
     index: Any
     """The GroupedIndex that is searched."""
     roots: Roots
-    """The files and folders, each with the name under which it was given."""
+    """The files and folders, each with its path as given."""
     fields: Fields = FIELDS
     """The fields that hold the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)

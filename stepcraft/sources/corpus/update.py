@@ -60,7 +60,7 @@ class Updated:
     passages: int = 0
     """The number of passages that were stored."""
     removed: int = 0
-    """The number of files that are gone, along with their passages."""
+    """The number of missing files whose passages were removed."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """The reasons why files, or parts of them, could not be read, by path."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
@@ -147,7 +147,7 @@ class _Reader:
 
 
 def state_of(fields: Fields, *facts: object) -> str:
-    """Return a page's state, made up of how it is read and facts that track its content."""
+    """Return a page's state: how it is read, and values that change with its content."""
     return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
 
 

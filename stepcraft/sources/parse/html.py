@@ -1,4 +1,4 @@
-"""The text of an HTML file as Markdown, as a browser shows it."""
+"""The text that a browser shows for an HTML file, as Markdown."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ _NOT_READ = (
 """
 _HIDDEN = ":is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
 _SWITCH = f"[aria-expanded]:not({_HIDDEN}, {_HIDDEN} *)"
-"""What a reader clicks to unfold something."""
+"""What a reader clicks to expand something."""
 _UNFOLDS = (
     "[role=tabpanel], [role=region][aria-labelledby], [hidden=until-found i]"
     ", details > summary + :last-child, details > summary + :last-child > :only-child"
     ", :is([class*=accordion i], [class*=collaps i], [class*=faq i])"
     f", {_SWITCH} + *, :has(> {_SWITCH}) + *"
 )
-"""Hidden elements that a reader can unfold, besides those that a switch controls."""
+"""Hidden elements that a reader can expand, besides those that a switch controls."""
 _HEAD = {"html", "head", "base", "link", "meta", "title", "style", "script", "noscript", "template"}
 _HEADINGS = {f"h{level}" for level in range(1, 7)}
 _SPECIAL = {
@@ -122,7 +122,7 @@ def html(data: bytes, charset: str = "") -> tuple[str, list[str], str]:
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
-    """Return the hidden elements that a reader cannot unfold, and hidden menus."""
+    """Return the hidden elements that a reader cannot expand, and hidden menus."""
     controls = soup.select(f"[aria-controls]{_SWITCH}")
     controlled = {name for each in controls for name in str(each["aria-controls"]).split()}
     unfold = {id(tag) for tag in soup.select(f":is({_UNFOLDS}){_HIDDEN}")}

@@ -44,7 +44,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
-    """Yield the texts, starting a line with an element's name where no text is next to it."""
+    """Yield the texts, starting a line with an element's name if no text adjoins the element."""
     mixed: dict[int, bool] = {}
     is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:

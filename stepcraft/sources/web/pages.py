@@ -39,7 +39,7 @@ _SECONDS = 8.0
 _KEPT_S = 300
 """The number of seconds for which a page is not requested again."""
 _MARKDOWN = {".md", ".markdown", ".mdx"}
-"""The suffixes of pages that are Markdown, whatever the server calls them."""
+"""The suffixes of Markdown pages, whatever content type the server declares."""
 
 
 class Page(NamedTuple):
@@ -82,7 +82,7 @@ def readable(fetched: Fetched) -> Page:
 def ranked_passages(
     query: str, pages: Sequence[Page], k: int, embedder: Embedder | None
 ) -> list[Document]:
-    """Return the k passages in some pages that best fit a query, best first.
+    """Return the k passages that best match a query, best first.
 
     Args:
         query: The query, which is compared with passages by words and, if there is an embedder, by
