@@ -152,7 +152,7 @@ class _Step:
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
         """Ask the model, retrying once after an unreadable reply, and return the update."""
-        node, first_update, first_problem = self.node, None, ""
+        node, first_update, first_reason = self.node, None, ""
         try:
             model = await calls.model(choice)
             state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
@@ -169,18 +169,22 @@ class _Step:
                         state = {**self.state, "first_update": first_update}
                     if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
-                    first_problem = f", after a reply that could not be read: {error}"
+                    first_reason = str(error)
                     words = str(reply.text).strip()  # without tool calls, which have no results
                     problem = [AIMessage(words)] if words else []
                     request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
-                    problem.append(HumanMessage(request.format(error)))
+                    problem.append(HumanMessage(request.format(f"{error}".rstrip(".") + ".")))
         except (GraphBubbleUp, BadInput):
             raise
         except Exception as error:
             is_read = isinstance(error, UnreadableReply)
-            reason = self._reason(error, choice) + ("" if is_read else first_problem)
+            reason = self._reason(error, choice)
+            if first_reason and not is_read:
+                reason += f", after a reply that could not be read: {first_reason}"
             if first_update is not None:
-                reason = str(error) if is_read else reason
+                is_rest = isinstance(error, UnreadableReply) and error.update is not None
+                if is_read:
+                    reason = str(error) if is_rest else f"{first_reason} The second reply: {error}"
                 self.warnings.append(f"{node.name}: its reply was used only in part: {reason}")
                 return first_update
             self.warnings.append(reason)

@@ -36,8 +36,8 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
     for text, origin in zip(edited.parts, edited.origins, strict=True):
         before = old[origin - 1]["text"] if origin else ""
         place = origin or place  # an inserted part belongs to the part that it follows
-        if text == before:
-            parts.append(old[origin - 1])
+        if text == before:  # an insertion without any text is dropped
+            parts += old[origin - 1 : origin]
             continue
         revisions.append(
             Revision(

@@ -37,6 +37,11 @@ def no_form_asked_for(state: Any, settings: RatContext) -> dict[str, Any] | None
     return checked_text_as_it_is(state) if settings.finish == "text" else None
 
 
+def finishing_calls(settings: Any) -> int:
+    """Return the number of calls that `finish` needs, which earlier nodes leave for it."""
+    return int(getattr(settings, "finish", "text") != "text")
+
+
 finish = ModelNode(
     "finish",
     ask_for_form,

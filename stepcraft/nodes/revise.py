@@ -25,6 +25,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections, shown_passages
+from stepcraft.nodes.finish import finishing_calls
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
@@ -385,7 +386,7 @@ revise = ModelNode(
     read_check,
     no_changes,
     skip=without_evidence,
-    keep_back=lambda settings: int(getattr(settings, "finish", "text") != "text"),
+    keep_back=finishing_calls,
     started="Checking every statement against the evidence.",
     finished=_finished,
 )

@@ -12,6 +12,7 @@ from stepcraft.contexts.base import PartQuerySettings
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
+from stepcraft.nodes.finish import finishing_calls
 from stepcraft.nodes.split import part_query
 from stepcraft.text.sections import Section
 
@@ -69,6 +70,6 @@ to_query = ModelNode(
     read_queries,
     by_their_words,
     skip=lambda state, _settings: None if state["model_queries"] else {},
-    keep_back=lambda _settings: 1,
+    keep_back=lambda settings: 1 + finishing_calls(settings),
     started="Writing a query for each part.",
 )

@@ -12,8 +12,8 @@ from stepcraft.evals.votes import grouped
 from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
 
 KEYLESS = (
-    "The keyless model wrote these answers: the scores only try out the evaluation, and say "
-    "nothing about a method."
+    "The keyless model wrote these answers: the scores only show that the evaluation works, and "
+    "say nothing about a method."
 )
 _KIN = {
     "model": "whose answers it wrote: a model may favour its own text; take another judge.",

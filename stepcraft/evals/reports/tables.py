@@ -62,7 +62,7 @@ def _scores(summary: Summary) -> Table:
     costs = [kind for kind in _COSTS if any(each.costs.get(kind) for each in summary.methods)]
     note = (
         "Means with 95% intervals. A run without an answer counts as wrong, a failed one has no "
-        "score. Costs are of a sample, seconds as the median; an empty cell is unknown."
+        "score. Costs are per sample (for seconds, the median); an empty cell means unknown."
     )
     if any(name.startswith("support by") for name in scores):
         note += (
