@@ -80,7 +80,7 @@ def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_warnings(warnings: Iterable[str], *, quiet: bool) -> None:
-    """Print warnings to stderr, unless the user wants none."""
+    """Print warnings to stderr, unless the user has turned them off."""
     for warning in () if quiet else warnings:
         note(f"warning: {warning}")
 

@@ -149,9 +149,9 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
 def vote_scores(
     judgements: Iterable[Judgement], ours: str, theirs: str
 ) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return two methods' scores from each judge's votes between them, by sample.
+    """Return two methods' scores by sample, from each judge's votes.
 
-    The answer with the most votes scores 1, and the other 0.
+    The answer with more votes scores 1, and the other 0.
     """
     scores: dict[str, dict[str, tuple[float, float]]] = {}
     for (judge, method, against, id_), verdict in verdicts(judgements).items():

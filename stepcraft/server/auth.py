@@ -79,7 +79,7 @@ async def assistants(ctx: Context, value: Value) -> Value:
 
 @auth.on.store
 async def store(ctx: Context, value: Value) -> bool:
-    """Prefix a namespace with the user's unless it already has that prefix."""
+    """Prefix a namespace with the user's id, unless it is already there."""
     user = encode_identity(_identity(ctx))
     namespace = tuple(value.get("namespace") or ())
     value["namespace"] = namespace if namespace[:1] == (user,) else (user, *namespace)

@@ -201,9 +201,9 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
     Args:
         parts: The parts.
         changes: The changes, which refer to parts by number.
-        between: The separator that joins the parts into one Markdown text, which no change may
-            damage. Without it, the parts are pieces of one text, and insertions are appended
-            instead.
+        between: The separator that joins the parts into one Markdown text, whose structure no
+            change may damage. If it is "", the parts are consecutive pieces of the text, and an
+            insertion is appended to its part instead of becoming a new one.
     """
     refused: list[Problem] = []
     edits = _edits(parts, changes, between, refused)

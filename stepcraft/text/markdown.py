@@ -113,7 +113,7 @@ def outside_code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int
 
 
 def replaced(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str]) -> str:
-    """Replace the matches of a pattern outside of code, like `re.sub`."""
+    """Replace the matches of a pattern as `re.sub` does, but not in code."""
     pieces: list[str] = []
     end = 0
     for start, stop in outside_code(text):

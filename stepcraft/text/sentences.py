@@ -144,7 +144,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviated(before: str, follows: str) -> bool:
-    """Return whether a full stop belongs to an abbreviation or ordinal and ends no sentence."""
+    """Return whether a full stop belongs to an abbreviation or ordinal, so that nothing ends."""
     return bool(
         _NO_STOP.search(before)
         or (_NUMBER.search(before) and follows[:1].isdigit())

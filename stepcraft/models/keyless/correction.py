@@ -220,7 +220,7 @@ def _differ(value: Value, other: Value) -> bool:
 
 
 def _are_unequal(number: str, other: str) -> bool:
-    """Return whether neither of two numbers is the other one rounded."""
+    """Return whether two numbers differ by more than rounding."""
     places = min(len(each.partition(".")[2]) for each in (number, other))
     try:
         return round(Decimal(number), places) != round(Decimal(other), places)

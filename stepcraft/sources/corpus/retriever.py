@@ -71,14 +71,14 @@ class CorpusRetriever(Source):
         return [f"not all of the corpus could be read as it is ({count:,} problems): {listed}"]
 
     def refresh(self, *, after_s: float = 0) -> None:
-        """Read new and changed files, and drop those that are gone.
+        """Read new and changed files, and drop deleted ones.
 
         Args:
-            after_s: Do nothing if the files were examined within this many seconds. Unless it is 0,
-                remote files are examined at most every five minutes.
+            after_s: Do nothing if the files were examined in the last `after_s` seconds. Unless it
+                is 0, remote files are examined at most every five minutes.
 
         Raises:
-            BadInput: A file or folder of the corpus is gone, or nothing can be read.
+            BadInput: A path of the corpus no longer exists, or nothing can be read.
             SourceFailure: The index is unusable.
         """
         with self._lock:
