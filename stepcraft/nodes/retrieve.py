@@ -5,9 +5,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langgraph.errors import GraphBubbleUp
 
 from stepcraft.errors import StepcraftError
@@ -91,7 +92,7 @@ class Retrieve(Node):
             query: passages.results([(each.label, next(outcomes)) for each in searched])
             for query in queries
         }
-        sources = [each.retriever for each in searched if isinstance(each.retriever, Source)]
+        sources = [each.retriever for each in searched if _knows_neighbours(each.retriever)]
         near = partial(_beside, sources)
         if is_fused:
             try:
@@ -219,6 +220,10 @@ class Passages:
 def pending_parts(state: Mapping[str, Any]) -> list[Part]:
     """Return the parts that are still to be checked, or none before there is a draft."""
     return [state["parts"][number - 1] for number in state.get("pending", ())]
+
+
+def _knows_neighbours(retriever: BaseRetriever) -> TypeGuard[Source]:
+    return isinstance(retriever, Source) and type(retriever).beside is not Source.beside
 
 
 def _beside(sources: Sequence[Source], passage: Evidence) -> list[Evidence]:

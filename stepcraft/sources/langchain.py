@@ -212,4 +212,4 @@ def _complete(document: Document, rank: int) -> Document:
     title = str(facts.get("title") or headings or source or words)
     score = facts.get("score", facts.get("relevance_score", 1 / rank))
     complete = {**facts, "title": title, "source": source, "score": score}
-    return document.model_copy(update={"metadata": complete})
+    return Document(document.page_content, id=document.id, metadata=complete)

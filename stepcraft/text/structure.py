@@ -35,6 +35,8 @@ _PAIRS = (
     ("`", "\0"),
 )
 """Marks and their counterparts; a backtick outside of code spans has none."""
+_PAIRED = re.compile(r"[`~$\\<>*_\[\]]")
+"""The characters of these marks, of fences and of tags."""
 _TAG = re.compile(
     r"<(/?)(a|b|code|del|details|div|em|i|ol|pre|s|span|strong|su[bp]|summary|table|u|ul)\b[^<>]*>",
     re.IGNORECASE,
@@ -57,6 +59,8 @@ def damage(before: str, after: str) -> str:
 
 def opened(old: str, new: str) -> str:
     """Return the damage done by new words that open or close what the old words did not."""
+    if not _PAIRED.search(new):
+        return ""
     return next(iter(_unpaired(new) - _unpaired(old)), "")
 
 
