@@ -87,6 +87,7 @@ class LocalIndex:
         self._connections: list[sqlite3.Connection] = []
         # An index that is no longer used closes its file at once.
         self._close = weakref.finalize(self, _close_all, self._connections)
+        self._close.atexit = False  # a thread whose run has ended may still be searching
         name = embedder.name if embedder else "none"
         self._embeddings = self._open(name, create=create)
         # A file with vectors may be opened to search by words.

@@ -223,6 +223,8 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
         if self.most_calls is not None and self.counter.calls >= self.most_calls:
             self.warnings.append(self.counter.limits.too_few_calls())
             return {"jump_to": "end"}
+        if self.counter.limits.seconds_left() == 0:  # the run has ended, but not its thread
+            return {"jump_to": "end"}
         if self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens:
             return {"jump_to": "end"}
         return {"messages": [HumanMessage(ANSWER_NOW)]} if self._are_made(state) else None

@@ -276,7 +276,7 @@ def _evidence(document: Document) -> Evidence:
         title=str(facts.get("title") or ""),
         text=text,
         source=str(facts.get("source") or facts.get("url") or ""),
-        score=_score(facts.get("score") or facts.get("relevance_score")),
+        score=_score(facts.get("score", facts.get("relevance_score"))),
     )
 
 
@@ -288,6 +288,6 @@ def _score(score: Any) -> float:
     """Return a score as a number, or 0.0 if it is not one."""
     try:
         number = float(score)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     return round(number, 4) if math.isfinite(number) else 0.0

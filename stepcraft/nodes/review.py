@@ -53,7 +53,7 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         notes = f"The critic has changed nothing since the rejection. {notes}".strip()
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
-    update: dict[str, Any] = {}
+    update: dict[str, Any] = {"answer": numbered(steps)}
     if edited:
         parts = as_parts(edited, by_claim=False)
         update = {"steps": edited, "answer": numbered(edited), "parts": parts, "pending": []}

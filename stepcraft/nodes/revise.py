@@ -86,6 +86,11 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions and the reply if a model's input is limited."""
+_CORRECTS = re.compile(
+    r"\b(?:should (?:say|be|read)|(?:is|are) (?:wrong|incorrect)|instead of)\b|^\W*but\b",
+    re.IGNORECASE,
+)
+"""Words that ask for a change outside of any block."""
 _IN_PARENTHESES = re.compile(r"(?:([ \t]++)|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
 """Passages cited in the form (p1, p2)."""
 _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
@@ -260,7 +265,8 @@ def _says_unchanged(reply: str) -> bool:
     """Return whether a reply as a whole, not just one item in it, says that nothing changes."""
     lines = [line for line in reply.splitlines() if line.strip()]
     others = [line for line in lines if not is_unchanged(line)]
-    return len(others) < len(lines) and not any(map(item_start, others))
+    is_doubtful = any(item_start(line) or _CORRECTS.search(line) for line in others)
+    return len(others) < len(lines) and not is_doubtful
 
 
 def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:

@@ -35,6 +35,9 @@ _EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
 """Emphasis around a whole text, as opposed to a name such as `__init__`."""
 _BOXED = re.compile(r"\A\#{1,6}[ \t]+|\A\$*\\boxed\{(.*)\}\$*\Z", re.DOTALL)
 """What some models are trained to put around an answer."""
+_ABBREVIATED = re.compile(
+    r"(?:\b[^\W\d_]{1,2}\.[ \u00a0]?){2,}\Z|\b(?:Ave|St|Rd|Blvd|Inc|Ltd|Co|Corp|Jr|Sr|al|cit|etc)\.\Z"
+)
 _FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 
 
@@ -112,8 +115,9 @@ def short_answer(text: str) -> str:
 
 def _without_stop(text: str) -> str:
     # No further sentence begins after the full stop of an abbreviation.
-    is_sentence = _FULL_STOP.search(text) and len(sentences(f"It {text} Xy")) == 2
-    return text[:-1] if is_sentence else text
+    if _ABBREVIATED.search(text) or not _FULL_STOP.search(text):
+        return text
+    return text[:-1] if len(sentences(f"It {text} Xy")) == 2 else text
 
 
 def _rejected(state: Mapping[str, Any]) -> list[tuple[str, str]]:

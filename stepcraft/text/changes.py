@@ -28,6 +28,7 @@ from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
+from stepcraft.text.markdown import code_blocks
 from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
@@ -61,7 +62,14 @@ _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer could match by chance."""
-_IN_NUMBER = re.compile("\\d[.,'/\u00a0\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
+_IN_NUMBER = re.compile("\\d[.,'/\u00a0\u00b7\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
+_GROUP = re.compile(r"(?<![\w.,])\d{1,3} \Z")
+_DIGITS = re.compile(r"\d{3}(?!\d)")
+_HAN = (
+    "\u3007\u96f6\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d"
+    "\u5341\u767e\u5343\u4e07"
+)
+"""Digits of Chinese and Japanese numerals."""
 _SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
 _CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
@@ -340,10 +348,7 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
     number, kind = change["part"], change["kind"]
     exists = 0 < number <= len(parts)
     if kind != "replace":
-        end = len(parts[number - 1].rstrip()) if exists else 0
-        new = change["new"].strip("\n").replace("\n", _newline("".join(parts)))
-        edit = _Edit(number, end, end, new, kind, change)
-        return edit if exists or (kind == "insert" and number == 0) else _NO_PART
+        return _added(change, parts)
     matches = {number: _matches(change, parts[number - 1])} if exists else {}
     if not any(matches.values()):
         elsewhere = {other: _matches(change, part) for other, part in enumerate(parts, 1)}
@@ -361,6 +366,19 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
     start, stop, new = _without_blanks(part, *places[0])
     reason = _misfit(part, start, stop, new)
     return reason or _Edit(number, start, stop, new, kind, change)
+
+
+def _added(change: Change, parts: Sequence[str]) -> _Edit | str:
+    """Return an addition at the end of its part, or the reason why it cannot be made."""
+    number, kind = change["part"], change["kind"]
+    part = parts[number - 1] if 0 < number <= len(parts) else None
+    if part is None and not (kind == "insert" and number == 0):
+        return _NO_PART
+    if any(not block.closed for block in code_blocks(part or "")):
+        return "the part ends within code"
+    end = len((part or "").rstrip())
+    new = change["new"].strip("\n").replace("\n", _newline("".join(parts)))
+    return _Edit(number, end, end, new, kind, change)
 
 
 def _misfit(part: str, start: int, stop: int, new: str) -> str:
@@ -468,7 +486,9 @@ def _is_in_number(text: str, place: int) -> bool:
     left, right = text[max(place - 2, 0) : place], text[place : place + 2]
     around = (left + right[:1], left[-1:] + right)
     is_signed = right[:1].isdigit() and _SIGN.search(left) is not None
-    return is_signed or any(map(_IN_NUMBER.fullmatch, around))
+    is_grouped = _GROUP.search(text[max(place - 5, 0) : place]) and _DIGITS.match(text, place)
+    is_han = left[-1:] in _HAN and right[:1] in _HAN and left and right
+    return bool(is_signed or is_grouped or is_han) or any(map(_IN_NUMBER.fullmatch, around))
 
 
 def _is_letter(character: str) -> bool:

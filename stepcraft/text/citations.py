@@ -140,7 +140,10 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     shown = _shown(text)
     ends = _sentence_ends(shown)
     within: list[list[re.Match[str]]] = [[] for _ in ends]
+    is_plain = not _RUN.search(shown)
     for run in _runs(shown):
+        if is_plain and not any(number in numbers for number in _numbers([run])):
+            continue  # text, as in "Press [9]"
         within[bisect_right(ends, run.start("run"))].append(run)
     return [
         (

@@ -67,7 +67,7 @@ _CAPITAL = rf"[{CAPITALS}{CJK}\d]"
 _PROSE = re.compile(
     rf"^(?:[-*>] |\*\*)?{_CAPITAL}[^\n]*(?<!\s)[{STOPS}{SPACELESS_STOPS}]"
     r"(?:\s?\[[^\]\n]{1,20}\])*+$"
-    rf"|^\d{{1,3}}[.)] |\A{_CAPITAL}[^\n(){{}};=<>$]*\Z",
+    rf"|^\d{{1,3}}[.)] |\A(?![A-Z]{{3,}}\b){_CAPITAL}[^\n(){{}};=<>$]*\Z",
     re.MULTILINE,
 )
 """A sentence, a numbered item, or a single line that begins with a capital letter."""

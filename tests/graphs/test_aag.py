@@ -227,6 +227,31 @@ def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why
     assert why in warning
 
 
+@pytest.mark.parametrize(
+    "remark", ["Step 1 should say 40 minutes.\nNO CHANGE", "NO CHANGE\nBut bake for 40 minutes."]
+)
+def test_a_critic_that_asks_for_a_change_in_prose_is_asked_for_the_block(remark: str) -> None:
+    result, model = run(LOOK_UP, DRAFT, remark, CHANGE, rounds=1)
+    assert (len(model.calls), len(result["revisions"])) == (4, 1)
+
+
+def test_steps_that_are_edited_before_the_review_are_the_answer() -> None:
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+    graph = build_aag(
+        model=model,
+        checkpointer=InMemorySaver(),
+        interrupt_before=["review"],
+        memory=small_memory(),
+    )
+    graph.invoke(GOAL, THREAD, context=AagContext(review=True))
+    graph.update_state(THREAD, {"steps": ["Buy a loaf.", "Eat it."]})
+    graph.invoke(None, THREAD)
+    approved: Any = Command(resume={"decisions": [{"type": "approve"}]})
+    result = graph.invoke(approved, THREAD)
+    assert result["steps"] == ["Buy a loaf.", "Eat it."]
+    assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
+
+
 def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
     rejected = [decision("reject", message="the starter is missing")]
     with small_memory() as memory:

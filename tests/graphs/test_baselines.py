@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -157,6 +158,24 @@ def test_one_call_is_reserved_for_the_agents_answer(most: int, calls: list[str])
     assert (model.nodes, result["usage"]["calls"]) == (calls, most)
     assert result["answer"] == "Haldruvin."
     assert f"max_calls={most} was not enough" in str(result["warnings"])
+
+
+def test_an_agent_asks_nothing_after_the_deadline_of_a_blocking_run() -> None:
+    has_ended = threading.Event()
+
+    def reply(_node: str, _prompt: str) -> Any:
+        has_ended.wait(20)
+        return searching("Oster")
+
+    model = ToolModel(reply)
+    graph = get_graph("react", model=model, sources=Shelf())
+    with pytest.raises(NoAnswer):
+        graph.invoke(QUESTION, context=ReactContext(deadline_s=0.3))
+    threads = [each for each in threading.enumerate() if each.name == "stepcraft"]
+    has_ended.set()
+    for thread in threads:
+        thread.join(20)
+    assert len(model.calls) == 1
 
 
 def test_an_agent_whose_conversation_grows_too_long_leaves_the_answer_to_one_call() -> None:

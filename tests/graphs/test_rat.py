@@ -310,7 +310,7 @@ class Conversation(RatInput, RatOutput):
     """The state of a parent graph."""
 
 
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), "high", None])
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), 10**400, "high", None])
 def test_a_score_that_is_no_number_is_zero(score: Any) -> None:
     result, _ = run(DRAFT, "NO CHANGE", shelf=Shelf.model_construct(score=score, queries=[]))
     assert {each["score"] for each in result["evidence"]} == {0.0}

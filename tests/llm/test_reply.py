@@ -314,6 +314,7 @@ def test_changes_that_the_reasoning_rejects_are_not_applied() -> None:
         "```python\nprint(1)\n```",
         "```\npip install stepcraft\n```",
         "```\nx = 1\n```",
+        "```\nSELECT name FROM users\n```",
         '```json\n{"a": 1}\n```',
         "```py\nx\n```\nand\n```py\ny\n```",
     ],

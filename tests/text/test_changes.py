@@ -157,6 +157,10 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         ("Add 1/2 cup.", "2 cup", "3 cup", "not there"),
         ("It is \u22125 degrees.", "5 degrees", "7 degrees", "not there"),
         ("You can't.", "can", "may", "not there"),
+        ("It costs 1 250 limits.", "250", "300", "not there"),
+        ("It is 1\u00b7250.", "250", "300", "not there"),
+        ("\u5b83\u6709\u5341\u516b\u4e2a\u62f1\u3002", "\u516b", "\u4e5d", "not there"),
+        ("```py\nx = 1", "", "It sets x.", "within code"),
         ("It is 10 a day.", "10", "20\nREASON: passage 1", "several lines"),
     ],
 )  # fmt: skip

@@ -86,6 +86,7 @@ def test_what_cites_nothing(text: str) -> None:
         ),
         ("According to [p2], it is small.", "According to [2], it is small."),
         ("It rose [p9], and fell [p9][p2], [p9]. [p9]", "It rose, and fell [2]."),
+        ("See [9] of the law. It fell [2].", "See [9] of the law. It fell [2]."),
         ("[p9] It rose.\n[p9] It fell.", "It rose.\nIt fell."),
         ("| x [p5] | y |\n|---|---|\n| z. [p2] | |", "| x [1] | y |\n|---|---|\n| z. [2] | |"),
         ("## Rise [p2]\n\n- It rose.  [p5]\n", "## Rise [2]\n\n- It rose.  [1]\n"),
