@@ -236,7 +236,8 @@ def chat_builder(
     builder.add_edge("begin", "route")
     builder.add_conditional_edges("route", chosen_method, list(get_args(MethodName)))
     for name, build in BUILDS.items():
-        builder.add_node(name, Method(build(**shared), resources))
+        settings = context_of(name)(model=resources.defaults.model)
+        builder.add_node(name, Method(build(**shared, settings=settings), resources))
         builder.add_edge(name, END)
     return builder
 

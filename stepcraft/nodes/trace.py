@@ -36,7 +36,8 @@ _EMPHASIS = re.compile(r"(\*{1,3})([^*]+)\1|(_{1,3})([^_]*\s[^_]*)\3")
 _BOXED = re.compile(r"\A\#{1,6}[ \t]+|\A\$*\\boxed\{(.*)\}\$*\Z", re.DOTALL)
 """What some models are trained to put around an answer."""
 _ABBREVIATED = re.compile(
-    r"(?:\b[^\W\d_]{1,2}\.[ \u00a0]?){2,}\Z|\b(?:Ave|St|Rd|Blvd|Inc|Ltd|Co|Corp|Jr|Sr|al|cit|etc)\.\Z"
+    r"(?:\b[^\W\d_]{1,2}\.[ \u00a0]?){2,}\Z"
+    r"|\b(?:Ave|St|Rd|Blvd|Inc|Ltd|Co|Corp|Jr|Sr|al|cit|etc)\.\Z"
 )
 _FULL_STOP = re.compile(r"(?<!\.)[.\u3002]\Z")
 

@@ -372,6 +372,10 @@ def test_the_builders_settings_may_name_any_model(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
     with pytest.raises(NoAnswer):
         named.invoke(QUESTION)
+    settings = ChatContext(model="openai:mine", method="direct")
+    chat = build_chat(sources=Shelf(), settings=settings)
+    with pytest.raises(NoAnswer):
+        chat.invoke(QUESTION)
 
 
 @pytest.mark.parametrize(
