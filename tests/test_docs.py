@@ -148,3 +148,10 @@ def test_troubleshooting_explains_messages_of_the_code() -> None:
     for message in messages:
         parts = [re.escape(part.strip()) for part in message.split("\N{HORIZONTAL ELLIPSIS}")]
         assert any(re.search(".*".join(parts), text, re.DOTALL) for text in of_code), message
+
+
+def test_the_page_on_embedding_names_the_arguments_of_the_tools() -> None:
+    page = Path("docs/embedding.md").read_text()
+    for tool in stepcraft.memory_tools(":memory:"):
+        (row,) = re.findall(rf"^\| `{tool.name}` \| (.+?) \|", page, re.MULTILINE)
+        assert re.findall(r"`(\w+)`", row) == list(tool.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.kitchen import (
     DRAFT,
     GOAL,
     LOOK_UP,
+    PROCEDURES,
     STEPS,
     FullMemory,
     cook,
@@ -351,3 +353,45 @@ def test_no_change_among_other_items_is_handed_back() -> None:
     replies = ["- No change\n- Bake for 40 minutes.", block(1, "30", "40"), "NO CHANGE"]
     result, _ = run(LOOK_UP, "1. Bake for 30 minutes.\n2. Eat.", *replies)
     assert result["steps"] == ["Bake for 40 minutes.", "Eat."]
+
+
+def test_long_steps_are_checked_in_several_calls_after_a_rejection_too() -> None:
+    step = "Bake the rye bread. " * 60
+    model = ScriptedModel([LOOK_UP, f"1. {step}\n2. {step}", *["NO CHANGE"] * 4])
+    graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
+    graph.invoke(GOAL, THREAD, context=AagContext(review=True, max_input_tokens=600))
+    rejected: Any = Command(resume=decision("reject", message="too long"))
+    graph.invoke(rejected, THREAD)
+    checks = [call.prompt for call in model.calls if call.node == "critic"]
+    assert [len(shown(prompt, "part")) for prompt in checks] == [1, 1, 1, 1]
+    assert [bool(shown(prompt, "reason")) for prompt in checks] == [False, False, True, True]
+
+
+def test_a_draft_that_is_edited_before_it_is_split_is_the_one_that_is_checked() -> None:
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+    graph = build_aag(
+        model=model, memory=small_memory(), checkpointer=InMemorySaver(), interrupt_before=["split"]
+    )
+    graph.invoke(GOAL, THREAD)
+    graph.update_state(THREAD, {"first_draft": "1. Buy a loaf.\n2. Eat it."})
+    result = graph.invoke(None, THREAD)
+    assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
+
+
+def test_names_are_looked_up_until_the_deadline() -> None:
+    class SlowMemory(LocalMemory):
+        lookups = 0
+
+        def search(self, *args: Any, **options: Any) -> Any:
+            if options.get("alpha") == 0:
+                self.lookups += 1
+                time.sleep(3)
+            return super().search(*args, **options)
+
+    with SlowMemory(":memory:", embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        draft = "1. Call `one.a()`.\n2. Call `two.b()`.\n3. Call `three.c()`."
+        model = ScriptedModel([LOOK_UP, draft, "NO CHANGE"])
+        graph = build_aag(model=model, memory=memory)
+        result = graph.invoke(GOAL, context=AagContext(deadline_s=3))
+        assert (len(result["names"]), memory.lookups) == (3, 1)
