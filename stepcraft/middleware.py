@@ -439,7 +439,7 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     deciding = {id_ for each in checks for id_ in each["evidence"]}
     evidence = [each for each in result["evidence"] if each["id"] in deciding]
     parts = [{"text": text} for text in split_thoughts(result["first_draft"])]
-    state, numbers = {"parts": parts, "by_claim": True}, range(1, len(parts) + 1)
+    state, numbers = {"parts": parts, "judges_statements": True}, range(1, len(parts) + 1)
     missing = unjudged(result["checks"], state, numbers)
     note: dict[str, Any] = {"checks": checks, "evidence": evidence, "unjudged": missing}
     if result["warnings"] and not checks:

@@ -76,7 +76,7 @@ def _initial(
         "first_draft": text,
         "answer": text,
         "scope": settings.scope or ("correct" if text else "complete"),
-        "by_claim": bool(text),
+        "judges_statements": bool(text),
     }
 
 

@@ -163,11 +163,11 @@ def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> di
         "changes": [],
         "checks": [],
         "revisions": [],
-        "seen": 0,
+        "passages_seen": 0,
         "rounds": 0,
         "model_queries": query == "model" or for_web,
         "scope": "complete",
-        "by_claim": False,
+        "judges_statements": False,
         **looks,
     }
 

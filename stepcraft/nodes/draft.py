@@ -57,7 +57,7 @@ def written(text: str, state: Any) -> dict[str, Any]:
     if not text.strip():
         raise UnreadableReply("there was no text in it.")
     seen = 0 if state.get("left_out") else len(state["evidence"])
-    return {"first_draft": text, "answer": text, "seen": seen}
+    return {"first_draft": text, "answer": text, "passages_seen": seen}
 
 
 def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:

@@ -14,19 +14,19 @@ from stepcraft.text.lists import numbered
 @Inline
 def edit_text(state: Any) -> dict[str, Any]:
     """Apply the changes to the text, leaving everything else exactly as it was."""
-    update = _edited(state, by_claim=True)
+    update = _edited(state, by_statement=True)
     return {**update, "answer": "".join(part["text"] for part in update["parts"])}
 
 
 @Inline
 def edit_steps(state: Any) -> dict[str, Any]:
     """Apply the changes to the steps."""
-    update = _edited(state, between="\n\n", by_claim=False)
+    update = _edited(state, between="\n\n", by_statement=False)
     steps = [part["text"] for part in update["parts"]]
     return {**update, "steps": steps, "answer": numbered(steps), "reason": ""}
 
 
-def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
+def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, Any]:
     old: list[Part] = state["parts"]
     edited = apply_changes([part["text"] for part in old], state["changes"], between)
     parts: list[Part] = []
@@ -48,13 +48,13 @@ def _edited(state: Any, *, between: str = "", by_claim: bool) -> dict[str, Any]:
                 evidence=_deciding(state, place),
             )
         )
-        if text.strip() or by_claim:  # a text keeps the places of removed parts
+        if text.strip() or by_statement:  # a text keeps the places of removed parts
             parts += as_parts(
                 [text],
                 model_queries=state["model_queries"],
                 question=state["task"],
-                by_claim=by_claim,
-                cites=bool(state["seen"]),
+                by_statement=by_statement,
+                cites=bool(state["passages_seen"]),
             )
             pending += [len(parts)] if text.strip() else []
     return {

@@ -93,10 +93,10 @@ class Retrieve(Node):
             for query in queries
         }
         sources = [each.retriever for each in searched if _knows_neighbours(each.retriever)]
-        near = partial(_beside, sources)
+        neighbours = partial(_beside, sources)
         if is_fused:
             try:
-                fusing = partial(fused, results, settings.k, near)
+                fusing = partial(fused, results, settings.k, neighbours)
                 chosen = await calls.function(fusing, limits.seconds_left())
             except (TimeoutError, StepcraftError):  # the neighbours cannot be read
                 chosen = fused(results, settings.k, lambda _: ())
@@ -106,9 +106,9 @@ class Retrieve(Node):
             passages.add(query, chosen[query])
         parts = pending_parts(state) if self._searches_statements(state) else []
         if parts and sources:
-            beside = partial(_best_beside, parts, passages, near)
+            best = partial(_best_beside, parts, passages, neighbours)
             with suppress(TimeoutError, StepcraftError):
-                for query, passage in await calls.function(beside, limits.seconds_left()):
+                for query, passage in await calls.function(best, limits.seconds_left()):
                     passages.add(query, [passage])
         emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
         return {**passages.update(), "limits": limits}
@@ -117,7 +117,7 @@ class Retrieve(Node):
         """Return the queries not searched for yet, each with the number of passages to find."""
         parts = pending_parts(state)
         wanted = {
-            query: 1 if state["seen"] or self._searches_statements(state) else k
+            query: 1 if state["passages_seen"] or self._searches_statements(state) else k
             for part in parts
             for query in part["queries"]
         }
@@ -232,7 +232,7 @@ def _beside(sources: Sequence[Source], passage: Evidence) -> list[Evidence]:
 
 
 def _best_beside(
-    parts: Sequence[Part], passages: Passages, beside: Callable[[Evidence], list[Evidence]]
+    parts: Sequence[Part], passages: Passages, neighbours: Callable[[Evidence], list[Evidence]]
 ) -> list[tuple[str, Evidence]]:
     """Return, for each part, the neighbouring passage that shares the most words with it.
 
@@ -245,7 +245,7 @@ def _best_beside(
             for query in part["queries"]
             for passage in passages.found.get(query, ())
         }
-        near = [each for passage in by_id.values() for each in beside(passage)]
+        near = [each for passage in by_id.values() for each in neighbours(passage)]
         words = stems(part["text"])
 
         def fit(passage: Evidence, words: frozenset[str] = words) -> float:

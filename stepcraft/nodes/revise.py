@@ -98,14 +98,15 @@ _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     """Show the question, what the writer saw, and the pending parts with evidence found since."""
-    by_claim, completes = state["by_claim"], state["scope"] == "complete"
+    judges_statements, completes = state["judges_statements"], state["scope"] == "complete"
     rules = [settings.revise_instructions, COMPLETE if completes else CORRECT]
     if isinstance(settings, RpgContext):
         rules.append(f"{MARKS} A missing mark alone is no reason for a change.")
     form = _FORMAT.format(
-        **(_STATEMENTS if by_claim else _PARTS), blocks=_CHANGES + (_APPEND if completes else "")
+        **(_STATEMENTS if judges_statements else _PARTS),
+        blocks=_CHANGES + (_APPEND if completes else ""),
     )
-    form += _NUMBERS if by_claim else ""
+    form += _NUMBERS if judges_statements else ""
     sections = [*asked(state["task"]), *_material(state)]
     return _prompt("\n".join(rules), form, sections, state)
 
@@ -136,7 +137,7 @@ def _material(state: Any) -> list[Section | None]:
     skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]
-        text = with_numbers(part["text"], number) if state["by_claim"] else part["text"]
+        text = with_numbers(part["text"], number) if state["judges_statements"] else part["text"]
         evidence = [each for each in _evidence(state, part) if each not in skipped]
         skipped.update(evidence)
         sections += [
@@ -151,7 +152,7 @@ def _shared(state: Any) -> int:
 
     It is 0 if they would take up more than half of the model's input.
     """
-    seen, limit = state["seen"], state.get("input_limit")
+    seen, limit = state["passages_seen"], state.get("input_limit")
     return 0 if limit and _size(state, range(1, seen + 1)) > limit // 2 else int(seen)
 
 
@@ -235,7 +236,7 @@ def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, A
         refused += unasked
     warnings = _passages_named(applied, len(state["evidence"]))
     if missing := [] if of_steps else unjudged(checks, state, group):
-        what = counted(len(missing), "statement" if state["by_claim"] else "part")
+        what = counted(len(missing), "statement" if state["judges_statements"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
     update: dict[str, Any] = {
         "changes": [*state["changes"], *applied],

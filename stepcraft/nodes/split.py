@@ -35,20 +35,20 @@ def split_blocks(text: str) -> list[str]:
 def as_parts(
     texts: Sequence[str],
     *,
-    by_claim: bool,
+    by_statement: bool,
     model_queries: bool = False,
     question: str = "",
     cites: bool = False,
 ) -> list[Part]:
     """Return texts as parts with their queries.
 
-    With `by_claim`, each statement in a part becomes two queries, one of them preceded by the
+    With `by_statement`, each statement in a part becomes two queries, one of them preceded by the
     question. If the check sees the passages found for the question, the statement alone is the
     query. If the model writes the queries, the parts have none yet.
 
     Args:
         texts: The texts of the parts.
-        by_claim: Whether each statement, rather than the whole part, is looked up.
+        by_statement: Whether each statement, rather than the whole part, is looked up.
         model_queries: Whether the model writes the queries.
         question: The question that the text answers.
         cites: Whether the text cites passages that the check sees. A statement that cites one is
@@ -56,7 +56,7 @@ def as_parts(
     """
     if model_queries:
         return [Part(text=text, queries=[]) for text in texts]
-    if not by_claim:
+    if not by_statement:
         return [Part(text=text, queries=[part_query(text)]) for text in texts]
     return [Part(text=text, queries=claim_queries(text, question, cites=cites)) for text in texts]
 
@@ -81,28 +81,28 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
 @Inline
 def split_into_thoughts(state: Any) -> dict[str, Any]:
     """Split the draft into thoughts, which become its parts."""
-    return _parts(state, split_thoughts(state["first_draft"]), by_claim=True)
+    return _parts(state, split_thoughts(state["first_draft"]), by_statement=True)
 
 
 @Inline
 def split_into_blocks(state: Any) -> dict[str, Any]:
     """Split the draft into blocks, which become its parts."""
-    return _parts(state, split_blocks(state["first_draft"]), by_claim=True)
+    return _parts(state, split_blocks(state["first_draft"]), by_statement=True)
 
 
 @Inline
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Split the draft into steps, which become its parts, each looked up as a whole."""
     steps = read_steps(state["first_draft"]) or [state["first_draft"]]
-    return {"steps": steps, **_parts(state, steps, by_claim=False)}
+    return {"steps": steps, **_parts(state, steps, by_statement=False)}
 
 
-def _parts(state: Any, texts: Sequence[str], *, by_claim: bool) -> dict[str, Any]:
+def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:
     parts = as_parts(
         texts,
         model_queries=state["model_queries"],
         question=state["task"],
-        by_claim=by_claim,
-        cites=bool(state["seen"]),
+        by_statement=by_statement,
+        cites=bool(state["passages_seen"]),
     )
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

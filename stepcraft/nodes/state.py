@@ -143,7 +143,7 @@ class CheckState(Answer, RunState):
     """The verdicts on the statements in the draft, by round and part."""
     revisions: list[Revision]
     """The changes that were made, by part and round."""
-    seen: int
+    passages_seen: int
     """The number of passages, counting from the first, that the writer of the draft saw; 0 if the
     draft was passed in or if some passages were left out of the writer's prompt.
     """
@@ -153,7 +153,7 @@ class CheckState(Answer, RunState):
     """Whether the model writes the queries for the parts."""
     scope: Literal["correct", "complete"]
     """Whether the check only corrects the draft or also completes it."""
-    by_claim: bool
+    judges_statements: bool
     """Whether verdicts are given on each statement rather than on each part."""
 
 

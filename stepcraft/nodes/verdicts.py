@@ -79,14 +79,14 @@ def read_verdicts(
     """
     sizes = {part: len(_statements(state, part)) for part in group}
     lines = _lines(text)
-    if state["by_claim"]:
+    if state["judges_statements"]:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
-    if state["by_claim"] and any(
+    if state["judges_statements"] and any(
         not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
     ):
         lines = []  # its numbers are not those of parts
-    for part in group if state["by_claim"] else ():
+    for part in group if state["judges_statements"] else ():
         bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
         if len({each.verdict for each in bare}) > 1:
             problems.append(f"part {part} has several verdicts: number its statements as shown")
@@ -152,7 +152,7 @@ def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[
 def _statements(state: Any, part: int) -> list[str]:
     """Return the statements to judge in a part, or the whole part."""
     text: str = state["parts"][part - 1]["text"]
-    spans = claims(text) if state["by_claim"] else [(0, len(text))]
+    spans = claims(text) if state["judges_statements"] else [(0, len(text))]
     return [text[start:stop] for start, stop in spans]
 
 
@@ -242,7 +242,7 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
         of_part = [line for line in lines if not line.first[1]]
         judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_part, part, 0))]
     return [
-        _check(line, words, state, (part, number if state["by_claim"] else 0), statement)
+        _check(line, words, state, (part, number if state["judges_statements"] else 0), statement)
         for number, statement, line in judged
         if line
         for words in _details(line, statement)
@@ -262,7 +262,7 @@ def _details(line: _Line, statement: str) -> list[str]:
 
 
 def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statement: str) -> Check:
-    if words and not state["by_claim"]:
+    if words and not state["judges_statements"]:
         sentences = [statement[start:stop] for start, stop in claims(statement)]
         statement = next((each for each in sentences if words in each), statement)
     part, number = place
