@@ -6,6 +6,7 @@ run show the same passages, the material comes first so that the prompts share a
 provider's prompt cache can reuse.
 """
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -86,7 +87,8 @@ def passages(
 
 def _titled(passage: Evidence) -> str:
     title, text = passage["title"], passage["text"]
-    return text if title in text else f"{title}\n{text}"
+    first = text.partition("\n")[0]
+    return text if re.search(rf"(?<!\w){re.escape(title)}(?!\w)", first) else f"{title}\n{text}"
 
 
 def prompt_tokens(messages: Sequence[BaseMessage]) -> int:

@@ -33,7 +33,7 @@ def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]
 
     The check adds marks in that form, and marks such as [2] count only if there are no others.
     """
-    return written(with_prompt_marks(answer_text(reply)), state)
+    return written(with_prompt_marks(answer_text(reply), len(state["evidence"])), state)
 
 
 generate = ModelNode(

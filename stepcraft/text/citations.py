@@ -8,7 +8,7 @@ code, LaTeX, URLs and links is ignored.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
@@ -114,11 +114,16 @@ def without_marks(text: str, *, plain: bool = True) -> str:
     return _rewritten(text, _runs_of(text, plain=plain), lambda _: "")
 
 
-def with_prompt_marks(text: str) -> str:
-    """Return a text with all its marks in the form that prompts ask for, such as [p3][p5]."""
-    return _rewritten(
-        text, _runs_of(text, plain=True), lambda cited: "".join(f"[p{number}]" for number in cited)
-    )
+def with_prompt_marks(text: str, last: int = 999) -> str:
+    """Return a text with all its marks in the form that prompts ask for, such as [p3][p5].
+
+    Args:
+        text: The text.
+        last: The number of the last passage. If all marks are numbers alone, one such as [9] that
+            names no passage is ordinary text.
+    """
+    runs = _of_passages(_runs_of(text, plain=True), _shown(text), range(1, last + 1))
+    return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
 
 
 def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
@@ -140,10 +145,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     shown = _shown(text)
     ends = _sentence_ends(shown)
     within: list[list[re.Match[str]]] = [[] for _ in ends]
-    is_plain = not _RUN.search(shown)
-    for run in _runs(shown):
-        if is_plain and not any(number in numbers for number in _numbers([run])):
-            continue  # text, as in "Press [9]"
+    for run in _of_passages(_runs(shown), shown, numbers):
         within[bisect_right(ends, run.start("run"))].append(run)
     return [
         (
@@ -186,6 +188,16 @@ def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
 
 def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:
     return _run(shown, plain=plain).finditer(shown)
+
+
+def _of_passages(
+    runs: Iterable[re.Match[str]], shown: str, numbers: Container[int]
+) -> Iterator[re.Match[str]]:
+    """Yield the marks, without plain ones that name no passage, as in "Press [9]"."""
+    is_plain = not _RUN.search(shown)
+    for run in runs:
+        if not is_plain or any(number in numbers for number in _numbers([run])):
+            yield run
 
 
 def _sentence_ends(shown: str) -> list[int]:

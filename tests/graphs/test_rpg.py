@@ -68,6 +68,14 @@ def test_marks_stay_where_they_stand_and_others_go() -> None:
     assert [len(each["evidence"]) for each in result["sentences"]] == [2, 0]
 
 
+@pytest.mark.parametrize("text", ["See section [9] of the law.", "Press [9] to stop."])
+def test_plain_brackets_that_name_no_passage_stay(text: str) -> None:
+    result, _, _ = run(PLAN, GAPS, text, "NO CHANGE")
+    assert result["answer"] == text
+    result, _, _ = run(PLAN, GAPS, f"It has arches [1]. {text}", "NO CHANGE")
+    assert result["answer"] == f"It has arches [1]. {text}"
+
+
 def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> None:
     change = block(1, new="It has four arches [p1].")
     result, _, _ = run(PLAN, GAPS, "The mayor was Ilse Quandt [2].", change, "NO CHANGE")

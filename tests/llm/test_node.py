@@ -17,7 +17,15 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 from openai import BadRequestError
 
-from stepcraft import ModelFailure, NoAnswer, RatContext, RpgContext, build_rat, build_rpg
+from stepcraft import (
+    ModelFailure,
+    NoAnswer,
+    RatContext,
+    RpgContext,
+    build_rat,
+    build_rpg,
+    get_graph,
+)
 from stepcraft.contexts.baselines import RagContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.graphs.baselines import State, build_rag
@@ -395,3 +403,11 @@ def test_tokens_that_the_prompt_cache_served_are_counted() -> None:
     usage = build_rpg(model=ScriptedModel(replies), sources=Shelf()).invoke(QUESTION)["usage"]
     assert (usage["cached_input_tokens"], usage["nodes"]["plan"]["cached_input_tokens"]) == (6, 6)
     assert usage["nodes"]["generate"]["cached_input_tokens"] == 0
+
+
+def test_a_passage_is_shown_with_its_heading() -> None:
+    shelf = Shelf(passages={"Team": "Logs are kept for 45 days. Teammates can be invited."})
+    model = ScriptedModel(["It is 45 days."])
+    get_graph("rag", model=model, sources=shelf).invoke({"question": "Team logs?"})
+    (passage,) = shown(model.calls[0].prompt, "passage")
+    assert passage.startswith("Team\nLogs are kept")

@@ -1,5 +1,6 @@
 """The material in a prompt, and functions that match texts by the words they share."""
 
+import html
 import math
 import re
 from collections import Counter
@@ -9,7 +10,7 @@ from functools import cached_property
 from stepcraft.contexts.rpg import MARKS
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems, terms
 from stepcraft.text.lists import without_number
-from stepcraft.text.markdown import lines
+from stepcraft.text.markdown import lines, replaced
 from stepcraft.text.sections import Section, parse
 from stepcraft.text.sentences import sentences
 
@@ -18,6 +19,12 @@ _SEPARATOR = re.compile(
 )
 _ENDED = re.compile(rf"[{STOPS}{SPACELESS_STOPS}][\"'\u201d\u2019)\]\u300d]*\Z")
 _END = re.compile(rf"(?:{_ENDED.pattern}|\Z)")
+_MARKUP = re.compile(
+    r"^[ ]{0,3}(?:>[ ]?)++|!?\[(?P<link>[^\[\]\n]{0,200}+)\]\([^()\s]{0,300}+\)"
+    r"|</?[a-z][a-z\d]{0,9}+(?:[ ][^<>\n]{0,100}+)?+>"
+    r"|(?<![*_])(?P<mark>\*{1,3}+|_{1,3}+)(?=[^\s*_])(?P<text>[^*_\n]{1,300}+)(?<=\S)(?P=mark)(?!\w)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ALIKE = 0.6
 _MAX_COMPARED = 100
 """The maximum number of texts, best first, that are compared with those already known."""
@@ -66,8 +73,14 @@ class Material:
 def statements(text: str) -> list[str]:
     """Return the sentences in a text's prose, without list numbers and, if possible, titles."""
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
-    parts = [*map(without_number, sentences("".join(rows)))]
+    prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))
+    parts = [*map(without_number, sentences(prose))]
     return [part for part in parts if _ENDED.search(part)] or parts
+
+
+def _without_markup(markup: re.Match[str]) -> str:
+    """Return the text of a link or of emphasis; the mark of a quotation and a tag are dropped."""
+    return markup["link"] or markup["text"] or ""
 
 
 def heading(text: str) -> str:
