@@ -301,7 +301,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     Args:
         sources: The sources to check answers against, as for `build_rat`.
         model: The model that checks, or its name; None for the one in STEPCRAFT_MODEL.
-        settings: Further settings for the check, which by default is one round of one call.
+        settings: The settings of the check; by default, one round and at most two calls.
         embeddings: The embeddings for sources given by name.
 
     Raises:

@@ -21,6 +21,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.pregel.remote import RemoteGraph
+from pydantic import PydanticUserError
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, NoAnswer
@@ -195,8 +196,8 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
     state: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
     if state.get("__interrupt__"):
         raise NoAnswer("the run waits for a person; evaluate the method without its review")
-    if not (output.get("steps") or str(output.get("answer", "-") or "").strip()):
-        raise NoAnswer("the answer is empty")
+    if not (output.get("steps") or str(output.get("answer") or "").strip()):
+        raise NoAnswer("the result has neither `answer` nor `steps`, or they are empty")
     return Result(
         {name: value for name, value in output.items() if name not in _NOT_SCORED},
         [str(warning) for warning in state.get("warnings") or ()],
@@ -268,13 +269,20 @@ def _own(name: str, spec: str) -> OwnMethod:
         fields: Any = (schemas.get("input_schema") or {}).get("properties", {})
     else:
         graph = named_object(spec, is_called=_takes_nothing)
-        is_graph = isinstance(graph, Pregel)
-        fields = graph.get_input_jsonschema().get("properties", {}) if is_graph else None
+        fields = _fields(graph) if isinstance(graph, Pregel) else None
     if not callable(graph) and not isinstance(graph, Runnable):
         raise BadInput(
             f"{spec} is a {type(graph).__name__}; name a Runnable, or a function of the question"
         )
     return OwnMethod(name, graph, partial(_input, fields), settings=settings)
+
+
+def _fields(graph: Any) -> Any:  # noqa: ANN401 - of any graph
+    """Return the fields of a graph's input."""
+    try:
+        return graph.get_input_jsonschema().get("properties", {})
+    except PydanticUserError:  # `typing.TypedDict` before Python 3.12
+        return graph.channels
 
 
 def _input(fields: Container[str] | None, sample: Sample) -> Any:  # noqa: ANN401 - of any graph

@@ -1,6 +1,7 @@
 """Methods of one's own: graphs on a server and functions; models with colons in their names."""
 
 import json
+import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -159,11 +160,21 @@ def chat_agent() -> Any:
     return graph.add_edge(START, "reply").compile()
 
 
+class Plain(typing.TypedDict):
+    question: str
+    answer: str
+
+
+def plain_agent() -> Any:
+    graph = StateGraph(Plain).add_node("reply", lambda state: {"answer": state["question"][9]})
+    return graph.add_edge(START, "reply").compile()
+
+
 chain = RunnableLambda(lambda question: AIMessage(question[9]))
 number = 7
 
 
-@pytest.mark.parametrize("attribute", ["passages", "chat_agent", "chain"])
+@pytest.mark.parametrize("attribute", ["passages", "chat_agent", "plain_agent", "chain"])
 def test_ones_own_method_on_the_command_line(tmp_path: Path, attribute: str) -> None:
     method = f"mine=tests.evals.test_methods:{attribute}"
     ran = stepcraft(f"run {questions(tmp_path, 3)} --method {method} --into {tmp_path / 'run'}")
@@ -171,6 +182,12 @@ def test_ones_own_method_on_the_command_line(tmp_path: Path, attribute: str) -> 
     scores = [each["scores"]["exact match"] for each in read_outcomes(tmp_path / "run")]
     assert scores == [1, 1, 1]
     assert list(read_configuration(tmp_path / "run")["methods"]) == ["mine"]
+
+
+def test_a_result_without_an_answer_is_unanswered(tmp_path: Path) -> None:
+    method = OwnMethod("mine", lambda _question: {"generation": "7"})
+    outcomes = stopped(tmp_path, "all 2 samples", asked=2, methods=[method])
+    assert all("neither `answer` nor `steps`" in str(each) for each in outcomes)
 
 
 def test_methods_by_name_beside_others_with_commas_in_their_settings() -> None:
