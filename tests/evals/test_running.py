@@ -112,4 +112,6 @@ def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     assert outcomes[0]["usage"]["input_tokens"]
     samples = {each.method: each.samples for each in summarise(tmp_path).methods}
     assert samples == {"mine": 3, "direct": 3}
-    stopped(tmp_path, "is not JSON serializable", methods=[raw])
+    stopped(tmp_path, "neither `answer` nor `steps`", methods=[raw])
+    kept = OwnMethod("kept", graph, raw.input, lambda end: {"answer": "7", **end})
+    stopped(tmp_path, "is not JSON serializable", methods=[kept])
