@@ -118,7 +118,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             reached its goal, or None if it cannot tell. The outcome is credited to each
             procedure shown and followed, meaning at least half of the names in its steps' code
             occur in the tool calls. If the outcome is None, nothing is credited, and the `learn`
-            model goes by the messages.
+            model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and

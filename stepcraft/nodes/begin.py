@@ -106,7 +106,7 @@ class Begin:
         warnings = checked_models(self.resources, settings, self.model_nodes)
         messages: Sequence[BaseMessage] = state.get("messages") or []
         human = last_human(messages)
-        if human:
+        if human and (human is messages[-1] or not state.get("question")):
             place = messages.index(human)
             parts = [*takewhile(lambda each: each.type == "human", messages[place::-1])]
             warnings += [text for each in reversed(parts) for text in unread_parts(each)]

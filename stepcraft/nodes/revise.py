@@ -273,7 +273,7 @@ def _says_unchanged(reply: str) -> bool:
 def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
-    A change inside code is left alone, and marks are not removed if the replaced words have any.
+    A change inside code is left alone, and marks are kept if the replaced words contain any.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1

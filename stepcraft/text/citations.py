@@ -119,8 +119,8 @@ def with_prompt_marks(text: str, last: int = 999) -> str:
 
     Args:
         text: The text.
-        last: The number of the last passage. If all marks are numbers alone, one such as [9] that
-            names no passage is ordinary text.
+        last: The number of the last passage. If all marks are plain numbers, one that names no
+            passage, such as [9], is ordinary text.
     """
     runs = _of_passages(_runs_of(text, plain=True), _shown(text), range(1, last + 1))
     return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))

@@ -166,7 +166,8 @@ def as_shown(text: str, *, comments: bool = True) -> str:
     """Return a Markdown text as readers see it, with hidden text replaced by as many spaces.
 
     As in CommonMark, a comment that begins a line hides everything to its end or, if it has none,
-    to the end of the text; elsewhere, one that does not end in its paragraph is text.
+    to the end of the text. Anywhere else, a comment that does not end within its paragraph is
+    ordinary text.
 
     Args:
         text: The text.

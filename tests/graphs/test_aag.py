@@ -385,7 +385,7 @@ def test_names_are_looked_up_until_the_deadline() -> None:
         def search(self, *args: Any, **options: Any) -> Any:
             if options.get("alpha") == 0:
                 self.lookups += 1
-                time.sleep(3)
+                time.sleep(3)  # past the deadline
             return super().search(*args, **options)
 
     with SlowMemory(":memory:", embeddings="none") as memory:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from stepcraft import ChatContext, build_chat
+from stepcraft import ChatContext, build_chat, get_graph
 from tests.kitchen import DRAFT, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel
 from tests.shelf import THREAD, Shelf, shown
@@ -169,6 +169,16 @@ def test_an_image_in_a_message_of_its_own_is_a_warning() -> None:
     messages: Any = [HumanMessage(image), HumanMessage("What is it?")]
     result = graph.invoke({"messages": messages}, context=ChatContext(method="direct"))
     assert result["warnings"] == ["the image in the question was not read"]
+
+
+def test_an_image_beside_a_question_is_a_warning_unless_it_was_sent_with_an_earlier_one() -> None:
+    image: Any = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+    graph = get_graph("direct", model=ScriptedModel(["A bridge.", "Four."]))
+    asked: Any = {"question": "What is it?", "messages": [HumanMessage(image)]}
+    assert graph.invoke(asked)["warnings"] == ["the image in the question was not read"]
+    messages = [HumanMessage(image), AIMessage("A bridge.")]
+    later: Any = {"question": "How many arches?", "messages": messages}
+    assert graph.invoke(later)["warnings"] == []
 
 
 def test_each_kind_of_part_that_is_not_read_is_a_warning_once() -> None:

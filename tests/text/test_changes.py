@@ -306,7 +306,7 @@ def edits(draw: st.DrawFn) -> tuple[list[str], list[str]]:
 
 
 def ragged(text: str) -> int:
-    """Count the rows that have not the two cells of the tables above; "| a" over a rule is none."""
+    """Count the rows that do not have two cells, as the tables above do, except "| a" above a rule."""
     shown = [line.strip() for line, is_code in lines(text) if not is_code]
     rows = [row for row, below in pairwise([*shown, ""]) if row[:1] == "|" and set(below) != {"-"}]
     return sum(row.removeprefix("|").removesuffix("|").count("|") != 1 for row in rows)

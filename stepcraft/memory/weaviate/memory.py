@@ -171,7 +171,7 @@ class WeaviateMemory(ServedMemory):
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
     ) -> list[Failed]:
-        """Send procedures, several requests at once, and return those that were refused.
+        """Send procedures in concurrent requests, and return those that were refused.
 
         Texts that are already stored are not embedded again. Weaviate indexes only what has
         changed, so an unchanged procedure that was lost from the index is sent with a longer vector

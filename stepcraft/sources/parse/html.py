@@ -29,7 +29,7 @@ _UNFOLDS = (
     ", :is([class*=accordion i], [class*=collaps i], [class*=faq i])"
     f", {_SWITCH} + *, :has(> {_SWITCH}) + *"
 )
-"""Hidden elements that a reader can expand, besides those that a switch controls."""
+"""Hidden elements that a reader can expand, apart from those that a switch controls."""
 _HEAD = {"html", "head", "base", "link", "meta", "title", "style", "script", "noscript", "template"}
 _HEADINGS = {f"h{level}" for level in range(1, 7)}
 _SPECIAL = {
