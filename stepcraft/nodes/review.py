@@ -50,7 +50,7 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     unverified = [each["name"] for each in state["names"] if not each["verified"]]
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
     if state["reviews"] and state["reviews"][-1]["steps"] == steps:
-        notes = f"The critic has changed nothing since the rejection. {notes}".strip()
+        notes = f"These steps have not changed since they were rejected. {notes}".strip()
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {"answer": numbered(steps)}

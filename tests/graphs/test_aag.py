@@ -265,7 +265,7 @@ def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
         )
     (request,) = result["__interrupt__"][0].value["action_requests"]
     assert request["description"].endswith(
-        "The critic has changed nothing since the rejection. "
+        "These steps have not changed since they were rejected. "
         "These names stand in no procedure: oven.heat."
     )
 
