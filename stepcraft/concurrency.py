@@ -103,7 +103,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
 
 def shared_lock(key: Hashable) -> Lock:
-    """Return the lock shared by all callers with this key while any of them refers to it."""
+    """Return the lock for a key, which exists as long as a caller holds a reference to it."""
     with _naming:
         return _locks.setdefault(key, Lock())
 

@@ -149,7 +149,10 @@ class UnreadableReply(StepcraftError):
 
 
 class NoAnswer(StepcraftError, RuntimeError):
-    """A run ended without an answer. Retrying at once is pointless: the client has retried."""
+    """A run ended without an answer.
+
+    Retrying immediately is pointless: the client has already retried.
+    """
 
 
 class RunStopped(StepcraftError, RuntimeError):

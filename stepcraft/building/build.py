@@ -98,7 +98,7 @@ async def build_memory(
     max_calls: int | None = None,
     on_progress: Callable[[BuildReport], object] = lambda _report: None,
 ) -> BuildReport:
-    """Add to a memory the procedures that documents teach, without repeating finished work.
+    """Extract the procedures in documents into a memory, without repeating finished work.
 
     A document that has changed is read again. Procedures that no document teaches any more, because
     a document has changed or its file is gone, are marked stale. Procedures for the same task are

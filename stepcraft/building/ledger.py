@@ -112,7 +112,7 @@ _RECORD = TypeAdapter(Record)
 
 
 class Ledger:
-    """The paid-for results of builds and comparisons, opened by only one process at a time.
+    """A file that keeps the results of paid model calls, opened by one process at a time.
 
     Args:
         path: The file, which is created if missing.

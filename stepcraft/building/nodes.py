@@ -147,8 +147,8 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
     """Return the procedures and the rejected tasks in a reply.
 
     Raises:
-        UnreadableReply: The reply contains neither, or a procedure in it cannot be kept; the update
-            contains the others.
+        UnreadableReply: The reply contains neither, or contains a procedure that cannot be kept;
+            the error's `update` has the others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []

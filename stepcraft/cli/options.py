@@ -189,7 +189,7 @@ def builder_options(graph: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def work_arguments(options: WorkOptions) -> dict[str, Any]:
-    """Return the arguments for work on many samples or documents."""
+    """Return the options shared by commands that process many samples or documents."""
     from stepcraft.cli.output import progress_lines
     from stepcraft.evals.prices import Prices
     from stepcraft.evals.progress import Budget

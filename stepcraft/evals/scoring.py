@@ -35,10 +35,10 @@ async def scores_of(
 def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float]:
     """Return every score for which the sample has reference data.
 
-    For `answers`: exact match, F1, and whether an answer occurs in the output, where numbers keep
-    their signs and decimal points. For `contains`: the share of the items that occur. For `steps`:
-    the F1 of aligned steps. For `long_answers`: ROUGE-Lsum with the best match. For `gold`: the
-    recall of gold passages and gold sentences.
+    For `answers`: exact match, F1, and whether an answer occurs in the output (the signs and
+    decimal points of numbers count). For `contains`: the share of the items that occur. For
+    `steps`: the F1 of aligned steps. For `long_answers`: ROUGE-Lsum with the best match. For
+    `gold`: the recall of gold passages and gold sentences.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}

@@ -175,13 +175,13 @@ class Node(Runnable[Any, dict[str, Any]], ABC):
 
 
 class Inline(Runnable[Any, Any]):
-    """A decorator that makes a quick function a node or router.
+    """A decorator that turns a quick function into a node or a router.
 
-    In an async run it is called on the event loop. LangGraph would run a plain function in a
-    thread, which takes longer than the function itself.
+    In async runs, the function is called on the event loop. LangGraph runs a plain function in a
+    thread, which would take longer than the function itself.
 
     Args:
-        function: The function of the state.
+        function: A function that takes the state.
         reads_config: Whether it is a router that reads the config or the runtime.
     """
 

@@ -285,7 +285,7 @@ class _Prompt:
         return False
 
     def warnings(self) -> list[str]:
-        """Return each warning about excessive length or newly omitted passages once."""
+        """Return the warnings about excessive length or newly omitted passages, each once."""
         excess, self._excess = [self._excess] if self._excess else [], ""
         if not self._left_out or not self._why:
             return excess

@@ -149,9 +149,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _word(reason: Any) -> str:
-    """Return a reason, which may be an enum member, in lower case.
+    """Return a finish reason, possibly an enum member, in lower case.
 
-    LangChain concatenates the reasons of several chunks, so one may be repeated.
+    LangChain concatenates the reasons of streamed chunks, so repetitions are collapsed.
     """
     word = str(getattr(reason, "value", reason) or "").lower()
     repeated = re.fullmatch(r"(.{3,40}?)\1*", word)

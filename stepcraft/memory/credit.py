@@ -17,7 +17,7 @@ def record_outcome(
     succeeded: bool,
     run: str = "",
 ) -> list[Procedure]:
-    """Credit a run's outcome to the procedures that it was shown, and return them.
+    """Record the outcome of a run for the procedures shown to its model, and return them.
 
     Args:
         memory: The memory.

@@ -106,10 +106,10 @@ def read_all(path: str | Path) -> list[Procedure]:
 
 
 def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
-    """Write procedures as JSON Lines and return their number; an error leaves the file unchanged.
+    """Write procedures as JSON Lines and return how many; an error leaves the file unchanged.
 
     Raises:
-        BadInput: The path is not valid for a file.
+        BadInput: The path is not a valid file path.
         MemoryFailure: The file cannot be written.
     """
     path, written = named_path(path), 0
@@ -190,7 +190,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:
-    """Return whether `write_jsonl` wrote a record, so that nothing in it needs interpreting."""
+    """Return whether a record was written by `write_jsonl` and can be used as it is."""
     steps = values.get("steps")
     return (
         values.keys() <= {*FIELDS}

@@ -61,7 +61,7 @@ def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
     """Return a procedure with the text of an earlier version, for `ProcedureMemory.update`.
 
-    Its current text becomes the latest of its versions, so that this can be undone too.
+    The text that it replaces becomes the latest earlier version, so an undo can be undone too.
 
     Args:
         procedure: The procedure.

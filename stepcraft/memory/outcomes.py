@@ -61,7 +61,7 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
 
 
 def adjustment(procedure: Procedure, weight: float) -> float:
-    """Return the adjustment to a score, which is between minus twice the weight and the weight."""
+    """Return the adjustment to a score, from `-2 * weight` to `weight`."""
     successes, failures, *_ = procedure.outcomes
     tried = successes + failures
     stale = 1 if procedure.metadata.get("stale") else 0

@@ -56,7 +56,9 @@ def verdicts(result: Mapping[str, Any]) -> list[Verdict]:
 def checked_pieces(
     answer: str, checks: Sequence[Verdict]
 ) -> tuple[list[CheckedPiece], list[Verdict]]:
-    """Split an answer at its statements; also return the verdicts to list separately.
+    """Split an answer into its statements and the text between them.
+
+    Also return the verdicts on statements that were not located, to be listed separately.
 
     A statement is located in the answer only if it occurs exactly once. A span that overlaps code
     is extended to include all of that code.

@@ -40,7 +40,8 @@ def rendered(
         template: Its file name.
         folder: The folder that contains `templates`; templates in this package are always found.
         style: CSS to add to the CSS shared by all pages.
-        script: The page's JavaScript. If there is none, the policy does not permit any.
+        script: The page's JavaScript. Without it, the page's content security policy blocks
+            all scripts.
         values: The values that the template shows; the frame uses `title`, `heading`, `facts`,
             `sections` and `warnings`.
     """

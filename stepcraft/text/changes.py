@@ -341,9 +341,9 @@ def _is_whole(part: str, start: int, stop: int) -> bool:
 
 
 def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
-    """Return a located change, or the reason why it cannot be located.
+    """Return a change with its place in the text, or the reason why it has none.
 
-    Words that are not in the named part are looked for in all others.
+    If the words are not in the part that the change names, all other parts are searched.
     """
     number, kind = change["part"], change["kind"]
     exists = 0 < number <= len(parts)
@@ -382,7 +382,7 @@ def _added(change: Change, parts: Sequence[str]) -> _Edit | str:
 
 
 def _misfit(part: str, start: int, stop: int, new: str) -> str:
-    """Return the reason why new words do not fit a place, or ""."""
+    """Return why the new words cannot be put in a place, or "" if they can."""
     old, behind = part[start:stop], part[stop:].partition("\n")[0]
     if "\n" in new.strip("\n") and "\n" not in old and behind.strip():
         return "its new words have several lines, but its old words are a piece of one"

@@ -174,8 +174,8 @@ class WeaviateMemory(ServedMemory):
         """Send procedures in concurrent requests, and return those that were refused.
 
         Texts that are already stored are not embedded again. Weaviate indexes only what has
-        changed, so an unchanged procedure that was lost from the index is sent with a longer vector
-        in the same direction.
+        changed, so the vector of an unchanged procedure that was lost from the index is scaled to
+        make it count as changed.
         """
         same = [
             id_

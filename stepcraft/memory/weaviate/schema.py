@@ -112,7 +112,7 @@ def add_tenant(objects: Objects, tenant: str) -> None:
     """Create a tenant unless it exists.
 
     Raises:
-        MemoryFailure: The collection has no tenants, or it has tenants and none is named.
+        MemoryFailure: A tenant is named, but the collection is not multi-tenant; or the reverse.
     """
     has_tenants = objects.config.get().multi_tenancy_config.enabled
     if has_tenants != bool(tenant):

@@ -63,7 +63,7 @@ def _query(text: str) -> str:
 
 
 def draft(material: Material) -> str:
-    """Write sentences from passages or, if there are none, a question, which claims nothing."""
+    """Write sentences from the passages. Without any, write a question, which claims nothing."""
     return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 

@@ -139,7 +139,7 @@ def file_title(path: Path) -> str:
 
 
 def markdown_content(text: str, title: str) -> Content:
-    """Return Markdown with its headings; `title` is used if its front matter has none."""
+    """Return Markdown with its headings; `title` is used if the front matter gives no title."""
     text = _DATA_URI.sub(_blanks, text)
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):

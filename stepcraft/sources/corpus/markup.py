@@ -131,7 +131,7 @@ def _texts_in(match: re.Match[str]) -> str:
 
 
 def title_of(text: str, suffix: str) -> str:
-    """Return the title that a text states, or "" if there is none."""
+    """Return the title given in a text, or "" if there is none."""
     named = _NAMED[suffix].search(text) if suffix in _NAMED else None
     return named[1].strip() if named else ""
 

@@ -124,7 +124,7 @@ def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
 
 
 def _around(wholes: Sequence[Heading], place: int) -> Heading | None:
-    """Return the block where an offset lies beyond the first line."""
+    """Return the block that contains an offset, unless the offset is in its first line."""
     number = bisect_left(wholes, place, key=attrgetter("start")) - 1
     return wholes[number] if number >= 0 and place < wholes[number].stop - 1 else None
 

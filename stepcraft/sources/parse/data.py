@@ -161,7 +161,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
 
 
 def _resolved(spec: _Data, value: _Data | None) -> _Data:
-    """Return the target of a reference within a description, or the reference if it has none."""
+    """Resolve a reference in a description; return the reference itself if it has no target."""
     target, value = spec, value or {}
     for name in str(value.get("$ref") or "").split("/")[1:]:
         target = target.get(unquote(name).replace("~1", "/").replace("~0", "~")) or {}

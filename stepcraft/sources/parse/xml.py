@@ -44,7 +44,7 @@ def xml(data: bytes) -> tuple[str, list[str], str]:
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
-    """Yield the texts, starting a line with an element's name if no text adjoins the element."""
+    """Yield the texts; an element without text next to it starts a new line with its name."""
     mixed: dict[int, bool] = {}
     is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:
