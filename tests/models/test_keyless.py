@@ -334,6 +334,11 @@ def test_steps_repeat_nothing(procedure: Procedure) -> None:
     assert drafted(procedure, procedure) == [*procedure.steps]
 
 
+def test_the_procedure_that_the_search_ranked_first_is_used() -> None:
+    assert drafted(CREAM, SOUP) == [*CREAM.steps]
+    assert drafted(SOUP, CREAM) == [*SOUP.steps]
+
+
 def test_steps_keep_their_code_and_stay_few() -> None:
     run = replace(SOUP, steps=("Run:\n```\nsoup\n```", "Serve the soup."))
     assert drafted(run) == [*run.steps]

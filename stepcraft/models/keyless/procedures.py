@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from stepcraft.models.keyless.material import Material, best, mentions, scores
+from stepcraft.models.keyless.material import Material, best, mentions
 from stepcraft.text.clean import stems
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sentences import sentences
@@ -17,13 +17,11 @@ _DEPENDENT = re.compile(
 
 
 def write_steps(material: Material) -> str:
-    """Write the steps of the best-matching example, or an outline if none matches."""
-    examples = _examples(material)
-    titles = scores(stems(material.question), [text.partition("\n")[0] for text in examples])
-    texts = scores(stems(f"{material.question}\n{material.text('resources')}"), [*examples])
-    fits = [2 * title + text for title, text in zip(titles, texts, strict=True)]
-    if any(fits):
-        steps = [*dict.fromkeys([*examples.values()][fits.index(max(fits))])][:_MAX_STEPS]
+    """Write the steps of the procedure ranked first, or an outline if no procedure matches."""
+    wanted = stems(f"{material.question}\n{material.text('resources')}")
+    matching = [steps for text, steps in _examples(material).items() if wanted & stems(text)]
+    if matching:
+        steps = [*dict.fromkeys(matching[0])][:_MAX_STEPS]
     else:
         purpose = _HOW_TO.sub("", material.question.strip(" .?!:")) or "reach the goal"
         steps = [*(f"Gather {thing}." for thing in material.resources), f"Try to {purpose}."]
