@@ -54,6 +54,26 @@ def test_what_may_be_of_something_else_stays(statement: str) -> None:
     assert corrected(sentence(statement), EVIDENCE) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong", "right"),
+    [
+        ("The free plan has a limit of 15 functions.", "15", "25"),
+        ("If you need logs for longer, the team keeps them for a period of 60 days.", "60", "30"),
+        ("For free accounts, the retention period is only 15 days.", "15", "7"),
+    ],
+)
+def test_limits_and_finished_conditions_are_corrected(text: str, wrong: str, right: str) -> None:
+    evidence = [sentence(text.replace(wrong, right), place="p1")]
+    assert corrected(sentence(text), evidence) == (text.replace(wrong, right), "p1")
+
+
+@pytest.mark.parametrize("word", ["If", "When", "Unless"])
+def test_a_value_in_a_condition_stays(word: str) -> None:
+    text = f"{word} the queue holds 15 messages, the worker stops."
+    evidence = [sentence(text.replace("15", "25"))]
+    assert corrected(sentence(text), evidence) is None
+
+
 def test_two_sentences_that_differ_correct_nothing() -> None:
     texts = ["Green tea is steeped for 2 minutes.", "Green tea is steeped for 4 minutes."]
     evidence = [sentence(text) for text in texts]

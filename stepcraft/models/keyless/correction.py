@@ -49,23 +49,23 @@ _VERB = (
 _PREDICATES = [re.compile(rf"\w\W+(?:{verbs})\b") for verbs in (_AUXILIARY, _VERB)]
 _BEFORE = re.compile(
     rf"\b(?:{_AUXILIARY}|{_VERB}|after|at|before|by|every|exactly|for|from|in|on|port|until|within"
-    r"|(?<!up )to)\s+[*_`]{0,2}(?:[$\u00a3\u20ac\u00a5] ?)?\Z"
+    r"|(?<!up )to|only|(?:limit|maximum|minimum|period|total|timeout) of)"
+    r"\s+[*_`]{0,2}(?:[$\u00a3\u20ac\u00a5] ?)?\Z"
 )
 """What may precede a value: neither a noun ("chapter 3") nor a bound ("at least 3")."""
 _BEHIND = re.compile(r"[*_`]{0,2} ?%|[*_`]{0,2}[.,;:!?)]*(?:\s|\Z)")
 _NO_CLAIM = re.compile(
-    r"[?\uff1f]|\b(?:if|unless|when|whenever|whether|while|assuming|provided|suppose|in case)\b"
-    r"|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b",
-    re.IGNORECASE,
+    r"[?\uff1f]|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b", re.IGNORECASE
 )
-"""Questions, conditions, and statements whose subject is not clear from the sentence alone."""
+"""Questions, and statements whose subject is not clear from the sentence alone."""
 _BESIDE = re.compile(
-    r"\b(?:who|whose|which|that|where|example|e\.g|such|some|many|most|few|several|other|another"
+    r"\b(?:if|unless|when|whenever|whether|while|assuming|provided|suppose|in case)\b[^,]*\Z"
+    r"|\b(?:who|whose|which|that|where|example|e\.g|such|some|many|most|few|several|other|another"
     r"|often|sometimes|usually|also|or|can|could|might|(?-i:may)"
     r"|not?|never|none|nor|neither|nobody|cannot|without|except)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-"""Words before a value that allow another value to be true as well."""
+"""Words before a value that allow another value to be true as well, and unfinished conditions."""
 _LONGEST = 1_000
 """The maximum length of a statement or sentence that is compared."""
 
