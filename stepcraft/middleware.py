@@ -442,7 +442,7 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     state, numbers = {"parts": parts, "judges_statements": True}, range(1, len(parts) + 1)
     missing = unjudged(result["checks"], state, numbers)
     note: dict[str, Any] = {"checks": checks, "evidence": evidence, "unjudged": missing}
-    if result["warnings"] and not checks:
+    if result["warnings"] and not checks and "content" not in update:
         note = {"unchecked": "; ".join(result["warnings"])}
     update |= _noted(answer, note)
     return {"messages": [answer.model_copy(update=update)]}

@@ -15,9 +15,11 @@ _RANGE = (
     r"[^\w\n]{0,2}(?:[-\u2010-\u2015~\u301c\uff5e]|\.\.\.?|\u2026|\b(?:to|through)\b)[^\w\n]{0,2}"
 )
 _AND = r"[^\w\n]{1,4}(?:and[^\w\n]{1,4})?"
+_QUOTE = '["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb\\n]+)["\u201d\u201c\u00bb]'
 _WORD = (
     r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
-    r"(?P<verdict>supported|contradicted|(?:not[ _-]?|un)(?:found|supported))\b"
+    r"(?P<verdict>support(?:ed|s)|contradict(?:ed|s)|refuted"
+    r"|(?:not[ _-]?|un)(?:found|supported|mentioned))\b"
 )
 _BEGIN = (
     r"(?:^[^\w\n]{0,8}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{1,2})"
@@ -26,9 +28,27 @@ _BEGIN = (
 _VERDICT = re.compile(
     rf"{_BEGIN}(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
     rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
-    rf"(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
+    rf"(?:[^\w\n]{{1,4}}{_QUOTE})?(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
+_GROUPED = re.compile(
+    rf"^[^\w\n]{{0,8}}(?:\d{{1,3}}[.)][ \t]+)?{_WORD}[*_ \t]*:(?P<statements>[^\w\n]*\d.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A verdict before its statements, as in "Contradicted: 1.1 (p2), 2.3"."""
+_STATEMENT = re.compile(
+    rf"(?<![\w.]){_NUMBER}(?:{_RANGE}{_NUMBER})?(?:(?!(?:[,;]|\band\b)[ \t]*\d).)*"
+)
+_COUNT = re.compile(
+    r"(?<![\w.])(?P<count>\d{1,4})(?!\.\d)(?:[^\w\n]|_){0,3}"
+    r"(?:(?:x|of|\d{1,4}|statements?|parts?|claims?|are|is|were|was)\b[ \t\u00d7]*){0,5}"
+    rf"[^\w\n]{{0,3}}{_WORD}(?![^\w\n]{{0,4}}(?:p\d|by\b|passage))",
+    re.IGNORECASE,
+)
+"""A number of statements with a verdict, as in "3 of 4 statements are supported"."""
+_TALLY = re.compile(r"[^\w\n]*(?!PART|STATEMENT|CLAIM)[^\W\d_]{3,}", re.IGNORECASE)
+"""How a line that sums up the verdicts begins, unless it begins with the first number."""
+_HYPHENATED = re.compile(r"^([^\w\n]{0,8}(\d{1,4}))-(?=(\d{1,4})\b)", re.MULTILINE)
 _PART = re.compile(
     rf"{_BEGIN}PART[^\w\n]*(\d{{1,4}})"
     r"(?:[^\w\n]*(?:$|(?=STATEMENT|CLAIM))|[ \t]*[:|\uff1a][^\w\n]*(?=\d))",
@@ -55,7 +75,7 @@ _PASSAGES = re.compile(
 )
 """Passages, as in "p2-p4", "p2, 5", "passages 2 and 5", or "[2]"."""
 _FROM_TO = re.compile(rf"(\d+)(?:{_RANGE}(?:{_P})?(\d+))?", re.IGNORECASE)
-_QUOTED = re.compile('["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb]')
+_QUOTED = re.compile(_QUOTE)
 
 
 def read_verdicts(
@@ -78,14 +98,17 @@ def read_verdicts(
         shown: The numbers of the passages in the prompt.
     """
     sizes = {part: len(_statements(state, part)) for part in group}
-    lines = _lines(text)
+    text = _GROUPED.sub(_ungrouped, text)
+    if state["judges_statements"]:
+        text = _dotted(text)
+    lines = _lines(_without_tallies(text, sizes))
     if state["judges_statements"]:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
     if state["judges_statements"] and any(
         not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
     ):
-        lines = []  # its numbers are not those of parts
+        lines = [each for each in lines if each.first[1]]  # the others do not number parts
     for part in group if state["judges_statements"] else ():
         bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
         if len({each.verdict for each in bare}) > 1:
@@ -98,6 +121,42 @@ def read_verdicts(
         or not (each.passages and each.verdict == "supported")
     ]
     return [check for part in group for check in _checks(lines, state, part)], problems
+
+
+def _without_tallies(text: str, parts: Collection[int]) -> str:
+    """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
+
+    Such a line names no passage, and each of its numbers belongs to no part, or to one that other
+    lines judge.
+    """
+    counts = {row: [*_COUNT.finditer(row)] for row in text.split("\n")}
+    tallies = {
+        row: {int(match["count"]) for match in matches}
+        for row, matches in counts.items()
+        if matches
+        if not (_PASSAGES.search(row) or re.search(r"\d\.\d", row))
+        if _TALLY.match(row) or len({_verdict(match) for match in matches}) > 1
+    }
+    others = _lines("\n".join(row for row in counts if row not in tallies))
+    judged = {part for line in others for part in range(int(line.first[0]), int(line.last[0]) + 1)}
+    left_out = {row for row, numbers in tallies.items() if not (numbers & {*parts}) - judged}
+    return "\n".join(row for row in text.split("\n") if row not in left_out)
+
+
+def _ungrouped(line: re.Match[str]) -> str:
+    """Return a line such as "Contradicted: 1.1 (p2), 2.3" with its verdict behind each number."""
+    verdict = f" {line['part'] or ''}{line['verdict']} "
+    statements = _STATEMENT.findall(line["statements"])
+    return "\n".join(
+        re.sub(rf"\A({_NUMBER}(?:{_RANGE}{_NUMBER})?)", rf"\g<1>{verdict}", each)
+        for each in statements
+    )
+
+
+def _dotted(text: str) -> str:
+    """Return a reply with "2.1" for "2-1" if its numbers cannot all be ranges."""
+    ends = [(int(first), int(last)) for _, first, last in _HYPHENATED.findall(text)]
+    return _HYPHENATED.sub(r"\1.", text) if any(last <= first for first, last in ends) else text
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
@@ -226,9 +285,9 @@ def _passages(text: str) -> list[int]:
 def _verdict(match: re.Match[str]) -> Verdict:
     """Return the verdict in a match; "supported in part" counts as "not found"."""
     word = match["verdict"].lower()
-    if word == "contradicted":
+    if word.startswith(("contradict", "refuted")):
         return "contradicted"
-    return "supported" if word == "supported" and not match["part"] else "not found"
+    return "supported" if word.startswith("support") and not match["part"] else "not found"
 
 
 def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:

@@ -50,6 +50,8 @@ _WRAPPED = re.compile(
 )
 _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[ xX]\][ \t]+)?)*")
 """The markers of list items, headings and quotations at the beginning of a line."""
+_STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
+"""A full stop that does not belong to an abbreviation such as "etc."."""
 _EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
@@ -62,7 +64,8 @@ _SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer could match by chance."""
-_IN_NUMBER = re.compile("\\d[.,'/\u00a0\u00b7\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
+_IN_NUMBER = re.compile("\\d[.,:'/\u00a0\u00b7\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
+_DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _GROUP = re.compile(r"(?<![\w.,])\d{1,3} \Z")
 _DIGITS = re.compile(r"\d{3}(?!\d)")
 _HAN = (
@@ -73,7 +76,7 @@ _HAN = (
 _SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
 _CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
-_REST_OF_ITEM = re.compile(r"\n?[ \t]+(?![-*+\u2022\s]|\d+[.)])")
+_BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
@@ -386,8 +389,12 @@ def _misfit(part: str, start: int, stop: int, new: str) -> str:
     old, behind = part[start:stop], part[stop:].partition("\n")[0]
     if "\n" in new.strip("\n") and "\n" not in old and behind.strip():
         return "its new words have several lines, but its old words are a piece of one"
-    if not new and _REST_OF_ITEM.match(part, stop) and item_start(old.lstrip("\n")):
-        return "it would leave the rest of its list item to the item above"
+    item = old.lstrip("\n")
+    below = _BELOW.match(part, stop)
+    if not new and below and item_start(item):
+        indent = len(item) - len(item.lstrip(" \t"))
+        if len(below[1]) > indent or not item_start(below[2]):
+            return "it would leave the rest of its list item to the item above"
     return ""
 
 
@@ -425,7 +432,8 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
         new = mine[0] + new.lstrip()
     elif theirs[0].strip() and not mine[0].strip() and line.strip() and _MARKER.fullmatch(line):
         new = new[theirs.end() :]
-    if new[-1] in STOPS and after[:1] == new[-1] != old[-1]:
+    ends_again = after[:1] == new[-1] or (after[:1] in ",;:" and _STOPPED.search(new))
+    if new[-1] in STOPS and new[-1] != old[-1] and after and ends_again:
         return new[:-1]
     is_followed = after[:1] == " " and after[1:2].isupper()
     return new + old[-1] if old[-1] in STOPS and new[-1].isalnum() and is_followed else new
@@ -488,7 +496,13 @@ def _is_in_number(text: str, place: int) -> bool:
     is_signed = right[:1].isdigit() and _SIGN.search(left) is not None
     is_grouped = _GROUP.search(text[max(place - 5, 0) : place]) and _DIGITS.match(text, place)
     is_han = left[-1:] in _HAN and right[:1] in _HAN and left and right
-    return bool(is_signed or is_grouped or is_han) or any(map(_IN_NUMBER.fullmatch, around))
+    dates = _DATE.finditer(text, max(place - 10, 0), place + 10)
+    is_dated = "-" in left[-1:] + right[:1] and any(
+        date.start() < place < date.end() for date in dates
+    )
+    return bool(is_signed or is_grouped or is_han or is_dated) or any(
+        map(_IN_NUMBER.fullmatch, around)
+    )
 
 
 def _is_letter(character: str) -> bool:
@@ -532,9 +546,12 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
     rest = before + after
     if rest[item_start(rest) :].strip(" \t\r>#*_+-\u2022") in {"", "."}:
         above, below = part[:first], part[last:]
+        blank = above[len(above.rstrip()) :]
         if not below.strip():
-            return len(above.rstrip()), last if above.strip() else len(part), ""
-        if above[len(above.rstrip()) :].count("\n") == 1:
+            end = first - len(blank if blank.count("\n") > 1 else blank.lstrip(" \t"))
+            last -= part.endswith("\r", 0, last)
+            return end, last if above.strip() else len(part), ""
+        if blank.count("\n") == 1:
             return first, last + 1, ""
         return first, len(part) - len(below.lstrip("\r\n")), ""
     emphasis = _EMPHASIS.search(before)

@@ -5,7 +5,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import chain, pairwise, takewhile
 
-from stepcraft.text.clean import CJK
+from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start
 from stepcraft.text.markdown import code_blocks, lines, outside_code
 
@@ -17,6 +17,15 @@ _BLOCK = re.compile(
 _DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
 _TAIL = 5_000
 """The number of trailing characters searched for the start of the last paragraph."""
+_ENDED = re.compile(
+    rf"[{STOPS}{SPACELESS_STOPS}](?:\[[^\]\n]*\]|\([^()\n]*\)|[\W_\u00b2\u00b3\u00b9])*$"
+)
+"""The end of a sentence, with its citation marks and closing brackets."""
+_LEAD = re.compile(
+    r"[^\w\s*\"'`(\[\u2018-\u201f]"
+    r"|(?P<label>(?:\*\*)?[^\W_][^\n:*]{0,30}:(?:\*\*)?\s)"
+    r"|(?P<number>[^\W_]{1,4}(?:[.)]\s|[ ]?[\u2013\u2014-]\s|[\uff09\u3001]))"
+)
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NUMBERED = re.compile(r"([ \t>]*+)(\d{1,3})[.)]\s")
 _PAIRS = (
@@ -116,14 +125,27 @@ def _cells(row: str) -> int:
 def glue(before: str, new: str) -> str:
     """Return the separator to insert between a text and the text appended to it.
 
-    Running text continues the same paragraph. Any other block begins on a new line, and so does
+    A sentence continues a paragraph of sentences. Any other text begins on a new line, and so does
     anything that follows code, a table, a list, a heading or a quotation.
     """
     paragraph = [*takewhile(str.strip, reversed(before[-_TAIL:].splitlines()))]
     is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
-    if not paragraph or (not is_block and "\n" not in new):
+    last, *above = paragraph or [""]
+    continues = not is_block and "\n" not in new and _ENDED.search(last) and not _alike(last, new)
+    if not paragraph or continues:
         return "" if re.match(rf"[{CJK}\u3000-\u303f\uff00-\uffef]|$", before[-1:]) else " "
-    is_table = any(map(_DELIMITER.fullmatch, paragraph[:-1])) and "|" in paragraph[0]
-    is_row = "|" in new and is_table and _cells(new.partition("\n")[0]) == _cells(paragraph[0])
+    if above and not is_block and "\n" not in new:
+        needs_hard_break = above[0].endswith("  ") and not last.endswith("  ")
+        return "  \n" if needs_hard_break else "\n"
+    is_table = any(map(_DELIMITER.fullmatch, above)) and "|" in last
+    is_row = "|" in new and is_table and _cells(new.partition("\n")[0]) == _cells(last)
     is_item = item_start(new) and any(map(item_start, paragraph))
-    return "\n" if is_row or is_item else "\n\n"
+    is_quoted = new.startswith(">") and last.startswith(">")
+    return "\n" if is_row or is_item or is_quoted else "\n\n"
+
+
+def _alike(line: str, new: str) -> bool:
+    """Return whether two lines begin with the same sign, or both with a label or a number."""
+    leads = [_LEAD.match(text.strip()) for text in (line, new)]
+    kinds = [lead and (lead.lastgroup or lead[0]) for lead in leads]
+    return kinds[0] is not None and kinds[0] == kinds[1]

@@ -58,6 +58,11 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         "Part 1: 1 contradicted p2, 2 not found\nPart 2: 1 not found",
         "| Part 1 | 1 | contradicted | p2 |\n| Part 1 | 2 | not found | |\n| Part 2 | 1 | not found | |",
         "1.1-2.1 not found\n1.1 contradicted p2",
+        "1-1 contradicted p2\n1-2 not found\n2-1 not found",
+        "Contradicted: 1.1 (p2)\n**Not found:** 1.2, 2.1",
+        "1. Contradicted: 1.1 (p2)\n2. Not found: 1.2 and 2.1",
+        "1.1 refuted p2\n1.2 not mentioned\n2.1 not mentioned",
+        '1.1 "Haldruvin built the Oster bridge in 1837." contradicts p2\n1.2 and 2.1 not found',
         "1.1 supported p1\nWait, p2 says 1873.\n1.1 contradicted p2\n1.2-2.1 not found",
         "1.1 contradicted p2\n1.2-2.1 not found\n\nSummary:\n1.1 contradicted p2\n1.2-2.1 not found",
     ],
@@ -73,6 +78,24 @@ def test_verdicts_are_read_in_many_forms(lines: str) -> None:
     assert result["revisions"][0]["evidence"] == ["Oster"]
     assert len(model.calls) == 1
     assert not result["warnings"]
+
+
+@pytest.mark.parametrize(
+    "tally",
+    [
+        "Summary: 1 contradicted, 2 not found.",
+        "**0 supported, 1 contradicted, 2 not found**",
+        "In total, 1 of 3 statements is contradicted and 2 are not found.",
+        "Overall, 75% supported.",
+        "(3 not found, 0 supported)",
+    ],
+)
+def test_a_line_that_counts_verdicts_is_no_verdict(tally: str) -> None:
+    lines = "1.1 contradicted p2\n1.2 not found\n2.1 not found"
+    expected, _ = checked(f"{lines}\n\n{FIXED}")
+    result, _ = checked(f"{lines}\n\n{tally}\n\n{FIXED}")
+    assert (result["checks"], result["warnings"]) == (expected["checks"], expected["warnings"])
+    assert result["answer"] == DRAFT.replace("1837", "1873")
 
 
 def test_words_that_were_not_found_are_named() -> None:
