@@ -34,10 +34,13 @@ _TOOL_CALL = re.compile(
         |action:[^\n]+\n\s*action\ input:.*
         |\w+\.call\(.*\)
         |\[\w+\(\w+=.*\)\]
-    )|.*<[|\uff5c]tool[^<>|\uff5c\n]{1,40}[|\uff5c]>.*""",
+        |```tool_code\b.*
+    )|.*<[|\uff5c](?:tool|DSML|START_ACTION)[^<>\n]{0,60}>.*""",
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 """A call in a notation that the server did not parse, with at most one line before it."""
+_ANSWERED_CALL = re.compile(r"\A\s*<tool_call>\s*\{.*?\}\s*</tool_call>\s*(?=\S)", re.DOTALL)
+"""A call that the model did not wait for before it answered."""
 _ARGUMENTS = {"arguments", "parameters", "args", "input"}
 _CITATIONS = ("citations", "annotations", "reference")
 
@@ -58,7 +61,7 @@ def reply_text(message: AIMessage) -> str:
     """
     if refusal := _refusal(message):
         raise Refused(refusal)
-    text, _ = without_reasoning(_content(message))
+    text = _ANSWERED_CALL.sub("", without_reasoning(_content(message))[0])
     if not normalised(text):
         raise UnreadableReply(
             "it was cut off before any text" if is_cut_off(message) else "it was empty"
@@ -102,9 +105,9 @@ def _is_tool_call(text: str) -> bool:
         calls = value if isinstance(value, list) else [value]
         return bool(calls) and all(
             isinstance(call, dict)
-            and "name" in call
+            and {"name", "tool_name"} & call.keys()
             and len(_ARGUMENTS & call.keys()) == 1
-            and call.keys() <= {"name", "id", "type", *_ARGUMENTS}
+            and call.keys() <= {"name", "tool_name", "id", "tool_call_id", "type", *_ARGUMENTS}
             for call in calls
         )
     return False

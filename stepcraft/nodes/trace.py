@@ -27,6 +27,8 @@ _ANSWER = re.compile(
     rf"""^(?:[ \t]*+[-*+>\#]+[ \t])*+[ \t]*+(?:
     (?P<mark>[*_]{{1,3}}){_LABEL}(?:(?P=mark)(?:\s*+[:\uff1a]|\n)|\s*+[:\uff1a](?P=mark))
     |\u3010{_LABEL}\u3011
+    |(?:(?<=\#[ ])|(?<=^)){_LABEL}[ \t]*+\n(?=[^\n]+\Z)
+    |<answer>(?=(?s:.)*</answer>\s*\Z)
     |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
@@ -109,6 +111,7 @@ def short_answer(text: str) -> str:
         if labels
         else text.rpartition("\n\n")[2]
     )
+    answer = answer.strip().removesuffix("</answer>")
     answer = _without_stop(_BOXED.sub(r"\1", answer.strip(), count=1))
     emphasis = _EMPHASIS.fullmatch(answer)
     return _without_stop((emphasis[2] or emphasis[4]).strip()) if emphasis else answer

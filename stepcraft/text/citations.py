@@ -48,23 +48,29 @@ _WRAPPED = re.compile(
 _P = r"(?:p[ \t]?)"
 _WORD = r"(?:(?:citations?|cite|passages?|sources?|evidence|refs?|docs?|see|cf\.?)[ \t:#]*+)"
 _AND = (
-    r"(?:[ \t]*+(?:[,;&/|\uff0c\uff1b\u3001\u2013-](?:[ \t]*+and\b)?+|(?:and|und|et|y|e)\b)[ \t]*+"
+    r"(?:[ \t]*+(?:[,;&/|+\uff0c\uff1b\u3001\u2013-](?:[ \t]*+and\b)?+"
+    r"|(?:and|und|et|y|e|to|through)\b)[ \t]*+"
     r"|[ \t]++(?=p\d))"
 )
 _NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
+_NOTE = rf"(?<=\d)[ \t]*+[,:][ \t]*+(?!(?:and\b[ \t]*+)?+{_WORD}?+{_P}?+\d)[^\[\]\n]{{1,80}}+"
+"""A remark within a mark, as in "[p1, section 3]"."""
 _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"|\[{_P}{_NUMBERS}{_NOTE}\]"
     rf"|\\\[p{_NUMBERS}\\\]"
     rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
 )
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
-_PLAIN_LIST = r"\[[1-9]\d?\d?(?:,[ \t]?[1-9]\d?\d?)++\]"
+_PLAIN_LIST = r"\[[1-9]\d?\d?(?:(?:,[ \t]?|[\u2013-])[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN}|{_PLAIN_LIST})", re.IGNORECASE)
 _STOPPED = re.compile(rf"([{STOPS}{SPACELESS_STOPS}]){_WRAPPED.pattern}", re.IGNORECASE)
-_NUMBER = re.compile(rf"(\d+)(?:[ \t]*[\u2013-][ \t]*{_P}?(\d+))?", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"(\d+)(?:[ \t]*(?:[\u2013-]|to\b|through\b)[ \t]*{_P}?(\d+))?", re.IGNORECASE
+)
 _ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
@@ -245,5 +251,6 @@ def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
 def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
     """Yield the numbers that each mark in a run cites, with the text before the mark."""
     for between, mark in _EACH.findall(run["run"]):
-        spans = _NUMBER.findall(mark.partition("\u2020")[0])
-        yield between, [*chain(*(range(int(a) or 1, int(b or a) + 1) for a, b in spans))]
+        spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0]))
+        cited = chain(*(range(int(a) or 1, int(b or a) + 1) for a, b in spans))
+        yield between, list(dict.fromkeys(cited))

@@ -41,7 +41,7 @@ _BULLET = re.compile(
 _STEP = re.compile(
     rf"{_TITLE}(?:step\s(?=\d|{_COUNTS})|\u7b2c(?=\w{{1,3}}\u6b65))"
     rf"(?P<number>\d{{1,3}}|{_HAN}|{_COUNTS}\b)"
-    rf"(?:\sof\s\d{{1,3}}|[-\u2013]\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
+    rf"(?:\s?(?:of|/)\s?\d{{1,3}}|[-\u2013]\d{{1,3}}|\u6b65)?(?:{_COLON}|\*\*(?:{_COLON})?|$)",
     re.IGNORECASE | re.VERBOSE,
 )
 """An unambiguous label such as "Step 1:"."""
@@ -66,8 +66,23 @@ _LEADS = (
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
 )
 """Beginnings of lines that may be steps with a list of items below them."""
+_STEPS_TITLE = re.compile(
+    r"\W*(?:the\s)?(?:steps?|instructions?|method|directions?|procedure|schritte|anleitung|zubereitung"
+    r"|pasos|\u00e9tapes|passaggi)\W*",
+    re.IGNORECASE,
+)
+"""The title of the list with the steps, where another list says what is needed."""
+_NOTES = re.compile(
+    r"\A#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
+    r"|further reading|see also|hinweise?|tipps?|quellen|notas|consejos|fuentes|astuces"
+    r"|remarques)\b",
+    re.IGNORECASE,
+)
+"""The heading of a section that is not part of the steps."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
+_TITLES = {"title", "name", "step"}
+"""The keys of a step's title in JSON."""
 _MARKUP = ("<", "|", "{")
 """How lines of XML, tables and JSON begin."""
 
@@ -114,7 +129,8 @@ def read_steps(text: str) -> list[str]:
     """
     if (steps := _json_texts(text)) is not None:
         return steps
-    lines = _led([line.without(_STEP) if line.mark else line for line in _lines(text)])
+    lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
+    lines = _led(_without_notes(lines))
     return _items(lines) or _without_items(lines)
 
 
@@ -196,22 +212,36 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 
 
 def _json_texts(text: str) -> list[str] | None:
-    """Return the texts in a JSON array, or None if the text is not one.
+    """Return the texts in a JSON array or in an object with numbers as keys, or None.
 
-    The array may be a value in an object, and its items may be objects with a single text.
+    The array may be a value in an object, and its items may be objects with a single text, or with
+    a title and a text.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
         return None
     with suppress(ValueError, RecursionError, StopIteration):
         values = json.loads(text)
+        if isinstance(values, dict) and all(map(str.isdecimal, values)):
+            values = [*values.values()]
         if isinstance(values, dict):
             values = next(each for each in values.values() if isinstance(each, list))
-        items = [[*each.values()] if isinstance(each, dict) else [each] for each in values]
-        texts = [[each for each in item if isinstance(each, str)] for item in items]
-        if texts and all(len(each) == 1 for each in texts):
-            return [*chain(*texts)]
+        items = [each if isinstance(each, dict) else {"": each} for each in values]
+        texts = [
+            {key: each for key, each in item.items() if isinstance(each, str)} for item in items
+        ]
+        if texts and all(
+            len(each) == 1 or (len(each) == 2 and _TITLES & {*each}) for each in texts
+        ):
+            return [": ".join(each.values()) for each in texts]
     return None
+
+
+def _without_notes(lines: list[_Line]) -> list[_Line]:
+    """Return the lines up to a heading below the steps that begins notes, tips or sources."""
+    first = next((at for at, line in enumerate(lines) if line.mark), len(lines))
+    places = (at for at, line in enumerate(lines) if at > first and _NOTES.search(line.raw))
+    return lines[: next((at for at in places if not lines[at].mark), len(lines))]
 
 
 def _led(lines: list[_Line]) -> list[_Line]:
@@ -231,6 +261,9 @@ def _led(lines: list[_Line]) -> list[_Line]:
         if len(places) < 2 or places[0] >= first:
             continue
         groups = [lines[start + 1 : stop] for start, stop in pairwise([*places, len(lines)])]
+        for place, group in zip(places, groups, strict=True):
+            if _STEPS_TITLE.fullmatch(lines[place].text):
+                return group
         numbers = [[line.number for line in group if line.mark] for group in groups]
         if {each[0] for each in numbers if each} in ({0}, {1}):
             label = re.compile("") if lead is _LEADS[0] else lead

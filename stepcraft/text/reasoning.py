@@ -39,7 +39,8 @@ _TAG = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MAY_BE_TAGGED = re.compile(
-    r"[<\u25c1]|\[/?THINK\]|assistantfinal|\AHere is my thought process:", re.IGNORECASE
+    r"[<\u25c1]|\[/?THINK\]|\[end of text\]|assistantfinal|\AHere is my thought process:",
+    re.IGNORECASE,
 )
 _THINKS_ALOUD = re.compile(
     r"(?:hm+|okay|ok|alright|wait|let me|let['\u2019]s|the user|(?:i|we) (?:need|have|should))\b",
@@ -61,9 +62,11 @@ _PREAMBLE = re.compile(
     r"|\ub124|\uc54c\uaca0\uc2b5\ub2c8\ub2e4)\b[^\n]{0,100}(?<![:\uff1a\s])\s*+)?+",
     re.IGNORECASE,
 )
-_CONTROL = r"(?:\s*+<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>)++"
+_SPECIAL = r"(?:<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>|<(?:start|end)_of_turn>|\[end of text\])"
+_CONTROL = rf"(?:\s*+{_SPECIAL})++"
+_ROLE = r"(?:\s*+(?:assistant|model)(?=[ \t]*+(?:\n|<[|\uff5c])))?+"
 _CONTROLS = re.compile(
-    rf"\A{_CONTROL}(?!{_GOES_ON})|(?<!\s)(?<![|\uff5c]>)(?!(?<=\w) <){_CONTROL}\s*\Z"
+    rf"\A(?:{_CONTROL}{_ROLE})++(?!{_GOES_ON})|(?<!\s)(?<![|\uff5c]>)(?!(?<=\w) <){_CONTROL}\s*\Z"
 )
 """Special tokens that a server left at the beginning or the end."""
 
@@ -89,7 +92,12 @@ def without_reasoning(text: str) -> tuple[str, bool]:
         closing = _ANY_CLOSING.search(text, opening.end())
         is_open = closing is None
         end = closing.end() if closing else len(text)
-    return _CONTROLS.sub("", _BOX.sub("", text[end:])).strip(), is_open
+    reply = _CONTROLS.sub("", _BOX.sub("", text[end:])).strip()
+    if reply.count("<s>") <= reply.startswith("<s>") and reply.count("</s>") <= reply.endswith(
+        "</s>"
+    ):
+        reply = reply.removeprefix("<s>").removesuffix("</s>").strip()  # Llama 2 and Mistral
+    return reply, is_open
 
 
 def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.Match[str]) -> bool:

@@ -116,6 +116,9 @@ def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> N
         ("The answer is: 1889", "1889"),
         ("**Answer**\n1889", "1889"),
         ("It is known.\n\n#### 1889", "1889"),
+        ("It is known.\n\n### Answer\n1889", "1889"),
+        ("It is known.\n\nAnswer\n1889", "1889"),
+        ("It is known.\n\n<answer>1889</answer>", "1889"),
         ("So:\n\n$\\boxed{1889}$", "1889"),
     ],
 )

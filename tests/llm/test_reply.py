@@ -263,6 +263,10 @@ CALL = '{"name": "search", "arguments": {"query": "Oster"}}'
         "Action: search\nAction Input: Oster",
         '<|python_tag|>search.call(query="Oster")',
         '[search(query="Oster")]',
+        '<\uff5cDSML\uff5cfunction_calls>\n<\uff5cDSML\uff5cinvoke name="search">\n</\uff5cDSML\uff5cinvoke>',
+        '<|START_ACTION|>[{"tool_name": "search", "parameters": {"q": "x"}}]<|END_ACTION|>',
+        '[{"tool_call_id": "0", "tool_name": "search", "parameters": {"q": "x"}}]',
+        "```tool_code\nsearch(q='limit')\n```",
         "<\uff5ctool\u2581calls\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>search",
     ],
 )
@@ -274,6 +278,11 @@ def test_the_call_of_a_tool_in_the_text_is_no_answer(call: str) -> None:
     assert (
         get_graph("react", model=agent, sources=Shelf()).invoke(QUESTION)["answer"] == "Haldruvin."
     )
+
+
+def test_a_call_that_the_model_answers_itself_is_left_out() -> None:
+    message = AIMessage(f"<tool_call>\n{CALL}\n</tool_call>\nHaldruvin.")
+    assert reply_text(message) == "Haldruvin."
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ SAME = {number: number for number in range(1, 10)}
         ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", [2, 5]),
         ("- [ ] open [2]\n- [x] done", [2]),
         (r"The function is $x \in [1, 2]$, zero elsewhere [3].", [3]),
+        ("All is so [p1 to p3].", [1, 2, 3]),
+        ("All is so [p1 through 3] [p2 + p5].", [1, 2, 3, 5]),
+        ("It is old [p1, section 3] [p2: arches] [p4, page 9].", [1, 2, 4]),
+        ("It is old [p3, p3].", [3]),
+        ("The plan is free [3]. A key lasts 5 days [1-2].", [3, 1, 2]),
     ],
 )
 def test_marks(text: str, cited: list[int]) -> None:

@@ -190,6 +190,18 @@ REPLIES = {
     "numbers in another order": ("2: b\n4: d\n1: a", ["2: b", "4: d", "1: a"]),
     "a tag around the list": ("<steps>\n1. Peel\n2. Boil\n</steps>", ["Peel", "Boil"]),
     "an object of JSON": ('{"steps": [{"step": 1, "do": "Peel"}, "Boil"]}', ["Peel", "Boil"]),
+    "an object of JSON with numbers": ('{"1": "Peel", "2": "Boil"}', ["Peel", "Boil"]),
+    "objects of JSON with titles": (
+        '[{"title": "Peel", "description": "Peel it."}, {"title": "Boil", "text": "Boil it."}]',
+        ["Peel: Peel it.", "Boil: Boil it."],
+    ),
+    "notes below the steps": ("1. Peel\n2. Boil\n\n## Notes\n\n1. It keeps.", ["Peel", "Boil"]),
+    "sections of steps": ("1. Peel\n2. Cut\n\n## Boil\n1. Boil", ["Peel", "Cut", "Boil"]),
+    "what is needed, then the steps": (
+        "**You need**\n1. leeks\n2. salt\n\n**Steps**\n1. Peel\n2. Boil",
+        ["Peel", "Boil"],
+    ),
+    "labels with a total": ("Step 1/2: Peel\nStep 2/2: Boil", ["Peel", "Boil"]),
     "right-aligned numbers, windows newlines": (" 9. Peel\r\n10. Boil\r\n", ["Peel", "Boil"]),
 }
 

@@ -79,6 +79,26 @@ def test_reasoning_goes(block: str, end: str) -> None:
     assert without_reasoning(f"{block}{ANSWER}{end}") == (ANSWER, False)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "</s>"),
+        ("<s> ", " </s>"),
+        ("<start_of_turn>model\n", "<end_of_turn>"),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"),
+        ("<|im_start|>assistant\n", "<|im_end|>"),
+        ("", " [end of text]"),
+    ],
+)
+def test_tokens_of_chat_templates_go(before: str, after: str) -> None:
+    assert without_reasoning(f"{before}{ANSWER}{after}") == (ANSWER, False)
+
+
+@pytest.mark.parametrize("text", ["<s>old</s> new", "It was <s>red</s>", "Assistant\nis a word."])
+def test_struck_text_and_roles_of_an_answer_stay(text: str) -> None:
+    assert without_reasoning(text) == (text, False)
+
+
 @pytest.mark.parametrize("answer", PROSE)
 @pytest.mark.parametrize("before", ["", f"<think>{THOUGHT}</think>\n\n"])
 def test_an_answer_about_the_tags_stays(answer: str, before: str) -> None:
