@@ -16,7 +16,7 @@ from typing_extensions import TypedDict, Unpack
 from stepcraft.access import check_may_remember
 from stepcraft.contexts.aag import AagContext
 from stepcraft.llm.calls import Inline
-from stepcraft.llm.node import published
+from stepcraft.llm.node import publish
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, checked_resources, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
@@ -106,12 +106,6 @@ def _initial(
 
 
 @Inline
-def finish(state: State, resources: Resources[AagContext]) -> dict[str, Any]:
-    """Publish the answer."""
-    return published(resources.graph, state, {"answer": state["answer"]})
-
-
-@Inline
 def after_names(state: State, resources: Resources[AagContext]) -> str:
     settings = resources.settings(state)
     return "asked for" if settings.review or settings.remember else "finish"
@@ -141,7 +135,7 @@ def aag_builder(
     builder.add_node("check_names", resources.bind(check_names))
     builder.add_node("review", resources.bind(review))
     builder.add_node("remember", resources.bind(remember))
-    builder.add_node("finish", resources.bind(finish))
+    builder.add_node("finish", resources.bind(publish))
 
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "to_query")

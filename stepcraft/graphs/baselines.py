@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from stepcraft.contexts.baselines import DirectContext, RagContext, ReactContext
 from stepcraft.llm.calls import Inline
-from stepcraft.llm.node import ModelNode, published
+from stepcraft.llm.node import ModelNode, publish
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, S, compiled
 from stepcraft.llm.usage import RunState
 from stepcraft.nodes.agent import NAME as AGENT
@@ -92,7 +92,7 @@ def react_builder(**options: Unpack[BuilderOptions]) -> Builder:
     builder = baseline_builder(resources, AGENT, "answer")
     builder.add_node(AGENT, Agent(resources))
     builder.add_node("answer", answer.bound(resources))
-    builder.add_node("finish", resources.bind(finish))
+    builder.add_node("finish", resources.bind(publish))
     builder.add_edge("begin", AGENT)
     builder.add_conditional_edges(AGENT, after_agent, ["answer", "finish"])
     builder.add_edge("answer", END)
@@ -103,12 +103,6 @@ def react_builder(**options: Unpack[BuilderOptions]) -> Builder:
 @Inline
 def after_agent(state: State) -> str:
     return "finish" if state["answer"] else "answer"
-
-
-@Inline
-def finish(state: State, resources: Resources[ReactContext]) -> dict[str, Any]:
-    """Publish the agent's answer."""
-    return published(resources.graph, state, {"answer": state["answer"]})
 
 
 def build_direct(**options: Unpack[GraphOptions]) -> Graph:

@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import REFUSED, BadInput, ModelFailure, UnreadableReply, status_of
-from stepcraft.llm.calls import Call, Calls, Node
+from stepcraft.llm.calls import Call, Calls, Inline, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
@@ -318,6 +318,12 @@ def published(graph: str, state: State, update: Update) -> Update:
     emit_answer(graph, update["answer"])
     messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
     return {**update, **messages}
+
+
+@Inline
+def publish(state: State, resources: Resources[Any]) -> Update:
+    """Publish the answer in the state: the last node of a graph whose last step asks no model."""
+    return published(resources.graph, state, {"answer": state["answer"]})
 
 
 def ending_warnings(node: str, reply: AIMessage) -> list[str]:

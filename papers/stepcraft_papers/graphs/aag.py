@@ -17,7 +17,7 @@ from langgraph.types import Overwrite, Send
 from typing_extensions import Unpack
 
 from stepcraft.graphs.aag import AagInput
-from stepcraft.llm.node import Update, published
+from stepcraft.llm.node import Update, publish
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, checked_text
 from stepcraft.nodes.plan import goal_query
@@ -72,11 +72,6 @@ def _initial(state: Mapping[str, Any], *_: object) -> Update:
     }
 
 
-def finish(state: AagPaperState, resources: Resources[AagPaperContext]) -> Update:
-    """Publish the answer."""
-    return published(resources.graph, state, {"answer": state["answer"]})
-
-
 def after_retrieve(
     state: AagPaperState, resources: Resources[AagPaperContext]
 ) -> str | list[str] | list[Send]:
@@ -116,7 +111,7 @@ def aag_paper_builder(
     builder.add_node("retrieve", Retrieve(resources))
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))
-    builder.add_node("finish", partial(finish, resources=resources))
+    builder.add_node("finish", resources.bind(publish))
 
     checks = partial(before_critic, resources=resources)
     builder.set_entry_point("begin")
