@@ -49,13 +49,7 @@ def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, A
             )
         )
         if text.strip() or by_statement:  # a text keeps the places of removed parts
-            parts += as_parts(
-                [text],
-                model_queries=state["model_queries"],
-                question=state["task"],
-                by_statement=by_statement,
-                cites=bool(state["passages_seen"]),
-            )
+            parts += as_parts(state, [text], by_statement=by_statement)
             pending += [len(parts)] if text.strip() else []
     return {
         "parts": parts,

@@ -55,7 +55,7 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {"answer": numbered(steps)}
     if edited:
-        parts = as_parts(edited, by_statement=False)
+        parts = as_parts(state, edited, by_statement=False)
         update = {"steps": edited, "answer": numbered(edited), "parts": parts, "pending": []}
         update |= check_names({**state, **update}, resources)
     record = Review(

@@ -32,32 +32,24 @@ def split_blocks(text: str) -> list[str]:
     return [*blocks, block] if block.strip() or not blocks else [*blocks[:-1], blocks[-1] + block]
 
 
-def as_parts(
-    texts: Sequence[str],
-    *,
-    by_statement: bool,
-    model_queries: bool = False,
-    question: str = "",
-    cites: bool = False,
-) -> list[Part]:
+def as_parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> list[Part]:
     """Return texts as parts with their queries.
 
     With `by_statement`, each statement in a part becomes two queries, one of them preceded by the
     question. If the check sees the passages found for the question, the statement alone is the
-    query. If the model writes the queries, the parts have none yet.
+    query, and one that cites a passage is not looked up again. If the model writes the queries, the
+    parts have none yet.
 
     Args:
+        state: The state of the run.
         texts: The texts of the parts.
         by_statement: Whether each statement, rather than the whole part, is looked up.
-        model_queries: Whether the model writes the queries.
-        question: The question that the text answers.
-        cites: Whether the text cites passages that the check sees. A statement that cites one is
-            then not looked up again.
     """
-    if model_queries:
+    if state["model_queries"]:
         return [Part(text=text, queries=[]) for text in texts]
     if not by_statement:
         return [Part(text=text, queries=[part_query(text)]) for text in texts]
+    question, cites = state["task"], bool(state["passages_seen"])
     return [Part(text=text, queries=claim_queries(text, question, cites=cites)) for text in texts]
 
 
@@ -98,11 +90,5 @@ def split_into_steps(state: Any) -> dict[str, Any]:
 
 
 def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:
-    parts = as_parts(
-        texts,
-        model_queries=state["model_queries"],
-        question=state["task"],
-        by_statement=by_statement,
-        cites=bool(state["passages_seen"]),
-    )
+    parts = as_parts(state, texts, by_statement=by_statement)
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}
