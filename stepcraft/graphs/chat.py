@@ -4,11 +4,10 @@ Each graph runs as a subgraph with the chat's settings. The answer is followed b
 statements not found in them, and warnings.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.channels import EphemeralValue
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph import END, START, StateGraph
@@ -18,12 +17,8 @@ from typing_extensions import TypedDict, Unpack
 from stepcraft.contexts.chat import ChatContext, MethodName
 from stepcraft.errors import BadInput
 from stepcraft.evidence import Evidence
-from stepcraft.graphs.aag import build_aag
-from stepcraft.graphs.baselines import build_direct, build_rag, build_react
-from stepcraft.graphs.rat import build_rat
-from stepcraft.graphs.registry import context_of
-from stepcraft.graphs.rpg import build_rpg
-from stepcraft.llm.calls import Inline
+from stepcraft.graphs.registry import context_of, get_graph
+from stepcraft.llm.calls import Call, Calls, Inline, Node
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.llm.usage import RunState, add_warnings
@@ -39,15 +34,7 @@ from stepcraft.text.citations import marks
 
 __all__ = ["ChatContext", "ChatInput", "ChatOutput", "build_chat", "chat_builder", "graph"]
 
-BUILDS: Mapping[MethodName, Callable[..., Any]] = {
-    "aag": build_aag,
-    "rat": build_rat,
-    "rpg": build_rpg,
-    "direct": build_direct,
-    "rag": build_rag,
-    "react": build_react,
-}
-
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 MAX_NOT_FOUND = 10
 """The maximum number of statements listed as not found below an answer."""
 _SOON_S = 0.001
@@ -86,7 +73,7 @@ class State(Answer, RunState, ChatInput):
     asked: str
 
 
-class Method(Runnable[Any, dict[str, Any]]):
+class Method(Node):
     """Runs a graph as a node of the chat.
 
     Args:
@@ -101,19 +88,16 @@ class Method(Runnable[Any, dict[str, Any]]):
         self.graph = graph
         self.resources = resources
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
-        """Run the graph on the standalone question."""
-        context = self._context(input)
-        result = self.graph.invoke({"question": input["asked"]}, config, context=context)
-        return _update(result, input)
-
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """Run the graph like `invoke`, on the running event loop."""
-        context = self._context(input)
-        result = await self.graph.ainvoke({"question": input["asked"]}, config, context=context)
-        return _update(result, input)
+    async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
+        """Run the graph on the standalone question, and return its output for the chat."""
+        options = {"context": self._context(state)}
+        # The graph keeps the deadline itself, and then has an answer.
+        result = await calls.result(Call(self.graph, {"question": state["asked"]}, options), None)
+        answer = result["answer"]
+        below = sources_below(answer, result["evidence"]) + not_found_below(result)
+        below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
+        taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
+        return {**taken, "messages": [AIMessage(answer + below)]}
 
     def _context(self, state: Mapping[str, Any]) -> Any:
         """Return the settings for the graph, with the remaining calls and time as limits."""
@@ -128,15 +112,6 @@ class Method(Runnable[Any, dict[str, Any]]):
             if left:
                 values[name] = min(left, values.get(name) or left)
         return context_type(**values)
-
-
-def _update(result: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's output, with its answer, sources and warnings as a message."""
-    answer = result["answer"]
-    below = sources_below(answer, result["evidence"]) + not_found_below(result)
-    below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
-    taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
-    return {**taken, "messages": [AIMessage(answer + below)]}
 
 
 def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
@@ -189,7 +164,7 @@ def _initial(
     A question that begins a conversation becomes its first message.
     """
     is_auto = settings.method == "auto"
-    contexts = [context_of(name) for name in (BUILDS if is_auto else [settings.method])]
+    contexts = [context_of(name) for name in (METHODS if is_auto else [settings.method])]
     # Graphs have different nodes, so a node's model can only be named for a single graph.
     fields = {name for each in contexts for name in each.model_fields}
     fields -= {"node_models"} if is_auto else set()
@@ -234,10 +209,10 @@ def chat_builder(
     builder.add_node("route", route.bound(resources).with_config(tags=[TAG_NOSTREAM]))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "route")
-    builder.add_conditional_edges("route", chosen_method, list(get_args(MethodName)))
-    for name, build in BUILDS.items():
+    builder.add_conditional_edges("route", chosen_method, [*METHODS])
+    for name in METHODS:
         settings = context_of(name)(model=resources.defaults.model)
-        builder.add_node(name, Method(build(**shared, settings=settings), resources))
+        builder.add_node(name, Method(get_graph(name, **shared, settings=settings), resources))
         builder.add_edge(name, END)
     return builder
 
