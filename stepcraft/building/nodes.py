@@ -135,11 +135,9 @@ def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessa
     )
     if part["number"]:
         instructions = f"{instructions.rstrip()}\n{settings.part_instructions}"
-    titles = "\n".join(filter(None, (state["title"], part["place"])))
-    sections = [
-        Section("titles", "", titles) if titles else None,
-        Section("text", part["number"], part["text"]),
-    ]
+    sections = [Section("text", part["number"], part["text"])]
+    if titles := "\n".join(filter(None, (state["title"], part["place"]))):
+        sections.insert(0, Section("titles", "", titles))
     return prompt(instructions, _FORMAT, "procedures", sections)
 
 

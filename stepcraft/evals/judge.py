@@ -220,7 +220,7 @@ class Judge:
         """Return the messages that show the question, the answers and the criteria."""
         outcome, kind = request.outcome, request.kind
         sample, output = outcome["sample"], outcome["output"]
-        material: list[Section | None] = [*asked(sample["question"], sample.get("resources", ""))]
+        material = asked(sample["question"], sample.get("resources", ""))
         if kind in {"vote", "reference"}:
             material += _right(sample)
         if request.against:

@@ -9,7 +9,7 @@ to the provider's client, and caching to LangChain (`set_llm_cache`).
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core import exceptions
@@ -89,9 +89,9 @@ class ModelNode:
     is_last: bool = False
     """Whether the node ends the run, so that the answer in its update is published."""
 
-    def bound(self, resources: Resources[Any], name: str = "") -> "BoundNode":
-        """Return the node bound to a graph's resources, optionally under another name."""
-        return BoundNode(replace(self, name=name or self.name), resources)
+    def bound(self, resources: Resources[Any]) -> "BoundNode":
+        """Return the node bound to a graph's resources."""
+        return BoundNode(self, resources)
 
 
 class BoundNode(Node):

@@ -26,7 +26,7 @@ def prompt(
     instructions: str,
     reply_format: str,
     kind: str,
-    sections: Sequence[Section | None],
+    sections: Sequence[Section],
     *,
     material_first: bool = False,
 ) -> list[BaseMessage]:
@@ -42,9 +42,9 @@ def prompt(
             repeated after them, as a model may lose sight of it among many passages.
     """
     form = written([Section("reply_format", kind, reply_format)])
-    material = written([each for each in sections if each])
+    material = written(sections)
     if material_first:
-        again = written([each for each in sections if each and each.name in _QUESTION])
+        again = written([each for each in sections if each.name in _QUESTION])
         return [
             SystemMessage(f"{MATERIAL} The task stands behind the material."),
             HumanMessage(f"{material}\n\n{instructions}\n\n{form}\n\n{again}"),
@@ -64,25 +64,15 @@ def without_system_role(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             return [*messages]
 
 
-def asked(question: str, resources: str = "") -> list[Section | None]:
+def asked(question: str, resources: str = "") -> list[Section]:
     """Return the section for a question, or the sections for a goal and its resources."""
-    return [
-        Section("question", "", question),
-        Section("resources", "", resources) if resources else None,
-    ]
+    named = [Section("question", "", question), Section("resources", "", resources)]
+    return named if resources else named[:1]
 
 
-def passages(
-    evidence: Sequence[Evidence], numbers: Sequence[int] | None = None
-) -> list[Section | None]:
-    """Return a section for each passage; its id, such as p1, is its position in the evidence.
-
-    Args:
-        evidence: The run's evidence.
-        numbers: The numbers of the passages to show, or None for all.
-    """
-    shown = range(1, len(evidence) + 1) if numbers is None else numbers
-    return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in shown]
+def passages(evidence: Sequence[Evidence], numbers: Sequence[int]) -> list[Section]:
+    """Return the sections for numbered passages; an id such as p1 is a place in the evidence."""
+    return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in numbers]
 
 
 def _titled(passage: Evidence) -> str:

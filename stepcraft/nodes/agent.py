@@ -298,7 +298,7 @@ class _Searches:
             numbers = self._add(update)
             new = [number for number in numbers if number > before]
             again = [f"p{number}" for number in numbers if number <= before]
-            shown = written([each for each in passages(self.passages.evidence, new) if each])
+            shown = written(passages(self.passages.evidence, new))
         head = f"Nothing was found for {quoted(query)}."
         if numbers:
             head = f"Found for {quoted(query)}:"

@@ -33,14 +33,14 @@ def shown_passages(state: Any) -> list[int]:
     return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
 
 
-def found_sections(state: Any, numbers: Sequence[int]) -> list[Section | None]:
+def found_sections(state: Any, numbers: Sequence[int]) -> list[Section]:
     """Return the prompt sections for passages, each below the search that first found it.
 
     Args:
         state: The state, with the findings of each query.
         numbers: The numbers of the passages.
     """
-    left, sections = {*numbers}, list[Section | None]()
+    left, sections = {*numbers}, list[Section]()
     for finding in state["findings"]:
         if new := [number for number in finding["passages"] if number in left]:
             left -= {*new}

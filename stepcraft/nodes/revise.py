@@ -121,13 +121,11 @@ def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     return _prompt(instructions, _STEP_FORMAT, sections, state)
 
 
-def _prompt(
-    instructions: str, form: str, sections: list[Section | None], state: Any
-) -> list[BaseMessage]:
+def _prompt(instructions: str, form: str, sections: list[Section], state: Any) -> list[BaseMessage]:
     return prompt(instructions, form, "changes", sections, material_first=bool(_shared(state)))
 
 
-def _material(state: Any) -> list[Section | None]:
+def _material(state: Any) -> list[Section]:
     """Return what the writer saw, then the parts to check in this call with their passages.
 
     A passage is shown under the first part that it was found for or that cites it.

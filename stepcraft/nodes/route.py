@@ -41,11 +41,9 @@ _QUESTION = re.compile(
 
 def ask(state: Any, settings: ChatContext) -> list[BaseMessage]:
     """Show the conversation and the last message."""
-    turns = earlier(state)
-    sections = [
-        Section("conversation", "", "\n\n".join(turns)) if turns else None,
-        *asked(state["task"]),
-    ]
+    sections = asked(state["task"])
+    if turns := earlier(state):
+        sections.insert(0, Section("conversation", "", "\n\n".join(turns)))
     return prompt(settings.route_instructions, _FORMAT, "route", sections)
 
 

@@ -37,7 +37,7 @@ def _answered(state: AagPaperState, text: str) -> Update:
     return {"questions": [Answered(question=query, answer=text, evidence=ids)]}
 
 
-def looked_up(state: AagPaperState, settings: AagPaperContext) -> list[Section | None]:
+def looked_up(state: AagPaperState, settings: AagPaperContext) -> list[Section]:
     """Return the answers as "Q: …" and "A: …" lines, or the procedures themselves (NOAG)."""
     if not settings.answers:
         return passages(state["evidence"], passages_found(state))

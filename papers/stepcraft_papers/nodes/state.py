@@ -31,7 +31,7 @@ class PaperState(Answer, RunState, QuestionInput):
     """The results of each query."""
 
 
-def sections(**texts: str) -> list[Section | None]:
+def sections(**texts: str) -> list[Section]:
     """Return a section for each text that is not empty."""
     return [Section(name, "", text.strip()) for name, text in texts.items() if text.strip()]
 
