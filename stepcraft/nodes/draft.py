@@ -1,6 +1,6 @@
 """Draft the text or the steps from the results of a first search (RAT §3.2, AAG §3.2)."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -33,14 +33,15 @@ def shown_passages(state: Any) -> list[int]:
     return [number for number in range(1, len(state["evidence"]) + 1) if number not in left_out]
 
 
-def found_sections(state: Any, numbers: Sequence[int]) -> list[Section]:
+def found_sections(state: Any, last: int | None = None) -> list[Section]:
     """Return the prompt sections for passages, each below the search that first found it.
 
     Args:
         state: The state, with the findings of each query.
-        numbers: The numbers of the passages.
+        last: The number of the last passage to show, or None for all of `shown_passages`.
     """
-    left, sections = {*numbers}, list[Section]()
+    left = {number for number in shown_passages(state) if last is None or number <= last}
+    sections: list[Section] = []
     for finding in state["findings"]:
         if new := [number for number in finding["passages"] if number in left]:
             left -= {*new}
@@ -60,26 +61,23 @@ def written(text: str, state: Any) -> dict[str, Any]:
     return {"first_draft": text, "answer": text, "passages_seen": seen}
 
 
-def ask_for_text(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the question and the results of the first search."""
-    sections = [*asked(state["task"]), *found_sections(state, shown_passages(state))]
+def ask(state: Any, settings: Any, *, form: str, kind: str) -> list[BaseMessage]:
+    """Show the question, or the goal and the resources, and the results of the first search.
+
+    Args:
+        state: The state of the run.
+        settings: Its settings.
+        form: The reply format.
+        kind: The name of this format.
+    """
+    sections = [*asked(state["task"], state.get("task_resources", "")), *found_sections(state)]
     instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
-    return prompt(
-        instructions, "The answer and nothing else.", "draft", sections, material_first=True
-    )
+    return prompt(instructions, form, kind, sections, material_first=True)
 
 
 def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the draft without passage ids."""
     return written(without_marks(answer_text(reply), plain=False), state)
-
-
-def ask_for_steps(state: Any, settings: Any) -> list[BaseMessage]:
-    """Show the goal, the resources and the procedures that were found."""
-    shown = found_sections(state, shown_passages(state))
-    sections = [*asked(state["task"], state["task_resources"]), *shown]
-    instructions = f"{settings.draft_instructions}\n{LENGTHS[settings.length]}"
-    return prompt(instructions, STEPS_FORMAT, "steps", sections, material_first=True)
 
 
 def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def no_draft(_state: Any, reason: str) -> dict[str, Any]:
 
 draft = ModelNode(
     "draft",
-    ask_for_text,
+    partial(ask, form="The answer and nothing else.", kind="draft"),
     read_text,
     no_draft,
     started="Drafting the answer from {passages}.",
@@ -117,7 +115,7 @@ draft = ModelNode(
 )
 draft_steps = ModelNode(
     "draft",
-    ask_for_steps,
+    partial(ask, form=STEPS_FORMAT, kind="steps"),
     read_steps_of,
     no_draft,
     started="Drafting the steps from {passages}.",

@@ -9,7 +9,7 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.llm.reply import answer_text
-from stepcraft.nodes.draft import found_sections, no_draft, shown_passages, written
+from stepcraft.nodes.draft import found_sections, no_draft, written
 from stepcraft.text.citations import with_prompt_marks
 
 _FORMAT = "The answer and nothing else."
@@ -23,7 +23,7 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
         if short
         else f"{settings.long_instructions}\n{LENGTHS[settings.length]}"
     )
-    sections = [*asked(state["task"]), *found_sections(state, shown_passages(state))]
+    sections = [*asked(state["task"]), *found_sections(state)]
     kind = "short" if short else "answer"
     return prompt(f"{instructions}\n{MARKS}", _FORMAT, kind, sections, material_first=True)
 

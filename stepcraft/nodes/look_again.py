@@ -12,7 +12,7 @@ from stepcraft.contexts.base import LookSettings
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
-from stepcraft.nodes.draft import found_sections, shown_passages
+from stepcraft.nodes.draft import found_sections
 from stepcraft.nodes.plan import ONE_FACT, read_queries
 from stepcraft.text.lists import read_items
 from stepcraft.text.sections import Section
@@ -36,7 +36,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
         instructions += ONE_FACT
     sections = [
         *asked(state["task"], state.get("task_resources", "")),
-        *found_sections(state, shown_passages(state)),
+        *found_sections(state),
         Section("searched", "", "\n".join(state["queries"])),
     ]
     return prompt(

@@ -24,7 +24,7 @@ from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
-from stepcraft.nodes.draft import found_sections, shown_passages
+from stepcraft.nodes.draft import found_sections
 from stepcraft.nodes.finish import finishing_calls
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
@@ -130,8 +130,7 @@ def _material(state: Any) -> list[Section]:
 
     A passage is shown under the first part that it was found for or that cites it.
     """
-    shown = [each for each in shown_passages(state) if each <= _shared(state)]
-    sections = found_sections(state, shown)
+    sections = found_sections(state, _shared(state))
     skipped = set(state.get("left_out", ()))
     for number in _group(state):
         part: Part = state["parts"][number - 1]
