@@ -108,7 +108,8 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
     )
     form += _NUMBERS if judges_statements else ""
     sections = [*asked(state["task"]), *_material(state)]
-    return _prompt("\n".join(rules), form, sections, state)
+    material_first = _shared(state) > 0
+    return prompt("\n".join(rules), form, "changes", sections, material_first=material_first)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
@@ -118,11 +119,8 @@ def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     if state["reason"]:
         instructions += "\nA person has rejected the steps: make the changes that they ask for."
         sections.append(Section("reason", "", state["reason"]))
-    return _prompt(instructions, _STEP_FORMAT, sections, state)
-
-
-def _prompt(instructions: str, form: str, sections: list[Section], state: Any) -> list[BaseMessage]:
-    return prompt(instructions, form, "changes", sections, material_first=bool(_shared(state)))
+    material_first = _shared(state) > 0
+    return prompt(instructions, _STEP_FORMAT, "changes", sections, material_first=material_first)
 
 
 def _material(state: Any) -> list[Section]:
@@ -195,26 +193,13 @@ def _group(state: Any) -> list[int]:
 
 
 def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
-    """Return the verdicts in a reply and the changes that it requests.
+    """Return the changes that a reply requests and, unless it is about steps, its verdicts.
 
     Raises:
-        UnreadableReply: It has neither, a change cannot be made, or a contradicted statement is
-            left unchanged.
+        UnreadableReply: It has neither and does not say that nothing changes, a change cannot be
+            made, or a contradicted statement is left unchanged.
     """
-    return _read(reply, state, of_steps=False, cites=isinstance(settings, RpgContext))
-
-
-def read_critique(reply: str, state: Any, _settings: Any) -> dict[str, Any]:
-    """Return the changes to the steps that the reply requests.
-
-    Raises:
-        UnreadableReply: It neither requests a change nor says that none is needed, or a change
-            cannot be made.
-    """
-    return _read(reply, state, of_steps=True, cites=False)
-
-
-def _read(reply: str, state: Any, *, of_steps: bool, cites: bool) -> dict[str, Any]:
+    of_steps, cites = isinstance(settings, AagContext), isinstance(settings, RpgContext)
     parts = [part["text"] for part in state["parts"]]
     read, refused, outside = read_changes(reply, parts)
     changes = [_with_right_marks(change, parts, cites=cites) for change in read]
@@ -338,13 +323,10 @@ def _corrections(
     changes: Sequence[Change], checks: Sequence[Check], parts: Sequence[str]
 ) -> tuple[list[Change], list[Problem]]:
     """Refuse additions, and changes to statements that the check did not find wrong."""
-    by_part: dict[int, list[Check]] = {}
-    for check in checks:
-        by_part.setdefault(check["part"], []).append(check)
     allowed: list[Change] = []
     problems: list[Problem] = []
     for change in changes:
-        judged = by_part.get(change["part"], [])
+        judged = [check for check in checks if check["part"] == change["part"]]
         verdicts = {each["verdict"] for each in _altered(change, judged, parts)}
         if change["kind"] != "replace":
             problems.append(Problem(change, "this check corrects, and adds nothing"))
@@ -397,7 +379,7 @@ revise = ModelNode(
 critic = ModelNode(
     "critic",
     ask_critic,
-    read_critique,
+    read_check,
     no_changes,
     started="Checking the steps against the evidence.",
     finished=_finished,
