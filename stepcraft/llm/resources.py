@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, partial
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
@@ -26,7 +25,7 @@ from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput
 from stepcraft.llm.calls import Inline
 from stepcraft.models.resolve import EXTRACTIVE, ChatModel
-from stepcraft.registered import MODELS, chosen, registered
+from stepcraft.registered import MODELS, chosen, did_you_mean, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
 from stepcraft.sources.open import named_object
@@ -220,9 +219,9 @@ def _registered_model(spec: str) -> ChatModel:
 def _check_options(function: str, options: Iterable[str], allowed: Iterable[str]) -> None:
     for name in options:
         if name not in allowed:
-            close = get_close_matches(name, [*allowed], 1)
-            meant = _SYNONYMS.get(name) or (close[0] if close else "")
-            advice = f"did you mean {meant!r}?" if meant else f"it has {', '.join(allowed)}"
+            advice = did_you_mean(
+                _SYNONYMS.get(name, name), allowed, f"it has {', '.join(allowed)}"
+            )
             raise TypeError(f"{function}() has no option {name!r}; {advice}")
 
 
