@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
@@ -156,10 +157,10 @@ class Passages:
     def fail(self, label: str, failure: Exception) -> None:
         """Add a failed search to the warnings."""
         name = f"{label}: " if label else ""
-        reason = _reason(failure)
+        reason = masked_line(failure) or type(failure).__name__
         if isinstance(failure, TimeoutError) and not str(failure):
-            reason = "it took longer"
-            reason += " than the deadline allows" if self.has_deadline else " than it may"
+            limit = "the deadline allows" if self.has_deadline else "it may"
+            reason = f"it took longer than {limit}"
         self._warnings.append(
             f"retrieve: a search failed, so something may be unchecked: {name}{reason}"
         )
@@ -260,12 +261,7 @@ def _best_beside(
 
 def _interleaved(lists: Sequence[list[Evidence]]) -> list[Evidence]:
     """Return the best passage from each source, then the second best from each, and so on."""
-    longest = max(map(len, lists), default=0)
-    return [passages[rank] for rank in range(longest) for passages in lists if rank < len(passages)]
-
-
-def _reason(error: Exception) -> str:
-    return masked_line(error) or type(error).__name__
+    return [passage for rank in zip_longest(*lists) for passage in rank if passage]
 
 
 def _evidence(document: Document) -> Evidence:
