@@ -12,7 +12,6 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langgraph.runtime import get_runtime
 from pydantic import BaseModel, Field
 
 from stepcraft.access import caller
@@ -22,6 +21,7 @@ from stepcraft.memory.history import reason, with_text
 from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, marks, reranked, with_outcome
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
+from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.decision import Decision, ask_person
 from stepcraft.retrieval.opening import opened_memory
 from stepcraft.secrets import excerpt
@@ -83,7 +83,7 @@ def memory_tools(
         embeddings: The embeddings for a memory given as a URL.
     """
 
-    def search(query: str, k: int = 3) -> Reply:
+    def search(query: str, k: int = 3, **_: Any) -> Reply:
         place = opened(memory, embeddings)
         hits = fetched(partial(place.search, query), k, OUTCOME_WEIGHT)
         hits = reranked(hits, k, OUTCOME_WEIGHT)
@@ -131,9 +131,7 @@ def opened(memory: ProcedureMemory | str, embeddings: Embeddings | str | None) -
     """Return the memory of an agent, opening it (and creating it if missing) if it is a URL."""
     if not isinstance(memory, str):
         return memory
-    runtime: Any = get_runtime()
-    store = runtime.store if runtime else None
-    return opened_memory(memory, embeddings=embeddings, store=store, create=True)
+    return opened_memory(memory, embeddings=embeddings, store=store_of_run(), create=True)
 
 
 def shown_procedures(hits: Sequence[Found]) -> str:
@@ -198,9 +196,8 @@ def _tool(
     name: str, description: str, schema: type[BaseModel], call: Callable[..., Reply]
 ) -> BaseTool:
     def guarded(config: RunnableConfig, **values: Any) -> Reply:
-        needs_config = {} if name == "search_procedures" else {"config": config}
         with tool_errors():
-            return call(**values, **needs_config)
+            return call(**values, config=config)
 
     return StructuredTool.from_function(
         guarded,
