@@ -25,7 +25,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
@@ -52,6 +52,7 @@ from stepcraft.text.names import codes
 from stepcraft.text.thoughts import split_thoughts
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseMessage)
 
 _log = logging.getLogger(__name__)
 
@@ -511,20 +512,22 @@ def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
     if not (procedures := state.get("procedures")):
         return request
     system = request.system_message or SystemMessage("")
-    content: str | list[Any]
-    if isinstance(system.content, str):
-        content = "\n\n".join(filter(None, [system.content, procedures]))
-    else:
-        content = [*system.content, {"type": "text", "text": procedures}]
-    return request.override(system_message=system.model_copy(update={"content": content}))
+    return request.override(system_message=_with_more(system, procedures))
 
 
 def _with_found(message: AnyMessage, found: Mapping[str, str]) -> AnyMessage:
     """Return a tool result with the procedures that were found for it."""
     if not isinstance(message, ToolMessage) or message.tool_call_id not in found:
         return message
-    text = found[message.tool_call_id]
+    return _with_more(message, found[message.tool_call_id])
+
+
+def _with_more(message: M, text: str) -> M:
+    """Return a message with a text behind its content."""
     content = message.content
-    if isinstance(content, str):
-        return message.model_copy(update={"content": f"{content}\n\n{text}"})
-    return message.model_copy(update={"content": [*content, {"type": "text", "text": text}]})
+    more: str | list[Any] = (
+        "\n\n".join(filter(None, [content, text]))
+        if isinstance(content, str)
+        else [*content, {"type": "text", "text": text}]
+    )
+    return message.model_copy(update={"content": more})
