@@ -75,7 +75,7 @@ _ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
 
-def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
+def _compiled(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
     """Return a pattern that matches consecutive marks (`run`) and the space before them.
 
     The group `end` is the punctuation of the sentence before the marks, or the line breaks after a
@@ -88,7 +88,7 @@ def _run_of(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
     )
 
 
-_RUN = _run_of(_MARK)
+_RUN = _compiled(_MARK)
 # After a space or the end of a sentence; "= [1]" is a list.
 _AT_END = rf"[ \t]*+(?:[{_ENDS}]|$)"
 _BEFORE_PLAIN = (
@@ -96,8 +96,8 @@ _BEFORE_PLAIN = (
     rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
 )
 _BEHIND_PLAIN = r"(?!\[|[ \t]*+[=+\u222a])"
-_PLAIN_RUN = _run_of(_PLAIN, _BEFORE_PLAIN, _BEHIND_PLAIN)
-_PLAIN_LISTS_RUN = _run_of(
+_PLAIN_RUN = _compiled(_PLAIN, _BEFORE_PLAIN, _BEHIND_PLAIN)
+_PLAIN_LISTS_RUN = _compiled(
     rf"(?:{_PLAIN}|{_PLAIN_LIST}(?={_AT_END}))", _BEFORE_PLAIN, _BEHIND_PLAIN
 )
 _DATA = re.compile(rf"{_PLAIN_LIST}(?!{_AT_END})", re.MULTILINE)
@@ -112,12 +112,12 @@ def marks(text: str, *, plain: bool = True) -> list[int]:
         plain: Whether [1] counts as a mark if there are no others. It should not if the prompt
             asked for no marks, since it may then be ordinary text, as in "Press [1]".
     """
-    return _numbers(_runs_of(text, plain=plain))
+    return _numbers(_runs(text, plain=plain))
 
 
 def without_marks(text: str, *, plain: bool = True) -> str:
     """Return a text without the marks that `marks` finds and the spaces before them."""
-    return _rewritten(text, _runs_of(text, plain=plain), lambda _: "")
+    return _rewritten(text, _runs(text, plain=plain), lambda _: "")
 
 
 def with_prompt_marks(text: str, last: int = 999) -> str:
@@ -128,7 +128,7 @@ def with_prompt_marks(text: str, last: int = 999) -> str:
         last: The number of the last passage. If all marks are plain numbers, one that names no
             passage, such as [9], is ordinary text.
     """
-    runs = _of_passages(_runs_of(text, plain=True), _shown(text), range(1, last + 1))
+    runs = _of_passages(_runs(text, plain=True), range(1, last + 1))
     return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
 
 
@@ -151,7 +151,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     shown = _shown(text)
     ends = _sentence_ends(shown)
     within: list[list[re.Match[str]]] = [[] for _ in ends]
-    for run in _of_passages(_runs(shown), shown, numbers):
+    for run in _of_passages(_pattern(shown).finditer(shown), numbers):
         within[bisect_right(ends, run.start("run"))].append(run)
     return [
         (
@@ -181,34 +181,31 @@ def _other(text: str) -> str:
     return (_BLOCK if is_block else "0") * len(text)
 
 
-def _runs_of(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
-    return _runs(_shown(text), plain=plain) if _BRACKET.search(text) else iter(())
+def _runs(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
+    """Yield the runs of marks in a text."""
+    if _BRACKET.search(text):
+        shown = _shown(text)
+        yield from _pattern(shown, plain=plain).finditer(shown)
 
 
-def _run(shown: str, *, plain: bool = True) -> re.Pattern[str]:
+def _pattern(shown: str, *, plain: bool = True) -> re.Pattern[str]:
+    """Return the pattern of the marks that count in a text."""
     if not plain or _RUN.search(shown):
         return _RUN
     has_lists = _PLAIN_RUN.search(shown) and not _DATA.search(shown)
     return _PLAIN_LISTS_RUN if has_lists else _PLAIN_RUN
 
 
-def _runs(shown: str, *, plain: bool = True) -> Iterator[re.Match[str]]:
-    return _run(shown, plain=plain).finditer(shown)
-
-
-def _of_passages(
-    runs: Iterable[re.Match[str]], shown: str, numbers: Container[int]
-) -> Iterator[re.Match[str]]:
+def _of_passages(runs: Iterable[re.Match[str]], numbers: Container[int]) -> Iterator[re.Match[str]]:
     """Yield the marks, without plain ones that name no passage, as in "Press [9]"."""
-    is_plain = not _RUN.search(shown)
     for run in runs:
-        if not is_plain or any(number in numbers for number in _numbers([run])):
+        if run.re is _RUN or any(number in numbers for number in _numbers([run])):
             yield run
 
 
 def _sentence_ends(shown: str) -> list[int]:
     """Return the offsets at which sentences end, including any marks that follow them."""
-    prose = _run(shown).sub(lambda run: (run["end"] or "")[:1].rjust(len(run[0])), shown)
+    prose = _pattern(shown).sub(lambda run: (run["end"] or "")[:1].rjust(len(run[0])), shown)
     prose = _STOPPED.sub(lambda stop: stop[1].rjust(len(stop[0])), prose)
     ends: list[int] = []
     end, is_complete = 0, False
