@@ -168,9 +168,14 @@ def _blocks(message: AIMessage) -> Iterator[dict[str, Any]]:
         yield {"type": "text", "text": block, "plain": True} if isinstance(block, str) else block
 
 
-def _has_signature(block: dict[str, Any]) -> bool:
-    """Return whether a text block was split off because it carries a Gemini thought signature."""
-    return "signature" in _mapping(block.get("extras")) or "thought_signature" in block
+def _is_piece(block: dict[str, Any]) -> bool:
+    """Return whether a text block may be a piece of a longer text.
+
+    It may have been streamed, or split off because it cites sources or carries a Gemini thought
+    signature.
+    """
+    is_signed = "signature" in _mapping(block.get("extras")) or "thought_signature" in block
+    return is_signed or "plain" in block or any(map(block.get, _CITATIONS))
 
 
 def _content(message: AIMessage) -> str:
@@ -186,11 +191,8 @@ def _content(message: AIMessage) -> str:
     for block in _blocks(message):
         words = block.get("text") if block.get("type") == "text" else None
         if isinstance(words, str) and words and block.get("phase") != "commentary":
-            is_cited = any(each.get(key) for each in (before, block) for key in _CITATIONS)
-            is_joined = before.get("type") == "text" and before.get("id") == block.get("id")
-            is_plain = "plain" in before or "plain" in block
-            is_split = is_gemini or is_plain or is_cited
-            is_split = is_split or _has_signature(before) or _has_signature(block)
-            text += words if not text or (is_split and is_joined) else f"\n{words}"
+            is_next = before.get("type") == "text" and before.get("id") == block.get("id")
+            is_joined = is_next and (is_gemini or _is_piece(before) or _is_piece(block))
+            text += words if is_joined or not text else f"\n{words}"
         before = block
     return text
