@@ -36,13 +36,7 @@ class Usage(NodeUsage):
 
 def no_usage() -> Usage:
     """Return the usage of a run without any calls."""
-    return {
-        "calls": 0,
-        "input_tokens": 0,
-        "cached_input_tokens": 0,
-        "output_tokens": 0,
-        "nodes": {},
-    }
+    return usage_of("", 0, [])
 
 
 def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
