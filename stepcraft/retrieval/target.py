@@ -135,7 +135,7 @@ class RetrievalTarget:
             self._memory(settings)
             self._sources(settings)
 
-    def memory(self, settings: Settings, store: BaseStore | None = None) -> ProcedureMemory:
+    def memory(self, settings: SearchSettings, store: BaseStore | None = None) -> ProcedureMemory:
         """Return the memory of a run, opened once per process.
 
         Raises:
@@ -180,7 +180,7 @@ class RetrievalTarget:
 
     def warnings(self, settings: SearchSettings, searched: Sequence[OpenedSource]) -> list[str]:
         """Return warnings about what was searched, for readers of the answer."""
-        if searched[0].label != BUNDLED or self.memories or getattr(settings, "memory", None):
+        if searched[0].label != BUNDLED or self.memories or settings.memory:
             return []
         kind, how = ("memory", "memory=") if self.prefers_memory else ("source", "sources=")
         return [
@@ -188,8 +188,8 @@ class RetrievalTarget:
             f"LangGraph and LangSmith; name yours with {how}"
         ]
 
-    def _memory(self, settings: Settings) -> Memory:
-        if name := getattr(settings, "memory", None):
+    def _memory(self, settings: SearchSettings) -> Memory:
+        if name := settings.memory:
             how = f"memory={{name: URL}} of the builder, or {MEMORIES},"
             return chosen("memory", name, {**registered(MEMORIES), **self.memories}, how)
         return next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
