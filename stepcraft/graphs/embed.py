@@ -98,7 +98,9 @@ def _optional_fields(
     graph: Graph, arguments: Sequence[str], shown: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of the tool's optional arguments, with the descriptions in `shown`."""
-    hints = get_type_hints(graph.builder.input_schema)
+    hints: dict[str, Any] = get_type_hints(graph.builder.input_schema)
+    if "resources" in hints and not arguments:
+        hints["resources"], arguments = str, ["resources"]
     fields: dict[str, Any] = {}
     for key in arguments:
         if key not in hints:
@@ -106,11 +108,6 @@ def _optional_fields(
                 f"{graph.name} takes no argument {excerpt(key)}; it takes {', '.join(hints)}"
             )
         fields[key] = (hints[key] | None, Field(None, description=shown[key].get("description")))
-    if "resources" in hints and not arguments:
-        fields["resources"] = (
-            str | None,
-            Field(None, description=shown["resources"].get("description")),
-        )
     return fields
 
 
