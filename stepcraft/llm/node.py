@@ -158,7 +158,7 @@ class _Step:
             state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
             prompt = _Prompt(node, state, self.settings, model)
             problem: list[BaseMessage] = []
-            for is_second in (False, True):
+            while True:
                 reply = await self._reply(prompt, problem, calls)
                 try:
                     text = restored(reply_text(reply))
@@ -167,6 +167,7 @@ class _Step:
                     if error.update is not None:
                         first_update = error.update
                         state = {**self.state, "first_update": first_update}
+                    is_second = bool(problem)
                     if is_second or (first_update is not None and is_cut_off(reply)):
                         raise
                     first_reason = str(error)
@@ -190,7 +191,6 @@ class _Step:
             self.warnings.append(reason)
             emit(self.graph, node.name, reason)
             return node.fallback(self.state, reason)
-        raise AssertionError("the second attempt returns or raises")
 
     async def _reply(
         self, prompt: "_Prompt", problem: Sequence[BaseMessage], calls: Calls
