@@ -105,15 +105,15 @@ def read_verdicts(
     if state["judges_statements"]:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
-    if state["judges_statements"] and any(
-        not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
-    ):
-        lines = [each for each in lines if each.first[1]]  # the others do not number parts
-    for part in group if state["judges_statements"] else ():
-        bare = [each for each in lines if (each.first, each.last) == ((part, 0), (part, math.inf))]
-        if len({each.verdict for each in bare}) > 1:
-            problems.append(f"part {part} has several verdicts: number its statements as shown")
-            lines = [each for each in lines if each not in bare]
+    if state["judges_statements"]:
+        if any(not each.first[1] and each.first[0] > len(state["parts"]) for each in lines):
+            lines = [each for each in lines if each.first[1]]  # the others do not number parts
+        for part in group:
+            whole = (part, 0), (part, math.inf)
+            bare = [each for each in lines if (each.first, each.last) == whole]
+            if len({each.verdict for each in bare}) > 1:
+                problems.append(f"part {part} has several verdicts: number its statements as shown")
+                lines = [each for each in lines if each not in bare]
     lines = [
         each._replace(passages=cited)
         for each in lines
