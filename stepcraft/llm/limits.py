@@ -15,6 +15,8 @@ from stepcraft.contexts.base import Settings
 
 TOO_LATE = "the run stopped early: its deadline has passed; raise deadline_s for a complete answer"
 TOO_FEW_CALLS = "the run stopped early: max_calls was not enough; raise it for a complete answer"
+_EARLY_S = 0.05
+"""An event loop's timer may fire up to this many seconds early."""
 _LOCK = Lock()
 
 
@@ -58,6 +60,11 @@ class RunLimits:
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, at least 0, or None without a deadline."""
         return None if self.ends_at is None else max(0.0, self.ends_at - time.monotonic())
+
+    def has_ended(self, error: Exception) -> bool:
+        """Return whether an error is a timeout at the deadline."""
+        seconds = self.seconds_left()
+        return isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S
 
 
 def limits_of(state: Mapping[str, Any], settings: Settings) -> RunLimits:

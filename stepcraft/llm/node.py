@@ -53,8 +53,6 @@ _HAND_BACK_IN_PART = (
     "A part of your reply could not be used: {} The rest is kept. Reply with what was not used, as "
     "it has to be, in the same format, with nothing before or after it."
 )
-_EARLY_S = 0.05
-"""An event loop's timer may fire up to this many seconds early."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +238,7 @@ class _Step:
         if isinstance(error, UnreadableReply):
             reason = "the model was asked twice, and its reply could not be read"
             return f"{name} was skipped: {reason}: {error}"
-        seconds = self.limits.seconds_left()
-        if isinstance(error, TimeoutError) and seconds is not None and seconds < _EARLY_S:
+        if self.limits.has_ended(error):
             return TOO_LATE
         text = masked_line(f"{type(error).__name__}: {error}")
         if status_of(error) in REFUSED and not self.limits.has_reply:

@@ -108,8 +108,8 @@ class Agent(Node):
             raise
         except Exception as error:
             reason = masked_line(f"{type(error).__name__}: {error}")
-            is_late = isinstance(error, TimeoutError) and limits.seconds_left() == 0
-            searches.warnings.append(TOO_LATE if is_late else f"the agent failed: {reason}")
+            failed = TOO_LATE if limits.has_ended(error) else f"the agent failed: {reason}"
+            searches.warnings.append(failed)
         if searches.count and not searches.has_worked:
             searches.warnings.append("every search failed, so the answer is based on no source")
         return {
@@ -223,9 +223,8 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
         if self.most_calls is not None and self.counter.calls >= self.most_calls:
             self.warnings.append(TOO_FEW_CALLS)
             return {"jump_to": "end"}
-        if self.counter.limits.seconds_left() == 0:  # the run has ended, but not its thread
-            return {"jump_to": "end"}
-        if self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens:
+        is_over = self.counter.limits.seconds_left() == 0  # the run has ended, but not its thread
+        if is_over or (self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens):
             return {"jump_to": "end"}
         return {"messages": [HumanMessage(ANSWER_NOW)]} if self._are_made(state) else None
 

@@ -113,7 +113,7 @@ class Begin:
         try:
             update = within(limits.seconds_left(), partial(self._opened, state, settings))
         except TimeoutError as error:
-            if limits.seconds_left() is None or limits.seconds_left():
+            if not limits.has_ended(error):
                 raise SourceFailure(f"what is searched cannot be opened: {error}") from error
             update = self.initial(state, settings, [])
             warnings.append(TOO_LATE)
