@@ -97,13 +97,11 @@ def rat_builder(
     resources = Resources.of("rat", RatContext, options)
     builder = StateGraph(State, RatContext, input_schema=RatInput, output_schema=RatOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
+    for node in MODEL_NODES:
+        builder.add_node(node.name, node.bound(resources))
     builder.add_node("retrieve", Retrieve(resources, by_statement=True))
-    builder.add_node("draft", draft.bound(resources))
     builder.add_node("split", split_into_thoughts)
-    builder.add_node("to_query", to_query.bound(resources))
-    builder.add_node("revise", revise.bound(resources))
     builder.add_node("edit", edit_text)
-    builder.add_node("finish", finish.bound(resources))
 
     builder.add_edge(START, "begin")
     builder.add_conditional_edges(

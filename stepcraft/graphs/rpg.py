@@ -92,13 +92,10 @@ def rpg_builder(
     resources = Resources.of("rpg", RpgContext, options)
     builder = StateGraph(State, RpgContext, input_schema=RpgInput, output_schema=RpgOutput)
     builder.add_node("begin", Begin(resources, [node.name for node in MODEL_NODES], _initial))
-    builder.add_node("plan", plan.bound(resources))
+    for node in MODEL_NODES:
+        builder.add_node(node.name, node.bound(resources))
     builder.add_node("retrieve", Retrieve(resources, by_statement=True, fuse=True))
-    builder.add_node("look_again", look_again.bound(resources))
-    builder.add_node("generate", generate.bound(resources))
     builder.add_node("split", split_into_blocks)
-    builder.add_node("to_query", to_query.bound(resources))
-    builder.add_node("revise", revise.bound(resources))
     builder.add_node("edit", edit_text)
     builder.add_node("trace", resources.bind(trace))
 
