@@ -9,10 +9,11 @@ Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawa
 2309.11495).
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
@@ -107,89 +108,69 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
         blocks=_CHANGES + (_APPEND if completes else ""),
     )
     form += _NUMBERS if judges_statements else ""
-    sections = [*asked(state["task"]), *_material(state)]
-    material_first = _shared(state) > 0
-    return prompt("\n".join(rules), form, "changes", sections, material_first=material_first)
+    layout = _layout(state)
+    sections = [*asked(state["task"]), *_material(state, layout)]
+    return prompt("\n".join(rules), form, "changes", sections, material_first=layout.shared > 0)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     """Show the goal, the steps with their passages, and the reason for a rejection, if any."""
-    sections = [*asked(state["task"], state["task_resources"]), *_material(state)]
+    layout = _layout(state)
+    sections = [*asked(state["task"], state["task_resources"]), *_material(state, layout)]
     instructions = settings.critic_instructions
     if state["reason"]:
         instructions += "\nA person has rejected the steps: make the changes that they ask for."
         sections.append(Section("reason", "", state["reason"]))
-    material_first = _shared(state) > 0
-    return prompt(instructions, _STEP_FORMAT, "changes", sections, material_first=material_first)
+    return prompt(instructions, _STEP_FORMAT, "changes", sections, material_first=layout.shared > 0)
 
 
-def _material(state: Any) -> list[Section]:
-    """Return what the writer saw, then the parts to check in this call with their passages.
+class _Layout(NamedTuple):
+    """The passages and parts in the prompt of one call."""
 
-    A passage is shown under the first part that it was found for or that cites it.
+    shared: int
+    """The number of passages before the parts, namely those that the writer saw. It is 0 if they
+    would take up more than half of the model's input.
     """
-    sections = found_sections(state, _shared(state))
-    skipped = set(state.get("left_out", ()))
-    for number in _group(state):
+    parts: dict[int, list[int]]
+    """The numbers of the pending parts that fit the model's input, each with the passages that it
+    cites, then those found for it. A passage is shown once: before the parts or below the first.
+    """
+
+
+def _layout(state: Any) -> _Layout:
+    def size(numbers: Iterable[int]) -> int:
+        return sum(tokens(state["evidence"][each - 1]["text"]) for each in numbers)
+
+    limit, shared = state.get("input_limit") or math.inf, state["passages_seen"]
+    if size(range(1, shared + 1)) > limit / 2:
+        shared = 0
+    shown = {*range(1, shared + 1)}
+    room = max(limit / 2, limit - _PROMPT_TOKENS) - size(shown)
+    parts: dict[int, list[int]] = {}
+    for number in state["pending"]:
         part: Part = state["parts"][number - 1]
-        text = with_numbers(part["text"], number) if state["judges_statements"] else part["text"]
-        evidence = [each for each in _evidence(state, part) if each not in skipped]
-        skipped.update(evidence)
+        numbers = dict.fromkeys([*marks(part["text"]), *passages_of(state, part["queries"])])
+        new = [each for each in numbers if each not in shown and each <= len(state["evidence"])]
+        room -= tokens(part["text"]) + size(new)
+        if room < 0 and parts:
+            break
+        parts[number] = new
+        shown.update(new)
+    return _Layout(shared, parts)
+
+
+def _material(state: Any, layout: _Layout) -> list[Section]:
+    """Return what the writer saw, then the parts to check in this call with their passages."""
+    sections = found_sections(state, layout.shared)
+    for number, numbers in layout.parts.items():
+        text = state["parts"][number - 1]["text"]
+        text = with_numbers(text, number) if state["judges_statements"] else text
+        evidence = [each for each in numbers if each not in state.get("left_out", ())]
         sections += [
             Section("part", str(number), text.strip("\n")),
             *passages(state["evidence"], evidence),
         ]
     return sections
-
-
-def _shared(state: Any) -> int:
-    """Return the number of passages shown before the parts, namely those that the writer saw.
-
-    It is 0 if they would take up more than half of the model's input.
-    """
-    seen, limit = state["passages_seen"], state.get("input_limit")
-    return 0 if limit and _size(state, range(1, seen + 1)) > limit // 2 else int(seen)
-
-
-def _evidence(state: Any, part: Part) -> list[int]:
-    """Return the numbers of the passages that a part cites, then of those found for it.
-
-    Passages shown before the parts are excluded.
-    """
-    numbers = [*marks(part["text"]), *passages_of(state, part["queries"])]
-    shared, last = _shared(state), len(state["evidence"])
-    return [each for each in dict.fromkeys(numbers) if shared < each <= last]
-
-
-def _shown(state: Any) -> set[int]:
-    """Return the numbers of all passages in the prompt."""
-    of_parts = (_evidence(state, state["parts"][number - 1]) for number in _group(state))
-    return {*range(1, _shared(state) + 1), *chain(*of_parts)}.difference(state.get("left_out", ()))
-
-
-def _size(state: Any, numbers: Iterable[int]) -> int:
-    """Return the number of tokens in the given passages."""
-    return sum(tokens(state["evidence"][each - 1]["text"]) for each in numbers)
-
-
-def _group(state: Any) -> list[int]:
-    """Return the pending parts to check in one call: as many as fit the model's input."""
-    limit = state.get("input_limit")
-    if not limit:
-        return list(state["pending"])
-    room = max(limit // 2, limit - _PROMPT_TOKENS) - _size(state, range(1, _shared(state) + 1))
-    group: list[int] = []
-    shown: set[int] = set()
-    for number in state["pending"]:
-        part = state["parts"][number - 1]
-        evidence = {*_evidence(state, part)} - shown
-        room -= tokens(part["text"])
-        room -= _size(state, evidence)
-        if room < 0 and group:
-            break
-        group.append(number)
-        shown |= evidence
-    return group
 
 
 def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
@@ -203,10 +184,13 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
     read, refused, outside = read_changes(reply, parts)
     changes = [_with_right_marks(change, parts, cites=cites) for change in read]
-    group = _group(state)
+    layout = _layout(state)
+    group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
     if not of_steps:
-        checks, problems = read_verdicts(outside, state, group, _shown(state))
+        shown = {*range(1, layout.shared + 1), *chain(*layout.parts.values())}
+        shown.difference_update(state.get("left_out", ()))
+        checks, problems = read_verdicts(outside, state, group, shown)
     if not (changes or refused or checks or problems or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     if first_update := state.get("first_update"):
@@ -343,7 +327,8 @@ def _corrections(
 
 def no_changes(state: Any, _reason: str) -> dict[str, Any]:
     """Leave the draft as it is, with a warning that it was not checked."""
-    pending = [number for number in state["pending"] if number not in _group(state)]
+    checked = _layout(state).parts
+    pending = [number for number in state["pending"] if number not in checked]
     return {"pending": pending, "warnings": ["the draft is unchecked, in part or in whole"]}
 
 
