@@ -259,14 +259,15 @@ class _Prompt:
         numbers = range(1, len(evidence) + 1)
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
         self._left_out = 0
+        self._why = ""
         self.messages = self._asked()
         limit = state["input_limit"]
         while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
-            self._leave_out(max(1, 2 * self._left_out))
-        self._why = f"to keep within {limit or 0:,} input tokens"
-        self._excess = ""
+            why = f"to keep within {limit:,} input tokens"
+            self._leave_out(max(1, 2 * self._left_out), why)
+        self._excess: list[str] = []
         if limit and (size := prompt_tokens(self.messages)) > limit:
-            self._excess = (
+            self._excess.append(
                 f"{node.name}: its prompt of about {size:,} tokens is longer than the limit of "
                 f"{limit:,} input tokens"
             )
@@ -275,31 +276,30 @@ class _Prompt:
         """Leave out at least half of the remaining passages; return False if that saves nothing."""
         size = prompt_tokens(self.messages)
         while (shown := len(self._order) - self._left_out) > 0:
-            self._leave_out(self._left_out + (shown + 1) // 2)
+            why = "because the model refused a longer prompt"
+            self._leave_out(self._left_out + (shown + 1) // 2, why)
             if prompt_tokens(self.messages) < size:
-                self._why = "because the model refused a longer prompt"
                 return True
         return False
 
     def warnings(self) -> list[str]:
         """Return the warnings about excessive length or newly omitted passages, each once."""
-        excess, self._excess = [self._excess] if self._excess else [], ""
-        if not self._left_out or not self._why:
-            return excess
-        warning = (
-            f"{self._node.name}: {self._left_out} of {len(self._order)} passages, the least "
-            f"similar, were left out {self._why}"
-        )
-        self._why = ""
-        return [*excess, warning]
+        warnings, self._excess = self._excess, []
+        if self._why:
+            warnings.append(
+                f"{self._node.name}: {self._left_out} of {len(self._order)} passages, the least "
+                f"similar, were left out {self._why}"
+            )
+            self._why = ""
+        return warnings
 
     @property
     def left_out(self) -> list[int]:
         """The numbers of the passages that are left out."""
         return self._order[: self._left_out]
 
-    def _leave_out(self, number: int) -> None:
-        self._left_out = min(number, len(self._order))
+    def _leave_out(self, number: int, why: str) -> None:
+        self._left_out, self._why = min(number, len(self._order)), why
         self.messages = self._asked()
 
     def _asked(self) -> list[BaseMessage]:
