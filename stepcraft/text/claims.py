@@ -75,8 +75,10 @@ def _whole(lines: re.Match[str]) -> str:
 def _is_title(text: str, begin: int, end: int) -> bool:
     """Return whether bold text is a label with a colon, or a line with text below."""
     words = text[begin:end]
-    if not _TITLE.fullmatch(words) or _COLON.search(words):
-        return _TITLE.fullmatch(words) is not None
+    if not _TITLE.fullmatch(words):
+        return False
+    if _COLON.search(words):
+        return True
     before = text[text.rfind("\n", 0, begin) + 1 : begin]
     return (
         not _CLAIMING.match(words[:-2])
