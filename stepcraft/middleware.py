@@ -39,7 +39,7 @@ from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
 from stepcraft.llm.resources import GraphOptions
 from stepcraft.memory.credit import record_outcome
-from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, ranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.nodes.begin import asked_question
@@ -254,9 +254,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Return the procedures that fit a text best, except the known ones."""
         alpha = 1 if self.least_score else None
         search = partial(self._opened().search, query, alpha=alpha)
-        hits = fetched(search, k + len(known), OUTCOME_WEIGHT)
-        new = [hit for hit in hits if hit.procedure.id not in known]
-        return reranked([hit for hit in new if hit.score >= self.least_score], k, OUTCOME_WEIGHT)
+        return ranked(search, k, OUTCOME_WEIGHT, least_score=self.least_score, known=known)
 
     def _followed(self, state: MemoryState) -> list[str]:
         """Return the ids of the shown procedures that the calls in the run followed."""

@@ -120,12 +120,11 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find the procedures that best match a query, best first."""
-    from stepcraft.memory.outcomes import fetched, reranked
+    from stepcraft.memory.outcomes import ranked
 
     with opened(memory, embeddings) as source:
         search_ = partial(source.search, query, alpha=alpha, where=tags_of(where))
-        hits = fetched(search_, k, outcome_weight)
-    hits = reranked(hits, k, outcome_weight)
+        hits = ranked(search_, k, outcome_weight)
     if as_json:
         print_json([{"score": hit.score, **hit.procedure.to_dict()} for hit in hits])
     else:

@@ -18,7 +18,7 @@ from stepcraft.access import caller
 from stepcraft.errors import BadInput
 from stepcraft.graphs.embed import argument_sentence, tool_errors
 from stepcraft.memory.history import reason, with_text
-from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, marks, reranked, with_outcome
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, marks, ranked, with_outcome
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.nodes.begin import store_of_run
@@ -85,8 +85,7 @@ def memory_tools(
 
     def search(query: str, k: int = 3, **_: Any) -> Reply:
         place = opened(memory, embeddings)
-        hits = fetched(partial(place.search, query), k, OUTCOME_WEIGHT)
-        hits = reranked(hits, k, OUTCOME_WEIGHT)
+        hits = ranked(partial(place.search, query), k, OUTCOME_WEIGHT)
         artifact = {"found": [{"score": hit.score, **hit.procedure.to_dict()} for hit in hits]}
         nothing = "The memory has no procedure that fits; work without one."
         return shown_procedures(hits) or nothing, artifact

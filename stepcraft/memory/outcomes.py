@@ -15,7 +15,7 @@ not raise results that do not fit.
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -79,34 +79,40 @@ def has_expired(procedure: Procedure) -> bool:
     return bool(procedure.expires) and procedure.expires < datetime.now(UTC).date().isoformat()
 
 
-def fetched(search: Callable[[int], Sequence[Found]], k: int, weight: float) -> Sequence[Found]:
-    """Search for enough procedures for `reranked` to choose k of them.
+def ranked(
+    search: Callable[[int], Sequence[Found]],
+    k: int,
+    weight: float,
+    *,
+    least_score: float = -math.inf,
+    known: Collection[str] = (),
+) -> list[Found]:
+    """Search for the k best procedures after adjusting their scores for outcomes.
 
     Args:
         search: Returns the given number of procedures that fit best.
-        k: The number of procedures to choose.
+        k: The maximum number of procedures to return.
         weight: The maximum by which outcomes change a score.
+        least_score: The minimum score before the adjustment.
+        known: The ids of procedures to leave out.
 
     Raises:
         BadInput: The weight is not between 0 and 1.
     """
     if not 0 <= weight <= 1:
         raise BadInput(f"outcome_weight must be between 0 and 1, not {weight}")
-    count = k + _BEYOND if weight and k > 0 else k
+    wanted = k + len(known)
+    count = wanted + _BEYOND if weight and k > 0 else wanted
     while True:
         hits = search(count)
-        valid = sum(not has_expired(hit.procedure) for hit in hits)
-        if valid >= k or len(hits) < count or count > _MOST_EXPIRED:
-            return hits
+        valid = [hit for hit in hits if not has_expired(hit.procedure)]
+        if len(valid) >= wanted or len(hits) < count or count > _MOST_EXPIRED:
+            break
         count *= 4
-
-
-def reranked(hits: Sequence[Found], k: int, weight: float) -> list[Found]:
-    """Return the k best hits after adjusting their scores for outcomes by a weight."""
     moved = [
         Found(hit.procedure, hit.score + adjustment(hit.procedure, weight))
-        for hit in hits
-        if not has_expired(hit.procedure)
+        for hit in valid
+        if hit.score >= least_score and hit.procedure.id not in known
     ]
 
     def rank(hit: Found) -> tuple[bool, float]:

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from stepcraft.memory.outcomes import OUTCOME_WEIGHT, fetched, reranked
+from stepcraft.memory.outcomes import OUTCOME_WEIGHT, ranked
 from stepcraft.retriever import Source
 
 
@@ -34,8 +34,6 @@ class ProcedureRetriever(Source):
     def _search(self, query: str, k: int) -> list[Document]:
         options = {"where": self.where} if self.where else {}
         search = partial(self.memory.search, query, alpha=self.alpha, **options)
-        hits = fetched(search, k, self.outcome_weight)
-        fits = [hit for hit in hits if hit.score >= self.least_score]
         return [
             Document(
                 page_content=hit.procedure.text(),
@@ -47,5 +45,5 @@ class ProcedureRetriever(Source):
                 },
                 id=hit.procedure.id,
             )
-            for hit in reranked(fits, k, self.outcome_weight)
+            for hit in ranked(search, k, self.outcome_weight, least_score=self.least_score)
         ]
