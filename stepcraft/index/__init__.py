@@ -16,9 +16,10 @@ from stepcraft.index._vectors import (
     unit_vectors,
 )
 from stepcraft.index.groups import Complete, GroupedIndex, in_group
-from stepcraft.index.local import MOST_RESULTS, LocalIndex, check_search
+from stepcraft.index.local import COPY, MOST_RESULTS, LocalIndex, check_recorded, check_search
 
 __all__ = [
+    "COPY",
     "MOST_RESULTS",
     "Complete",
     "DamagedIndex",
@@ -28,6 +29,7 @@ __all__ = [
     "Hit",
     "LocalIndex",
     "Matrix",
+    "check_recorded",
     "check_search",
     "embedded",
     "in_group",

@@ -45,6 +45,9 @@ Then: TypeAlias = Callable[[sqlite3.Connection, Sequence[Failed]], None]
 MOST_RESULTS = 10_000
 """The maximum number of search results, the same as in Weaviate."""
 
+COPY = "`stepcraft memory copy OLD NEW --embeddings NAME`"
+"""The command that embeds the procedures of a memory with another model."""
+
 _PAGE = 1000
 _inherited: list[sqlite3.Connection] = []
 """Connections inherited through a fork. They are not closed, since that could remove the log of the
@@ -90,14 +93,11 @@ class LocalIndex:
         self._close.atexit = False  # a thread whose run has ended may still be searching
         name = embedder.name if embedder else "none"
         self._embeddings = self._open(name, create=create)
-        # A file with vectors may be opened to search by words.
-        if embedder and self._embeddings != name:
+        try:
+            check_recorded(self.path, embedder, self._embeddings, COPY)
+        except MemoryFailure:
             self.close()
-            raise MemoryFailure(
-                f"{self.path} was made with embeddings {self._embeddings!r:.200}, not "
-                f"{name!r:.200}: open it with the former, or fill a new file with the latter, as "
-                "`stepcraft memory copy OLD NEW --embeddings NAME` does"
-            )
+            raise
 
     def put(
         self,
@@ -344,7 +344,7 @@ class LocalIndex:
             raise MemoryFailure(
                 f"{self.path} holds vectors of {stored // 4} dimensions, and the embedding model "
                 f"gives {size // 4}: open it with the model that it was made with, or fill a new "
-                "file, as `stepcraft memory copy OLD NEW --embeddings NAME` does"
+                f"file, as {COPY} does"
             )
 
 
@@ -384,4 +384,18 @@ def check_search(k: int, alpha: float) -> None:
         raise BadInput(
             f"k must be a whole number from 1 to {MOST_RESULTS:,}, and alpha between 0 (words "
             f"alone) and 1 (vectors alone), not {k} and {alpha}"
+        )
+
+
+def check_recorded(place: str, embedder: Embedder | None, recorded: str | None, again: str) -> None:
+    """Reject an embedding model other than the recorded one; None means keyword search.
+
+    Raises:
+        MemoryFailure: The model differs; the message suggests `again`, a command that fills another
+        location.
+    """
+    if embedder and recorded != embedder.name:
+        raise MemoryFailure(
+            f"{place} was made with embeddings {recorded!r:.200}, not {embedder.name!r:.200}: "
+            f"open it with the former, or fill another one with the latter, as {again} does"
         )

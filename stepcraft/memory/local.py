@@ -1,7 +1,6 @@
 """A memory in a SQLite file, or in this process if it is read from a text file."""
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import Found, Procedure, checked_tags
 from stepcraft.memory.protocol import ALPHA, changed
 from stepcraft.memory.urls import is_text
-from stepcraft.models.embeddings import VARIABLE, resolve_embeddings
+from stepcraft.models.embeddings import resolve_embeddings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -152,8 +151,7 @@ def recorded_embedder(
 ) -> Embedder | None:
     """Return the requested embedding model, or else the one that a memory was made with."""
     if embeddings is not None or recorded is None:
-        named = os.environ.get(VARIABLE) or None
-        return resolve_embeddings(named if embeddings is None else embeddings)
+        return resolve_embeddings(embeddings)
     if recorded == "wordllama" and not find_spec("wordllama"):
         _log.warning(
             "%s was made with wordllama, which is not installed here: it is searched by words, and "
@@ -168,17 +166,3 @@ def recorded_embedder(
             f"{place} was made with embeddings {recorded!r:.200} ({error}); give them as "
             "embeddings=, or 'none' to search by words alone"
         ) from error
-
-
-def check_recorded(place: str, embedder: Embedder | None, recorded: str, again: str) -> None:
-    """Reject an embedding model other than the recorded one; None means keyword search.
-
-    Raises:
-        MemoryFailure: The model differs; the message suggests `again`, a command that fills another
-        location.
-    """
-    if embedder and recorded != embedder.name:
-        raise MemoryFailure(
-            f"{place} was made with embeddings {recorded!r}, not {embedder.name!r}: open it with "
-            f"the former, or fill another one with the latter, as {again} does"
-        )

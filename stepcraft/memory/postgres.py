@@ -13,9 +13,9 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.index import embedded
+from stepcraft.index import COPY, check_recorded, embedded
 from stepcraft.memory.history import same_text
-from stepcraft.memory.local import check_recorded, recorded_embedder
+from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
 from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_words
@@ -341,8 +341,7 @@ class PostgresMemory(StoreMemory):
         if embedder is None:
             return None
         if self._embeddings:
-            again = "`stepcraft memory copy OLD NEW --embeddings NAME`"
-            check_recorded(self.name, embedder, self._embeddings, again)
+            check_recorded(self.name, embedder, self._embeddings, COPY)
         length = len(embedder.embed_query("dimensions"))
         if exists and dimensions != length:
             raise MemoryFailure(

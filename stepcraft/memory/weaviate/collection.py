@@ -13,8 +13,8 @@ from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryE
 
 from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
-from stepcraft.index import MOST_RESULTS, Matrix, check_search, query_vector
-from stepcraft.memory.local import check_recorded, recorded_embedder
+from stepcraft.index import MOST_RESULTS, Matrix, check_recorded, check_search, query_vector
+from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import is_uuid
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.schema import (

@@ -13,7 +13,7 @@ from weaviate.classes.query import Filter
 
 from stepcraft.concurrency import outcomes
 from stepcraft.errors import BadInput, Failed, MemoryFailure
-from stepcraft.index import Matrix, embedded
+from stepcraft.index import COPY, Matrix, embedded
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.history import same_text
 from stepcraft.memory.procedure import Found, Procedure, checked_tags
@@ -99,7 +99,7 @@ class WeaviateMemory(ServedMemory):
             embeddings=embeddings,
             create=create,
             fill="import procedures first",
-            again="`stepcraft memory copy OLD NEW --embeddings NAME`",
+            again=COPY,
         )
         self._embedder = self._objects.embedder
         self._renew_words()

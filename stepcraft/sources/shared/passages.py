@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from stepcraft.concurrency import in_thread
 from stepcraft.errors import Failed, MemoryFailure
-from stepcraft.index import Complete, Embedder, Entry, Hit, embedded
-from stepcraft.memory.local import check_recorded
+from stepcraft.index import Complete, Embedder, Entry, Hit, check_recorded, embedded
 from stepcraft.memory.procedure import checked_tags
 
 FILL = "fill it with `stepcraft source build corpus:PATH --into URL`"
