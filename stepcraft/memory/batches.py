@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
 
@@ -111,11 +111,10 @@ class ServedMemory(BatchedMemory):
         new: dict[str, Procedure] = {}
         for each in procedures:
             new[each.id] = merged(new[each.id], each) if each.id in new else each
-        if not self._stored(new):
-            refused = self._write(new, {})
-            return AddReport(len(new) - len(refused), len(procedures) - len(new), 0, refused)
-        with self._exclusively():  # a replaced procedure may have changed since it was read
-            stored = self._stored(new)
+        stored = self._stored(new)
+        with self._exclusively() if stored else nullcontext():
+            # A procedure that is replaced may have changed since it was read.
+            stored = stored and self._stored(new)
             new |= {id_: merged(before, new[id_]) for id_, before in stored.items()}
             damaged = self._damaged(stored)
             new = {
