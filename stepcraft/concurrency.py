@@ -83,6 +83,20 @@ def outcomes(
     return [*results]
 
 
+def results(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
+    """Return the result of each call, running at most `most` of them at once.
+
+    Raises:
+        Exception: The first error of a call, once all of them have ended.
+    """
+    done: list[T] = []
+    for outcome in outcomes(calls, None, most):
+        if isinstance(outcome, Exception):
+            raise outcome
+        done.append(outcome)
+    return done
+
+
 async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: int) -> None:
     """Run the jobs, at most `max(1, concurrency)` at a time.
 

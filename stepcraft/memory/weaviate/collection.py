@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 from weakref import finalize
@@ -11,7 +12,7 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
 
-from stepcraft.concurrency import outcomes
+from stepcraft.concurrency import results
 from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import MOST_RESULTS, Matrix, check_recorded, check_search, query_vector
 from stepcraft.memory.local import recorded_embedder
@@ -171,13 +172,24 @@ class OpenCollection:
             return []
         return self.matching(Filter.by_id().contains_any(possible), len(possible), vectors=vectors)
 
-    def matching(self, filters: Condition, limit: int, *, vectors: bool = False) -> Sequence[Any]:
-        """Return at most `limit` objects that match a client filter."""
+    def matching(
+        self,
+        filters: Condition,
+        limit: int,
+        *,
+        after: UUID | None = None,
+        vectors: bool = False,
+    ) -> Sequence[Any]:
+        """Return at most `limit` objects that match a client filter, in the order of their ids.
+
+        `after` continues behind the object with this id; the filter must then be None.
+        """
         return self.connection.call(
             lambda objects: (
                 objects.query.fetch_objects(
                     filters=filters,
                     limit=limit,
+                    after=after,
                     return_properties=[*self.layout.content],
                     include_vector=vectors,
                 ).objects
@@ -187,13 +199,19 @@ class OpenCollection:
     def __iter__(self) -> Iterator[Any]:
         """Iterate over all objects in the order of their ids, one page at a time."""
         last = None
-        while page := self.connection.call(partial(_page, after=last, layout=self.layout)):
+        while page := self.matching(None, BATCH, after=last):
             yield from page
             last = page[-1].uuid
 
     def insert(self, items: Sequence[Item]) -> list[Failed]:
         """Store objects, replacing those with the same ids, and return those that were refused."""
-        return self.connection.call(partial(_insert_all, items=items))
+        parts = [items[first : first + BATCH] for first in range(0, len(items), BATCH)]
+
+        def insert(objects: Objects) -> list[Failed]:
+            inserts = [partial(_insert, objects, part) for part in parts]
+            return [*chain.from_iterable(results(inserts, AT_ONCE))]
+
+        return self.connection.call(insert)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete objects, and return how many of the given ids existed."""
@@ -203,12 +221,25 @@ class OpenCollection:
 
     def delete_matching(self, filters: Condition) -> int:
         """Delete the objects that match a client filter, and return how many were deleted."""
-        return self.connection.call(partial(_delete, filters=filters, what=self.layout.holds))
+
+        def delete(objects: Objects) -> int:
+            deleted = 0
+            while (reply := objects.data.delete_many(where=filters)).matches:  # 10,000 at once
+                deleted += reply.successful
+                if reply.successful < reply.matches:  # the client reports it nowhere else
+                    raise MemoryFailure(
+                        f"{deleted} {self.layout.holds} were deleted, and Weaviate keeps the "
+                        f"others in {objects.name}, which is read-only: see the server's log"
+                    )
+                if reply.matches < MOST_RESULTS:
+                    break
+            return deleted
+
+        return self.connection.call(delete)
 
     def close(self) -> None:
         """Close the connection; closing it again does nothing."""
-        self._release.detach()
-        self.connection.close()
+        self._release()
 
 
 def vector_of(item: Any) -> Matrix:  # noqa: ANN401 - of the client
@@ -224,40 +255,6 @@ def words_of(text: str) -> dict[str, str]:
 def as_texts(tags: Mapping[str, str]) -> list[str]:
     """Return tags in the form in which Weaviate stores them."""
     return [f"{name}={value}" for name, value in tags.items()]
-
-
-def _page(objects: Objects, after: UUID | None, layout: Layout) -> Sequence[Any]:
-    reply = objects.query.fetch_objects(
-        limit=BATCH, after=after, return_properties=[*layout.content]
-    )
-    return reply.objects
-
-
-def _delete(objects: Objects, filters: Condition, what: str) -> int:
-    deleted = 0
-    while (reply := objects.data.delete_many(where=filters)).matches:  # 10,000 at once
-        deleted += reply.successful
-        if reply.successful < reply.matches:  # which the client does not report anywhere else
-            raise MemoryFailure(
-                f"{deleted} {what} were deleted, and Weaviate keeps the others in "
-                f"{objects.name}, which is read-only: see the server's log"
-            )
-        if reply.matches < MOST_RESULTS:
-            break
-    return deleted
-
-
-def _insert_all(objects: Objects, items: Sequence[Item]) -> list[Failed]:
-    parts = [
-        partial(_insert, objects, items[first : first + BATCH])
-        for first in range(0, len(items), BATCH)
-    ]
-    failed: list[Failed] = []
-    for outcome in outcomes(parts, None, AT_ONCE):
-        if isinstance(outcome, Exception):
-            raise outcome
-        failed += outcome
-    return failed
 
 
 def _insert(objects: Objects, items: Sequence[Item]) -> list[Failed]:

@@ -11,7 +11,7 @@ import numpy as np
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
-from stepcraft.concurrency import outcomes
+from stepcraft.concurrency import results
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import COPY, Matrix, embedded
 from stepcraft.memory.batches import ServedMemory
@@ -159,14 +159,17 @@ class WeaviateMemory(ServedMemory):
         if not (stored and self._embedder):
             return ()
         vector = self._embedder.embed_query("procedure").tolist()
-        return {
-            str(item.uuid)
-            for item in self._objects.fetch(
-                self._objects.connection.call(partial(_not_near, ids=set(stored), vector=vector)),
-                vectors=True,
+        near = self._objects.connection.call(
+            lambda objects: objects.query.near_vector(
+                vector,
+                filters=Filter.by_id().contains_any([*stored]),
+                limit=len(stored),
+                return_properties=[],
             )
-            if vector_of(item).any()
-        }
+        )
+        unindexed = stored.keys() - {str(item.uuid) for item in near.objects}
+        items = self._objects.fetch(unindexed, vectors=True)
+        return {str(item.uuid) for item in items if vector_of(item).any()}
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
@@ -212,20 +215,7 @@ class WeaviateMemory(ServedMemory):
 def _set_words(objects: Objects, items: Sequence[Any]) -> None:
     """Update only the word properties of objects."""
     changes = [partial(objects.data.update, item.uuid, _words(_procedure(item))) for item in items]
-    for outcome in outcomes(changes, None, _CHANGED_AT_ONCE):
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-def _not_near(objects: Objects, ids: set[str], vector: list[float]) -> set[str]:
-    """Return the ids of the given objects that a vector search does not find."""
-    near = objects.query.near_vector(
-        vector,
-        filters=Filter.by_id().contains_any(list(ids)),
-        limit=len(ids),
-        return_properties=[],
-    )
-    return ids - {str(item.uuid) for item in near.objects}
+    results(changes, _CHANGED_AT_ONCE)
 
 
 def _object(procedure: Procedure, vector: Matrix) -> Item:
