@@ -21,7 +21,6 @@ from weaviate.exceptions import (
     UnexpectedStatusCodeError,
     WeaviateClosedClientError,
     WeaviateConnectionError,
-    WeaviateStartUpError,
 )
 
 from stepcraft.concurrency import within
@@ -211,8 +210,6 @@ class Connection:
             reason = f"it did not answer within {seconds:g} s; check that Weaviate is running there"
         if isinstance(error, UnexpectedStatusCodeError) and error.status_code in (401, 403, 7, 16):
             reason = f"it refuses access; set {KEY_VARIABLE} to a key that the server knows"
-        if isinstance(error, WeaviateStartUpError) and "not supported" in reason:
-            reason = reason.partition(" Please")[0] + " Use 1.27 or newer"
         return MemoryFailure(f"{name} failed: {reason}")
 
 

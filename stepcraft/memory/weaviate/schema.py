@@ -16,8 +16,6 @@ from stepcraft.errors import MemoryFailure
 from stepcraft.memory.weaviate.connection import Connection, Objects
 from stepcraft.memory.weaviate.url import Address
 
-_PROCEDURES = "procedures"
-
 WORDS = ("words", "parts")
 """The properties whose words are searched."""
 
@@ -58,7 +56,7 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
     config = objects.config.get()
     try:
         description = json.loads(config.description or "")
-        embeddings, holds = str(description["embeddings"]), description.get("holds", _PROCEDURES)
+        embeddings, holds = str(description["embeddings"]), description.get("holds", "procedures")
     except (ValueError, TypeError, LookupError) as error:
         raise MemoryFailure(
             f"the collection {objects.name} does not say which embeddings it was made with, so "
@@ -78,14 +76,10 @@ def create_collection(
 ) -> None:
     """Create the collection for vectors from the given embeddings; "none" means no vectors."""
     client = connection.client()
-    quantizer = getattr(Configure.VectorIndex.Quantizer, address.quantization or "none", None)
-    if address.quantization and not quantizer:
-        raise MemoryFailure(
-            f"the installed weaviate-client has no quantization {address.quantization}; update it"
-        )
-    description = {"embeddings": embeddings}
-    if layout.holds != _PROCEDURES:
-        description["holds"] = layout.holds
+    # Only newer clients can say that vectors are not to be compressed.
+    quantization, by_default = address.quantization or "none", lambda: None
+    quantizer = getattr(Configure.VectorIndex.Quantizer, quantization, by_default)
+    description = {"embeddings": embeddings, "holds": layout.holds}
     client.collections.create(
         objects.name,
         description=json.dumps(description, ensure_ascii=False),
@@ -100,7 +94,7 @@ def create_collection(
                 ef=1024,
                 ef_construction=256,
                 max_connections=64,
-                quantizer=quantizer() if quantizer else None,
+                quantizer=quantizer(),
             ),
         ),
         multi_tenancy_config=Configure.multi_tenancy(enabled=bool(address.tenant)),
