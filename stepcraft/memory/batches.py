@@ -4,7 +4,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from itertools import islice
+
+from langchain_core.utils.iter import batch_iterate
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
@@ -53,9 +54,9 @@ class BatchedMemory(ProcedureMemory):
                 the rest, and also restores any that a killed server accepted but lost.
             MemoryFailure: The first batch failed.
         """
-        report, done, rest = AddReport(), 0, iter(procedures)
+        report, done = AddReport(), 0
         try:
-            while batch := list(islice(rest, self.batch)):
+            for batch in batch_iterate(self.batch, procedures):
                 report.include(self._put(batch))
                 done += len(batch)
                 if progress:

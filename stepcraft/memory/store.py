@@ -115,7 +115,7 @@ class StoreMemory(ServedMemory):
         return [Failed(put.key, str(why)) for put, why in refused]
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:
-        possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
+        possible = filter(is_uuid, dict.fromkeys(ids))
         items = self._batch([GetOp(self._namespace, id_) for id_ in possible])
         return {
             item.key: procedure

@@ -8,6 +8,7 @@ from uuid import UUID
 from weakref import finalize
 
 import numpy as np
+from langchain_core.utils.iter import batch_iterate
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter, HybridFusion, MetadataQuery
 from weaviate.exceptions import WeaviateInsertManyAllFailedError, WeaviateQueryError
@@ -167,7 +168,7 @@ class OpenCollection:
 
     def fetch(self, ids: Iterable[str], *, vectors: bool = False) -> Sequence[Any]:
         """Return the objects with the given ids, omitting any that do not exist."""
-        possible = [id_ for id_ in ids if is_uuid(id_)]
+        possible = [*filter(is_uuid, ids)]
         if not possible:
             return []
         return self.matching(Filter.by_id().contains_any(possible), len(possible), vectors=vectors)
@@ -205,18 +206,16 @@ class OpenCollection:
 
     def insert(self, items: Sequence[Item]) -> list[Failed]:
         """Store objects, replacing those with the same ids, and return those that were refused."""
-        parts = [items[first : first + BATCH] for first in range(0, len(items), BATCH)]
 
         def insert(objects: Objects) -> list[Failed]:
-            inserts = [partial(_insert, objects, part) for part in parts]
+            inserts = [partial(_insert, objects, part) for part in batch_iterate(BATCH, items)]
             return [*chain.from_iterable(results(inserts, AT_ONCE))]
 
         return self.connection.call(insert)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete objects, and return how many of the given ids existed."""
-        possible = [id_ for id_ in dict.fromkeys(ids) if is_uuid(id_)]
-        parts = (possible[first : first + BATCH] for first in range(0, len(possible), BATCH))
+        parts = batch_iterate(BATCH, filter(is_uuid, dict.fromkeys(ids)))
         return sum(self.delete_matching(Filter.by_id().contains_any(part)) for part in parts)
 
     def delete_matching(self, filters: Condition) -> int:

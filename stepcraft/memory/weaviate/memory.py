@@ -4,10 +4,10 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from langchain_core.utils.iter import batch_iterate
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
@@ -147,7 +147,7 @@ class WeaviateMemory(ServedMemory):
         old = (
             item for item in self._objects if item.properties.get("words_version") != str(VERSION)
         )
-        while items := [*islice(old, BATCH)]:
+        for items in batch_iterate(BATCH, old):
             self._objects.connection.call(partial(_set_words, items=items))
 
     def _stored(self, ids: Iterable[str]) -> dict[str, Procedure]:

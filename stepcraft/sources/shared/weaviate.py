@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from langchain_core.utils.iter import batch_iterate
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
@@ -185,9 +186,8 @@ class WeaviatePassages(SharedPassages):
         self._delete_versions([each.version for each in records if each.version])
 
     def _delete_versions(self, versions: Sequence[str]) -> None:
-        for first in range(0, len(versions), self.batch):
-            part = versions[first : first + self.batch]
-            self._objects.delete_matching(Filter.by_property("version").contains_any([*part]))
+        for part in batch_iterate(self.batch, versions):
+            self._objects.delete_matching(Filter.by_property("version").contains_any(part))
 
 
 def _published(objects: Objects, hits: Hits, k: int) -> Hits:
