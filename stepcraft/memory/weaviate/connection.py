@@ -85,8 +85,6 @@ class Connection:
     def client(self) -> weaviate.WeaviateClient:
         """Return the connected client."""
         with self._connecting:
-            if self._closed:
-                raise MemoryFailure(f"{self._address.name} was closed; open it again")
             self._client = self._client or self._connected()
             return self._client
 
