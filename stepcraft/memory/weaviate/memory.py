@@ -196,18 +196,18 @@ class WeaviateMemory(ServedMemory):
                 f"{self.name} was made with embeddings {self._objects.embeddings!r}: open it with "
                 "them to add"
             )
-        for id_ in same:
-            if id_ in vectors and stored[id_] == procedures[id_]:
-                vectors[id_] = vectors[id_] * _LONGER
-        refused: dict[str, str] = {}
-        if self._embedder:
-            new, refused = embedded(self._embedder, list(texts.values()))
-            for id_, text in texts.items():
-                if text in new:
-                    vectors[id_] = np.frombuffer(new[text], np.float32)
-        else:
-            vectors |= dict.fromkeys(texts, np.empty(0, np.float32))
+        vectors |= {
+            id_: vector * _LONGER
+            for id_, vector in vectors.items()
+            if stored[id_] == procedures[id_]
+        }
+        new, refused = embedded(self._embedder, [*texts.values()]) if self._embedder else ({}, {})
         failed = [Failed(id_, refused[text]) for id_, text in texts.items() if text in refused]
+        vectors |= {
+            id_: np.frombuffer(new.get(text, b""), np.float32)
+            for id_, text in texts.items()
+            if text not in refused
+        }
         items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
         return failed + self._objects.insert(items)
 
