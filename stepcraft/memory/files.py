@@ -22,9 +22,6 @@ FIELDS = (
 )
 """The fields of a record; all others go into the metadata."""
 
-_MAY_BE_JSON = ("metadata", "tags", "outcomes", "versions")
-"""The fields whose value may be JSON in a string, as in a CSV file."""
-
 _OTHER_NAMES = {
     "output": ("title", "name", "goal", "headline"),
     "input": ("recipeingredient", "ingredients", "needs", "resources", "supply", "tool"),
@@ -174,9 +171,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
-    fields |= {field: _parsed(fields[field]) for field in _MAY_BE_JSON if field in fields}
-    as_text: dict[str, Callable[[Any], Any]] = {"key": str, "tags": _tags}
-    fields |= {name: read(fields[name]) for name, read in as_text.items() if name in fields}
+    fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if "input" in fields and (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
@@ -224,7 +219,11 @@ def texts_of(value: object) -> list[str]:
     if isinstance(value, dict) and not _text_of(value):
         if all(map(_NUMBERED.fullmatch, value)):
             return _items([value[name] for name in sorted(value, key=_number)])
-        return [text for name, item in value.items() for text in _named_items(name, item)]
+        return [
+            text
+            for name, item in value.items()
+            for text in (_items(item) if isinstance(item, list | dict) else [f"{name}: {item}"])
+        ]
     return _items(value)
 
 
@@ -240,10 +239,6 @@ def _items(value: object) -> list[str]:
     return [str(value)]
 
 
-def _named_items(name: str, item: object) -> list[str]:
-    return _items(item) if isinstance(item, list | dict) else [f"{name}: {item}"]
-
-
 def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps
     """Return the text of a step that is an object, or None if all its values are needed."""
     names = (*_TEXTS, *_TITLES) if "@type" in value or len(value) == 1 else _TEXTS
@@ -257,6 +252,7 @@ def _number(name: str) -> int:
 
 def _tags(value: object) -> object:
     """Return tags with numbers (such as a year) and booleans as the strings that searches use."""
+    value = _parsed(value)
     if not isinstance(value, dict):
         return value
     return {
@@ -272,3 +268,11 @@ def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
         with suppress(ValueError, RecursionError):
             return json.loads(value)
     return value
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("metadata", "outcomes", "versions"), _parsed),
+    "tags": _tags,
+    "key": str,
+}
+"""Functions that read fields whose value may have another form, such as JSON in a CSV file."""

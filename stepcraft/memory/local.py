@@ -131,7 +131,10 @@ class LocalMemory(BatchedMemory):
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
         self._check_writable()
-        return self._index.put(map(_entry, procedures), merge=_merged)
+        return self._index.put(
+            map(_entry, procedures),
+            merge=lambda stored, added: _entry(merged(_procedure(stored), _procedure(added))),
+        )
 
 
 def _entry(procedure: Procedure) -> Entry:
@@ -140,10 +143,6 @@ def _entry(procedure: Procedure) -> Entry:
 
 def _procedure(entry: Entry) -> Procedure:
     return Procedure.of_kept(entry.payload)
-
-
-def _merged(stored: Entry, added: Entry) -> Entry:
-    return _entry(merged(_procedure(stored), _procedure(added)))
 
 
 def recorded_embedder(
