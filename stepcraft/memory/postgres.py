@@ -122,8 +122,11 @@ _BEST_WORDS = BEST_WORDS.format(
     found="""SELECT value, score / max(score) OVER () AS score
         FROM best JOIN store USING (key) WHERE prefix = %(prefix)s""",
 )
-QUERY_WORDS = "SELECT tsvector_to_array(to_tsvector('english', %s)) AS words"
-"""The words of a query, as they appear in a tsvector."""
+QUERY_WORDS = """
+SELECT words, (SELECT string_agg(quote_literal(word), ' | ') FROM unnest(words) AS word) AS query
+FROM tsvector_to_array(to_tsvector('english', %s)) AS words
+"""
+"""The parameters `words` and `query` of `BEST_WORDS` for the words of a query."""
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
 """A session-level lock on a name; closing the connection releases it."""
@@ -163,7 +166,7 @@ class PostgresMemory(StoreMemory):
         self._prefix = ".".join(checked_namespace(namespace))
         self.name = url
         try:
-            with self._connect() as connection:
+            with connected(self._database) as connection:
                 [row] = connection.execute(_EXISTING).fetchall()
                 exists, dimensions, has_earlier, self._has_tables = row
                 recorded = (
@@ -292,24 +295,13 @@ class PostgresMemory(StoreMemory):
             if not isinstance(failure.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise
             return super()._best_words(query, count, tags)
-        [row] = self._rows(QUERY_WORDS, (" ".join(query_words(query)),))
-        rows = self._rows(
-            _BEST_WORDS,
-            {
-                **any_word(row["words"]),
-                "prefix": self._prefix,
-                "count": count,
-                "tags": json.dumps(tags),
-            },
-        )
+        [words] = self._rows(QUERY_WORDS, (" ".join(query_words(query)),))
+        values = {**words, "prefix": self._prefix, "count": count, "tags": json.dumps(tags)}
         return {
             procedure.id: Found(procedure, row["score"])
-            for row in rows
+            for row in self._rows(_BEST_WORDS, values)
             if (procedure := procedure_of(row["value"]))
         }
-
-    def _connect(self) -> psycopg.Connection:
-        return connected(self._database)
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
@@ -323,7 +315,7 @@ class PostgresMemory(StoreMemory):
         # A separate connection: all pooled ones might wait for a connection that is never returned.
         with super()._exclusively():
             with self._plain_failures():
-                connection = self._connect()
+                connection = connected(self._database)
             with connection:
                 with self._plain_failures():
                     connection.execute("SET lock_timeout = '60s'")
@@ -387,11 +379,6 @@ def words_of(texts: Iterable[str]) -> dict[str, list[str]]:
         "words": [each.words[:_MOST_CHARACTERS] for each in stored],
         "parts": [each.parts[:_MOST_CHARACTERS] for each in stored],
     }
-
-
-def any_word(words: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters that `BEST_WORDS` needs for the words of a query."""
-    return {"words": words, "query": " | ".join(f"'{word}'" for word in words)}
 
 
 def _search_until_enough(connection: Any) -> None:  # noqa: ANN401 - of an optional package

@@ -19,7 +19,6 @@ from stepcraft.memory.postgres import (
     LOCK,
     QUERY_WORDS,
     WORDS,
-    any_word,
     connected,
     parts_of,
     pool_of,
@@ -185,10 +184,8 @@ class PostgresPassages(SharedPassages):
             if weight < 1:
                 asked = [" ".join(query_words(query))]
                 [row] = self._rows(QUERY_WORDS, asked, connection)
-                matching = {**values, **any_word(row["words"])}
-                words = _scores(
-                    self._rows(_BEST_WORDS, matching, connection) if row["words"] else ()
-                )
+                if row["words"]:
+                    words = _scores(self._rows(_BEST_WORDS, {**values, **row}, connection))
             ranked = fused(near, words, weight)[:k]
             rows = self._rows(_SHOWN, [[key for key, _ in ranked]], connection)
         hits = {row["key"]: row for row in rows}
