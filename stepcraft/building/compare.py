@@ -16,7 +16,7 @@ from stepcraft.building.replies import (
     unfit,
     unknown,
 )
-from stepcraft.building.settings import DuplicatesContext
+from stepcraft.building.settings import COMPARE_INSTRUCTIONS, DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
 from stepcraft.llm.prompt import prompt
@@ -43,11 +43,10 @@ class ComparisonState(RunState):
     merged: Content | None
 
 
-def ask_for_comparison(state: State, settings: DuplicatesContext) -> list[BaseMessage]:
+def ask_for_comparison(state: State, _settings: DuplicatesContext) -> list[BaseMessage]:
     """Return a prompt that asks the model to compare the two procedures."""
-    instructions = f"{settings.compare_instructions.strip()}\n\n{settings.merge_instructions}"
     procedures = sections_of((state["first"], state["second"]))
-    return prompt(instructions, _FORMAT, "comparison", procedures)
+    return prompt(COMPARE_INSTRUCTIONS, _FORMAT, "comparison", procedures)
 
 
 def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> Update:

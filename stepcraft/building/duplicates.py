@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from stepcraft.building.compare import ComparisonState, compare, graph_of
 from stepcraft.building.ledger import How, Ledger
 from stepcraft.building.provenance import Provenance, linked, merged, with_teacher
-from stepcraft.building.settings import DuplicatesContext
+from stepcraft.building.settings import COMPARE_INSTRUCTIONS, DuplicatesContext
 from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import Usage, no_usage
@@ -138,7 +138,8 @@ class Placer:
             return Verdict(same=True, merged=None if is_apart else contents[0])
         name = model_name(self._resources.choice(compare.name, self.settings))
         # Everything that the verdict depends on; models are identified by name.
-        question = json.dumps([name, contents, self.settings.model_dump(mode="json")])
+        settings = self.settings.model_dump(mode="json")
+        question = json.dumps([name, contents, COMPARE_INSTRUCTIONS, settings])
         answer = self.ledger.verdict(question) if self.ledger else None
         if not answer:
             state: Any = {"first": contents[0], "second": contents[1]}

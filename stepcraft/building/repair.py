@@ -18,7 +18,7 @@ from stepcraft.building.replies import (
     unfit,
     unknown,
 )
-from stepcraft.building.settings import RepairContext
+from stepcraft.building.settings import REPAIR_INSTRUCTIONS, RepairContext
 from stepcraft.building.threads import shortened
 from stepcraft.errors import BadInput, UnreadableReply
 from stepcraft.llm.node import ModelNode, State, Update
@@ -33,6 +33,9 @@ from stepcraft.text.sections import Section
 _FORMAT = f"""\
 A line CAUSE: with one sentence on what made the run fail. Then a line PROCEDURE: with the number of
 the one that is to blame, or the word NONE. With a number {PROCEDURE_FORMAT}"""
+
+_MOST_CHARACTERS = 60_000
+"""The maximum length of the record that is read; the middle of a longer one is left out."""
 
 
 class RepairState(RunState):
@@ -50,11 +53,11 @@ class RepairState(RunState):
     """The new content of the procedure to blame, or None."""
 
 
-def ask_for_repair(state: State, settings: RepairContext) -> list[BaseMessage]:
+def ask_for_repair(state: State, _settings: RepairContext) -> list[BaseMessage]:
     """Return a prompt with the procedures and the record, or a long record's beginning and end."""
     procedures = sections_of(state["followed"])
-    record = Section("text", "", shortened(state["text"], settings.max_characters))
-    return prompt(settings.repair_instructions, _FORMAT, "repair", [*procedures, record])
+    record = Section("text", "", shortened(state["text"], _MOST_CHARACTERS))
+    return prompt(REPAIR_INSTRUCTIONS, _FORMAT, "repair", [*procedures, record])
 
 
 def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:

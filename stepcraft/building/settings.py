@@ -78,9 +78,8 @@ another product, library, service or version; a graph in the own process or one 
 synchronous or asynchronous; code, command line or a user interface; one direction or the other
 (save or load, turn on or off); the whole or a part of it; one kind of object or another. So are
 two ways to the same result that one has to choose between.
-Judge by the steps as well as by the titles. Where you are in doubt, they are different."""
+Judge by the steps as well as by the titles. Where you are in doubt, they are different.
 
-MERGE_INSTRUCTIONS = """\
 Where they are for the same task, also write the one procedure that takes the place of both.
 Its output says the result in the clearer of the two wordings. Its input names the resources that
 its steps need.
@@ -91,7 +90,6 @@ example values, take those of one of them throughout. Add nothing of your own, a
 that there were two procedures.
 Where they contradict each other, or cannot be followed as one procedure, do not write it: both
 are kept then."""
-
 
 REPAIR_INSTRUCTIONS = """\
 An agent was shown the procedures, and did not reach its goal in the run that the text records. Say
@@ -123,13 +121,6 @@ class ExtractContext(Settings):
 class RepairContext(Settings):
     """The settings for repairing a procedure."""
 
-    max_characters: int = in_nodes(60_000, "repair", ge=1_000, le=1_000_000)
-    """Maximum length of the record that is read; the middle of a longer one is left out."""
-    repair_instructions: str = instructions("repair", REPAIR_INSTRUCTIONS)
-
 
 class DuplicatesContext(Settings):
     """The settings for comparing two procedures."""
-
-    compare_instructions: str = instructions("compare", COMPARE_INSTRUCTIONS)
-    merge_instructions: str = instructions("compare", MERGE_INSTRUCTIONS)
