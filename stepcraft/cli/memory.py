@@ -311,7 +311,7 @@ def field_names(text: str) -> dict[str, str]:
     Raises:
         BadInput: The text does not have this form.
     """
-    from stepcraft.memory.files import FIELDS
+    from stepcraft.memory.procedure import FIELDS
 
     try:
         pairs = [pair.split("=") for pair in text.split(",") if pair.strip()]

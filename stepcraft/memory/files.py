@@ -11,16 +11,10 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.procedure import Procedure, has_our_form
+from stepcraft.memory.procedure import FIELDS, Procedure, has_our_form
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
-
-FIELDS = (
-    *("output", "input", "steps", "source", "id", "metadata", "tags", "key"),
-    *("expires", "outcomes", "versions"),
-)
-"""The fields of a record; all others go into the metadata."""
 
 _OTHER_NAMES = {
     "output": ("title", "name", "goal", "headline"),

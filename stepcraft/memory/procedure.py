@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -221,6 +221,10 @@ class Procedure:
                 f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
             )
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
+
+
+FIELDS = tuple(each.name for each in fields(Procedure))
+"""The names of a procedure's fields."""
 
 
 @dataclass(frozen=True)

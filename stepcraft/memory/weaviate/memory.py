@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import COPY, Matrix, embedded
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.history import same_text
-from stepcraft.memory.procedure import Found, Procedure, checked_tags
+from stepcraft.memory.procedure import FIELDS, Found, Procedure, checked_tags
 from stepcraft.memory.weaviate.collection import (
     AT_ONCE,
     BATCH,
@@ -43,10 +43,7 @@ keyword scores. The cosines in a local memory are closer together and need a lar
 count as much.
 """
 
-_CONTENT = (
-    *("input", "output", "steps", "source", "metadata"),
-    *("tags", "key", "expires", "outcomes", "versions"),
-)
+_CONTENT = tuple(name for name in FIELDS if name != "id")
 _LAYOUT = Layout(
     holds="procedures",
     content=(*_CONTENT, "words_version"),
