@@ -284,7 +284,7 @@ class PostgresMemory(StoreMemory):
             self._add_words(None)
         return deleted
 
-    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
+    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> list[Found]:
         if not self._has_tables:
             return super()._best_words(query, count, tags)
         [state] = self._rows(_IS_CURRENT, {"prefix": self._prefix})
@@ -297,11 +297,11 @@ class PostgresMemory(StoreMemory):
             return super()._best_words(query, count, tags)
         [words] = self._rows(QUERY_WORDS, (" ".join(query_words(query)),))
         values = {**words, "prefix": self._prefix, "count": count, "tags": json.dumps(tags)}
-        return {
-            procedure.id: Found(procedure, row["score"])
+        return [
+            Found(procedure, row["score"])
             for row in self._rows(_BEST_WORDS, values)
             if (procedure := procedure_of(row["value"]))
-        }
+        ]
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:

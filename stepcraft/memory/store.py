@@ -69,19 +69,19 @@ class StoreMemory(ServedMemory):
         count, tags = max(k, CANDIDATES), checked_tags(where or {})
         near = self._nearest(clean(query), count, tags) if weight else None
         if near is None:
-            near, weight = {}, 0
+            near, weight = [], 0
         elif len(near) < k:
             # An approximate index over all namespaces may miss entries of a small one.
             tagged = (item for item in self if tags.items() <= item.tags.items())
-            near = {item.id: Found(item, 0.0) for item in islice(tagged, k)} | near
-        words = self._best_words(query, count, tags) if weight < 1 else {}
+            near = [*(Found(item, 0.0) for item in islice(tagged, k)), *near]
+        words = self._best_words(query, count, tags) if weight < 1 else []
+        procedures = {hit.procedure.id: hit.procedure for hit in (*near, *words)}
         scores = fused(
-            {id_: hit.score for id_, hit in near.items()},
-            {id_: hit.score for id_, hit in words.items()},
+            {hit.procedure.id: hit.score for hit in near},
+            {hit.procedure.id: hit.score for hit in words},
             weight,
         )
-        hits = {**near, **words}
-        return [Found(hits[id_].procedure, score) for id_, score in scores[:k]]
+        return [Found(procedures[id_], score) for id_, score in scores[:k]]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the given ids existed."""
@@ -95,7 +95,7 @@ class StoreMemory(ServedMemory):
 
     def __iter__(self) -> Iterator[Procedure]:
         """Iterate over all procedures in the store's order."""
-        return (procedure for item in self._all_items() if (procedure := self._own(item)))
+        return filter(None, map(self._own, self._all_items()))
 
     def _write(
         self, procedures: Mapping[str, Procedure], stored: Mapping[str, Procedure]
@@ -144,7 +144,7 @@ class StoreMemory(ServedMemory):
                 limit *= 8
         return items
 
-    def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found] | None:
+    def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> list[Found] | None:
         """Return the nearest procedures and their cosines, or None if there is no vector index."""
         limit = count
         # All stores compare top-level values alike, but not nested ones.
@@ -154,18 +154,18 @@ class StoreMemory(ServedMemory):
                 items = self._store.search(self._namespace, query=query, filter=wanted, limit=limit)
             if any(item.score is None for item in items):
                 return None
-            hits = {
+            hits = [
                 # A text without known words has no direction, so a database may return no number.
-                procedure.id: Found(procedure, score if math.isfinite(score) else 0.0)
+                Found(procedure, score if math.isfinite(score) else 0.0)
                 for item in items
                 for score in [item.score or 0.0]
                 if (procedure := self._own(item))
-            }
+            ]
             if len(hits) >= count or len(items) < limit:
                 return hits
             limit *= 4  # the others belong to namespaces below
 
-    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> dict[str, Found]:
+    def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> list[Found]:
         """Return the procedures whose words match best.
 
         Others may have written to the store, so the words are indexed again if anything has
@@ -178,8 +178,7 @@ class StoreMemory(ServedMemory):
                 self._words = LocalMemory(":memory:", embeddings="none")
                 self._words.add(filter(None, map(self._own, items)))
                 self._versions = versions
-            hits = self._words.search(query, count, alpha=0, where=tags)
-        return {hit.procedure.id: hit for hit in hits}
+            return self._words.search(query, count, alpha=0, where=tags)
 
     @contextmanager
     def _plain_failures(self) -> Generator[None]:
