@@ -64,7 +64,7 @@ def adjustment(procedure: Procedure, weight: float) -> float:
     """Return the adjustment to a score, from `-2 * weight` to `weight`."""
     successes, failures, *_ = procedure.outcomes
     tried = successes + failures
-    stale = 1 if procedure.metadata.get("stale") else 0
+    stale = bool(procedure.metadata.get("stale"))
     return weight * (_least_share(successes, tried) - _least_share(failures, tried) - stale)
 
 
@@ -76,7 +76,7 @@ def keeps_failing(procedure: Procedure) -> bool:
 
 def has_expired(procedure: Procedure) -> bool:
     """Return whether a procedure's last day has passed."""
-    return bool(procedure.expires) and procedure.expires < datetime.now(UTC).date().isoformat()
+    return "" < procedure.expires < datetime.now(UTC).date().isoformat()
 
 
 def ranked(
@@ -114,23 +114,21 @@ def ranked(
         for hit in valid
         if hit.score >= least_score and hit.procedure.id not in known
     ]
-
-    def rank(hit: Found) -> tuple[bool, float]:
-        return bool(weight) and keeps_failing(hit.procedure), -hit.score
-
-    return sorted(moved, key=rank)[:k]
+    moved.sort(key=lambda hit: (bool(weight) and keeps_failing(hit.procedure), -hit.score))
+    return moved[:k]
 
 
 def marks(procedure: Procedure) -> list[str]:
     """Return short notes for or against a procedure; most procedures have none."""
-    outcomes = procedure.outcomes
-    tried = outcomes.successes + outcomes.failures
-    return [
-        *([f"worked in {outcomes.successes} of {tried} runs"] if tried else []),
-        *(["keeps failing"] if keeps_failing(procedure) else []),
-        *(["expired"] if has_expired(procedure) else []),
-        *([f"out of date: {stale}"] if (stale := procedure.metadata.get("stale")) else []),
-    ]
+    successes, failures, *_ = procedure.outcomes
+    tried, stale = successes + failures, procedure.metadata.get("stale")
+    notes = {
+        f"worked in {successes} of {tried} runs": tried,
+        "keeps failing": keeps_failing(procedure),
+        "expired": has_expired(procedure),
+        f"out of date: {stale}": stale,
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _least_share(part: int, whole: int) -> float:
