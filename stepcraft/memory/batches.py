@@ -11,7 +11,7 @@ from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Procedure
-from stepcraft.memory.protocol import ProcedureMemory, changed
+from stepcraft.memory.protocol import ProcedureMemory
 
 _OF_TEXT = ("approved", "provenance", "stale")
 """Metadata about one particular text, which a procedure with another text does not inherit."""
@@ -89,17 +89,12 @@ class ServedMemory(BatchedMemory):
         """Keep others from changing stored procedures. Adding new ones does not require this."""
         return shared_lock(("changing", self.name))
 
-    def update(
-        self,
-        id: str,
-        change: Callable[[Procedure], Procedure],
-        *,
-        made_from: Procedure | None = None,
+    def _update_stored(
+        self, id: str, new_version: Callable[[Procedure | None], Procedure]
     ) -> Procedure:
-        """Read, change and write a procedure."""
         with self._exclusively():
             stored = self._stored([id])
-            procedure = changed(self, stored.get(id), id, change, made_from)
+            procedure = new_version(stored.get(id))
             for failure in self._write({id: procedure}, stored):
                 raise MemoryFailure(f"{id} was not changed: {failure.reason}")
         return procedure

@@ -11,7 +11,7 @@ from stepcraft.index import Embedder, Entry, LocalIndex, recorded_embeddings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import Found, Procedure, checked_tags
-from stepcraft.memory.protocol import ALPHA, changed
+from stepcraft.memory.protocol import ALPHA
 from stepcraft.memory.urls import is_text
 from stepcraft.models.embeddings import resolve_embeddings
 
@@ -68,24 +68,16 @@ class LocalMemory(BatchedMemory):
                 count,
             )
 
-    def update(
-        self,
-        id: str,
-        change: Callable[[Procedure], Procedure],
-        *,
-        made_from: Procedure | None = None,
+    def _update_stored(
+        self, id: str, new_version: Callable[[Procedure | None], Procedure]
     ) -> Procedure:
-        """Read, change and write a procedure without losing another process's change.
-
-        `change` is called again if another process has changed the procedure in the meantime.
-        """
+        """Write a new version, which is made again if another process has written one meanwhile."""
         self._check_writable()
 
-        def changed_entry(entry: Entry | None) -> Entry:
-            stored = _procedure(entry) if entry else None
-            return _entry(changed(self, stored, id, change, made_from))
+        def new_entry(entry: Entry | None) -> Entry:
+            return _entry(new_version(_procedure(entry) if entry else None))
 
-        return _procedure(self._index.update(id, changed_entry))
+        return _procedure(self._index.update(id, new_entry))
 
     def search(
         self,

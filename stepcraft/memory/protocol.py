@@ -116,7 +116,36 @@ class ProcedureMemory(ABC):
             Conflict: The stored text no longer matches that of `made_from`; nothing was changed.
             ReadOnlyMemory, MemoryFailure: As for `add`; nothing was changed.
         """
-        procedure = changed(self, self.get(id), id, change, made_from)
+
+        def new_version(stored: Procedure | None) -> Procedure:
+            if stored is None:
+                raise BadInput(
+                    f"no procedure has the id {excerpt(id)} in {self.name}; take one that a search "
+                    "of it shows"
+                )
+            procedure = change(stored)
+            if made_from and not same_text(stored, made_from):
+                raise Conflict(
+                    f"{stored.id} has changed meanwhile. It says now:\n{stored.text()}\n\nThe "
+                    f"change that was not made says:\n{procedure.text()}"
+                )
+            if procedure.id != stored.id:
+                raise BadInput(
+                    f"an update of {stored.id} made a procedure with the id {procedure.id}; "
+                    "keep the id, as dataclasses.replace does"
+                )
+            return with_versions(stored, procedure)
+
+        return self._update_stored(id, new_version)
+
+    def _update_stored(
+        self, id: str, new_version: Callable[[Procedure | None], Procedure]
+    ) -> Procedure:
+        """Write what `new_version` returns for the stored procedure, and return it.
+
+        Overridden by memories in which no change of another thread or process may be lost.
+        """
+        procedure = new_version(self.get(id))
         self.add([procedure])
         return procedure
 
@@ -182,38 +211,6 @@ def check_memory(value: object) -> None:
             "a memory is a URL for open_memory or an object of a class that derives from "
             f"stepcraft.ProcedureMemory, not {type(value).__name__}: {excerpt(value)}"
         )
-
-
-def changed(
-    memory: ProcedureMemory,
-    stored: Procedure | None,
-    id: str,
-    change: Callable[[Procedure], Procedure],
-    made_from: Procedure | None,
-) -> Procedure:
-    """Return the procedure that `update` writes in place of the stored one.
-
-    Raises:
-        BadInput: Nothing is stored under the id, or `change` returned a procedure with another id.
-        Conflict: The stored text does not match that of `made_from`.
-    """
-    if stored is None:
-        raise BadInput(
-            f"no procedure has the id {excerpt(id)} in {memory.name}; take one that a search of it "
-            "shows"
-        )
-    procedure = change(stored)
-    if made_from and not same_text(stored, made_from):
-        raise Conflict(
-            f"{stored.id} has changed meanwhile. It says now:\n{stored.text()}\n\nThe change that "
-            f"was not made says:\n{procedure.text()}"
-        )
-    if procedure.id != stored.id:
-        raise BadInput(
-            f"an update of {stored.id} made a procedure with the id {procedure.id}; "
-            "keep the id, as dataclasses.replace does"
-        )
-    return with_versions(stored, procedure)
 
 
 def by_short_id(memory: ProcedureMemory, beginning: str) -> Procedure:
