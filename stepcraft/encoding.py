@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from charset_normalizer import from_bytes
 
+from stepcraft.errors import SourceFailure
+
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # it begins like that of UTF-16
@@ -40,17 +42,15 @@ _SAMPLE = 100_000
 """The number of bytes examined to detect the encoding."""
 _SHORTEST = 8
 """The minimum number of bytes that can be taken for UTF-16 without a byte-order mark."""
-
-
-class Binary(ValueError):
-    """The bytes are not text."""
-
-
 _CODING = re.compile(
     rb"(?:[^\n]{0,200}\n)?[ \t]*(?:#|//|;|%|--|/\*|<!--)[^\n]{0,200}?coding[:=][ \t]*([\w.-]+)"
 )
 _ESCAPES = {b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp", b"\x1b$)C": "iso2022_kr"}
 """The escape sequences that switch mail to Japanese or Korean."""
+
+
+class Unreadable(SourceFailure):
+    """A document, or part of it, cannot be read. The message is a clause about the document."""
 
 
 class Encoding(NamedTuple):
@@ -69,7 +69,7 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
         declared: The encoding that the text itself declares, if any.
 
     Raises:
-        Binary: It is not text.
+        Unreadable: It is not text.
     """
     for mark, name in _MARKS.items():
         if data.startswith(mark):
@@ -113,7 +113,7 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
     """Return a text, and a note for readers about its encoding; see `encoding_of`.
 
     Raises:
-        Binary: It is not text.
+        Unreadable: It is not text.
     """
     encoding = encoding_of(data, declared)
     return data.decode(encoding.name, "replace"), encoding.note
@@ -125,7 +125,7 @@ def decoded_markup(data: bytes, declared: str = "") -> str:
     declared = declared or (match[1].decode("latin-1") if match else "")
     try:
         return decoded(data, declared)[0]
-    except Binary:  # stray zeros, which browsers ignore
+    except Unreadable:  # stray zeros, which browsers ignore
         return decoded(data.replace(b"\0", b""), declared)[0]
 
 
@@ -151,14 +151,14 @@ def _wide(data: bytes) -> str:
     """Return the UTF-16 variant, judged by which byte of each pair is zero in alphabetic text.
 
     Raises:
-        Binary: The zero bytes do not indicate UTF-16.
+        Unreadable: The zero bytes do not indicate UTF-16.
     """
     even, odd = data[::2].count(0), data[1::2].count(0)
     if len(data) >= _SHORTEST and odd > len(data) // 5 and not even:
         return "utf-16-le"
     if len(data) >= _SHORTEST and even > len(data) // 5 and not odd:
         return "utf-16-be"
-    raise Binary("it is binary")
+    raise Unreadable("it is binary")
 
 
 def _likeliest(data: bytes) -> str:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from stepcraft.encoding import Binary, Encoding, encoding_of
+from stepcraft.encoding import Encoding, Unreadable, encoding_of
 from stepcraft.errors import BadInput
 from stepcraft.files import named_path, open_regular
 
@@ -100,7 +100,7 @@ def file_encoding(path: Path) -> Encoding:
         data = data[: data.rfind(b"\n") + 1] or data[:_SAMPLE].decode(errors="ignore").encode()
     try:
         encoding = encoding_of(data)
-    except Binary as error:
+    except Unreadable as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
     # JSON is in Unicode, so that lines that are not are reported one by one.
     is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}

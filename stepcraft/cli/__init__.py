@@ -139,13 +139,13 @@ def rat(
 ) -> None:
     """Answer a question or check an answer, looking up each part in sources."""
     from stepcraft.cli.run import run_graph
-    from stepcraft.encoding import Binary, decoded
+    from stepcraft.encoding import Unreadable, decoded
 
     inputs: dict[str, str] = {}
     if draft:
         try:
             inputs["draft"], about = decoded(draft.read())
-        except Binary as error:
+        except Unreadable as error:
             raise BadInput(f"{draft.name} cannot be checked: {error}; name a text file") from error
         if not inputs["draft"].strip():
             raise BadInput(f"{draft.name} is empty; write the answer to check into it")

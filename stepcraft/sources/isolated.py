@@ -21,6 +21,7 @@ from multiprocessing.spawn import get_executable
 from queue import LifoQueue
 from typing import Any, BinaryIO, cast
 
+from stepcraft.encoding import Unreadable
 from stepcraft.errors import SourceFailure
 
 MAX_MB = 600
@@ -35,10 +36,6 @@ _IDLE_S = 60
 _Process = subprocess.Popen[bytes]
 _PARSED, _UNREADABLE, _FAILED = "parsed", "unreadable", "failed"
 """The kinds of replies."""
-
-
-class Unreadable(SourceFailure):
-    """A document, or part of it, cannot be read. The message is a clause about the document."""
 
 
 class NotParsed(Unreadable):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from stepcraft.encoding import Unreadable
 from stepcraft.errors import FetchFailed
-from stepcraft.sources.isolated import Unreadable, isolated
+from stepcraft.sources.isolated import isolated
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.pages import readable
 from tests.security.measured import measured

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
+from stepcraft.encoding import Unreadable
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
-from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 

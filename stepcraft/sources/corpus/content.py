@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from stepcraft.encoding import Binary, decoded
+from stepcraft.encoding import Unreadable, decoded
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus.markup import (
     MAX_HEADING,
@@ -23,7 +23,7 @@ from stepcraft.sources.corpus.markup import (
     without_components,
     without_furniture,
 )
-from stepcraft.sources.isolated import Unreadable, isolated
+from stepcraft.sources.isolated import isolated
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown, shown_heading
 
@@ -249,8 +249,5 @@ def _decoded(data: bytes) -> tuple[str, str]:
     """Return the decoded text, and a note for readers about its encoding."""
     if data.startswith(b"{\\rtf"):
         raise Unreadable("it is RTF; name it .rtf")
-    try:
-        text, note = decoded(data)
-    except Binary as error:
-        raise Unreadable(str(error)) from error
+    text, note = decoded(data)
     return clean(text), note

@@ -8,11 +8,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stepcraft.encoding import Unreadable
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
-from stepcraft.sources.isolated import Unreadable
 from stepcraft.text.clean import clean
 
 VERSION = 11

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from stepcraft.encoding import Unreadable
 from stepcraft.errors import Failed
 from stepcraft.index import Complete, Entry, in_group
 from stepcraft.sources.corpus.passages import VERSION, Fields, passages
-from stepcraft.sources.isolated import NotParsed, Unreadable
+from stepcraft.sources.isolated import NotParsed
 
 _AGAIN = "again "
 

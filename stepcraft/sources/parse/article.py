@@ -3,8 +3,7 @@
 import trafilatura
 from trafilatura.metadata import extract_metadata
 
-from stepcraft.encoding import decoded_markup
-from stepcraft.sources.isolated import Unreadable
+from stepcraft.encoding import Unreadable, decoded_markup
 from stepcraft.text.clean import clean
 
 MAX_TAGS = 100_000

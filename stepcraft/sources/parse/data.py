@@ -9,8 +9,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from stepcraft.encoding import Binary, decoded
-from stepcraft.sources.isolated import Unreadable
+from stepcraft.encoding import Unreadable, decoded
 from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -42,10 +41,7 @@ _Loader.add_implicit_resolver(_BOOL, re.compile("true|True|TRUE|false|False|FALS
 
 def json(data: bytes) -> tuple[str, list[str], str]:
     """Return JSON as lines of names and unescaped values, and any other text as it is."""
-    try:
-        text, note = decoded(data)
-    except Binary as error:
-        raise Unreadable(str(error)) from error
+    text, note = decoded(data)
     try:
         value = json_.loads(text, parse_float=str)  # as it is written
         lines = "\n".join(_lines(value))

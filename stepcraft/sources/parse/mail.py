@@ -6,8 +6,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import cast
 
-from stepcraft.encoding import Binary, decoded
-from stepcraft.sources.isolated import Unreadable
+from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
@@ -101,7 +100,7 @@ def _payload(part: object) -> bytes:
 def _text(data: bytes, charset: str) -> str:
     try:
         return clean(decoded(data, charset)[0])
-    except Binary:
+    except Unreadable:
         return ""
 
 

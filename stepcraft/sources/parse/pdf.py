@@ -5,7 +5,7 @@ import time
 
 from pypdfium2 import PdfDocument, PdfiumError
 
-from stepcraft.sources.isolated import Unreadable
+from stepcraft.encoding import Unreadable
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0

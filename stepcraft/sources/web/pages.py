@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from langchain_core.documents import Document
 
 from stepcraft.concurrency import OncePerKey, shared_lock
-from stepcraft.encoding import Binary, decoded
+from stepcraft.encoding import Unreadable, decoded
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
 from stepcraft.sources.corpus.content import markdown_content
 from stepcraft.sources.corpus.passages import passages_of
-from stepcraft.sources.isolated import Unreadable, isolated
+from stepcraft.sources.isolated import isolated
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown
@@ -70,7 +70,7 @@ def readable(fetched: Fetched) -> Page:
             title, text = isolated(_PARSER, body, seconds=_SECONDS, charset=charset)
         else:
             title, text = "", decoded(body, charset)[0]
-    except (Binary, Unreadable) as error:
+    except Unreadable as error:
         raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
     text = as_shown(clean(text), comments=is_markdown).strip()
     if len(text) < _SHORTEST:
