@@ -50,6 +50,8 @@ class SharedPassages(ABC):
     """
 
     batch = 2000
+    embedder: Embedder | None
+    """The embedding model, set by the subclass."""
 
     def __init__(self, name: str, tags: Mapping[str, str]) -> None:
         self.name = name
@@ -57,11 +59,6 @@ class SharedPassages(ABC):
         self._records: dict[tuple[str, ...], Record] = {}
         self._is_new = False
         self._storing: Future[None] | None = None
-
-    @property
-    @abstractmethod
-    def embedder(self) -> Embedder | None:
-        """The embedding model."""
 
     @abstractmethod
     def search(

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder, Entry, Hit, Matrix, check_search, query_vector
+from stepcraft.index import Entry, Hit, Matrix, check_search, query_vector
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.postgres import (
     BEST_WORDS,
@@ -152,11 +152,6 @@ class PostgresPassages(SharedPassages):
             self.close()
             raise
 
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedding model."""
-        return self._embedder
-
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
@@ -169,7 +164,7 @@ class PostgresPassages(SharedPassages):
             "tags": [f"{name}={value}" for name, value in tags.items()],
             "count": max(k, CANDIDATES),
         }
-        vector = query_vector(self._embedder, clean(query)) if weight and self._embedder else None
+        vector = query_vector(self.embedder, clean(query)) if weight and self.embedder else None
         if vector is None:
             weight = 0
         else:
@@ -271,8 +266,8 @@ class PostgresPassages(SharedPassages):
         made_with = self._made_with()
         if not (made_with or create):
             raise BadInput(f"{self.name} has no such corpus; check the name, or {FILL}")
-        self._embedder = recorded_embedder(self.name, embeddings, made_with)
-        name = self._embedder.name if self._embedder else "none"
+        self.embedder = recorded_embedder(self.name, embeddings, made_with)
+        name = self.embedder.name if self.embedder else "none"
         if not made_with:
             with self.building():
                 made_with = self._made_with() or self._make(name)
@@ -284,7 +279,7 @@ class PostgresPassages(SharedPassages):
         return embeddings
 
     def _make(self, embeddings: str) -> str:
-        length = len(self._embedder.embed_query("dimensions")) if self._embedder else 1
+        length = len(self.embedder.embed_query("dimensions")) if self.embedder else 1
         with self._connection() as connection, connection.transaction():
             if not connection.execute("SELECT FROM pg_extension WHERE extname = 'vector'").rowcount:
                 connection.execute("CREATE EXTENSION vector")

@@ -13,7 +13,7 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index import MOST_RESULTS, Embedder, Entry, Hit
+from stepcraft.index import MOST_RESULTS, Entry, Hit
 from stepcraft.memory.weaviate.collection import (
     Hits,
     OpenCollection,
@@ -86,12 +86,8 @@ class WeaviatePassages(SharedPassages):
         self._objects = OpenCollection(
             url, _LAYOUT, embeddings=embeddings, create=create, fill=FILL, again=AGAIN
         )
+        self.embedder = self._objects.embedder
         self._check(self._objects.embeddings, create=create)
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedding model."""
-        return self._objects.embedder
 
     def search(
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
