@@ -140,10 +140,8 @@ class PostgresPassages(SharedPassages):
                 "of small letters, digits and _"
             )
         self._table = f"stepcraft_{name}"
-        try:
+        with self._failures():
             connected(self._database).close()
-        except psycopg.Error as error:
-            raise self._failure(error) from error
         self._pool = pool_of(self._database)
         self._release = finalize(self, self._pool.close)
         try:
@@ -197,10 +195,8 @@ class PostgresPassages(SharedPassages):
     @contextmanager
     def building(self) -> Generator[None]:
         """Let one builder at a time fill the corpus."""
-        try:
+        with self._failures():
             connection = connected(self._database)
-        except psycopg.Error as error:
-            raise self._failure(error) from error
         with connection:
             connection.execute(LOCK, (self._table,))
             yield
@@ -307,15 +303,17 @@ class PostgresPassages(SharedPassages):
 
     @contextmanager
     def _connection(self) -> Generator[Any]:
-        try:
-            with self._pool.connection() as connection:
-                yield connection
-        except psycopg.Error as error:
-            raise self._failure(error) from error
+        with self._failures(), self._pool.connection() as connection:
+            yield connection
 
-    def _failure(self, error: psycopg.Error) -> MemoryFailure:
-        reason = str(error).strip().partition("\n")[0][:300]
-        return MemoryFailure(f"{self.name} failed: {reason}")
+    @contextmanager
+    def _failures(self) -> Generator[None]:
+        """Turn failures of the database in the block into a MemoryFailure."""
+        try:
+            yield
+        except psycopg.Error as error:
+            reason = str(error).strip().partition("\n")[0][:300]
+            raise MemoryFailure(f"{self.name} failed: {reason}") from error
 
 
 def _scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
