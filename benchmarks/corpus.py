@@ -126,7 +126,7 @@ def measure(count: int) -> Table:
             rounds.append((seconds(partial(opened_and_closed, folder, index)), parts, plain))
         first, parts, plain = map(min, zip(*rounds, strict=True))
         second = seconds(partial(opened_and_closed, folder, index))
-        listing = seconds(lambda: list(files_of(roots_of([folder]), {})))
+        listing = seconds(lambda: files_of(roots_of([folder])))
         corpus = open_corpus([folder], index=index)
         (folder / "part0" / "0.md").write_text("# Changed\n\nOne file.")
         refreshed = seconds(corpus.refresh)

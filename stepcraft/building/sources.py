@@ -91,8 +91,8 @@ def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
 def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
     listing.roots += roots
-    problems: dict[str, str] = {}
-    for file in files_of(roots, problems):
+    files, problems, _ = files_of(roots)
+    for file in files:
         path = Path(file.path)
         if _PROSE.search(file.path) or path in roots:
             source = shown(file.path, roots)

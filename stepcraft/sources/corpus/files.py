@@ -73,55 +73,63 @@ def shown(path: str, roots: Roots) -> str:
     return clean(path)
 
 
-def files_of(
-    roots: Roots,
-    problems: dict[str, str],
-    left_out: dict[str, str] | None = None,
-    *,
-    copied_s: float = 0,
-) -> Iterator[File]:
-    """Yield each file once: named files first, then the others sorted by name.
+class Files(NamedTuple):
+    """The files in a corpus, and why others are not among them."""
+
+    files: list[File]
+    problems: dict[str, str]
+    """The reasons why a folder cannot be listed, a file cannot be copied, a link is not followed,
+    or an Office file is not read, by path.
+    """
+    left_out: dict[str, str]
+    """The reasons why files or folders are left out, by path."""
+
+
+def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
+    """List each file once: named files first, then the others sorted by name.
 
     Hidden files, installed packages (node_modules, virtual environments) and files without text are
     left out of folders. No folder is entered twice.
 
     Args:
         roots: The files and folders.
-        problems: Receives, by path, why a folder cannot be listed, a file cannot be copied, a link
-            is not followed, or an Office file is not read.
-        left_out: Receives, by path, why a file or folder is left out.
         copied_s: The number of seconds for which this process does not copy remote files again.
 
     Raises:
         BadInput: A package that a URL needs is missing.
     """
+    listing = Files([], {}, {})
     for root, name in roots.items():
         if is_url(name):
-            problems |= copy_files(name, root, _of_path, copied_s)
-    for path in dict.fromkeys(_paths(roots, problems, {} if left_out is None else left_out)):
+            listing.problems.update(copy_files(name, root, _of_path, copied_s))
+    for path in dict.fromkeys(_paths(roots, listing)):
         reader = "openpyxl" if path.lower().endswith(".xlsx") else "markitdown"
         if path.lower().endswith(OFFICE) and not find_spec(reader):
-            problems[path] = 'Office files are not read without pip install "stepcraft[office]"'
+            listing.problems[path] = (
+                'Office files are not read without pip install "stepcraft[office]"'
+            )
             continue
         with suppress(OSError):  # a broken link
             status = os.stat(path)
             if S_ISREG(status.st_mode):
-                yield File(path, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns))
+                changed = max(status.st_mtime_ns, status.st_ctime_ns)
+                listing.files.append(File(path, status.st_size, changed))
+    return listing
 
 
-def _paths(roots: Roots, problems: dict[str, str], left_out: dict[str, str]) -> Iterator[str]:
+def _paths(roots: Roots, listing: Files) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
-        problems[error.filename] = f"it cannot be read: {error.strerror}"
+        listing.problems[error.filename] = f"it cannot be read: {error.strerror}"
 
     def stays(path: str, reason: str) -> bool:
         if reason:
-            left_out[path] = reason
+            listing.left_out[path] = reason
             return False
         is_outside = os.path.islink(path) and not any(
             map(Path(os.path.realpath(path)).is_relative_to, roots)
         )
         if is_outside:
-            problems[path] = "it is a link out of the corpus; name its target too"
+            listing.problems[path] = "it is a link out of the corpus; name its target too"
         return not is_outside
 
     yield from (str(root) for root in roots if root.is_file())

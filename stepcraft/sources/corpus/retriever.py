@@ -124,9 +124,7 @@ class CorpusRetriever(Source):
 
     def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
-        problems: dict[str, str] = {}
-        left_out: dict[str, str] = {}
-        files = [*files_of(self.roots, problems, left_out, copied_s=copied_s)]
+        files, problems, left_out = files_of(self.roots, copied_s=copied_s)
         report = update(self.index, map(self._page, files), self._tried)
         self.problems, self.left_out = problems | report.problems, left_out
         self.paths, self.read = [file.path for file in files], report.read

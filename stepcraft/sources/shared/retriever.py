@@ -17,7 +17,7 @@ from stepcraft.memory.procedure import checked_tags
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.corpus.files import Roots, files_of, roots_of, shown
+from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown
 from stepcraft.sources.corpus.passages import Fields, fields_of
 from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
 from stepcraft.sources.passage import passage_of
@@ -119,9 +119,7 @@ def build_corpus(
     if PATH in tags:
         raise BadInput(f"the tag {PATH} cannot be used: it is what paths are filtered by")
     fields = fields_of(title, text)
-    problems: dict[str, str] = {}
-    left_out: dict[str, str] = {}
-    files = [each.path for each in files_of(roots, problems, left_out)]
+    files, problems, left_out = files_of(roots)
     if not files:
         names = "; ".join([", ".join(roots.values()), *problems.values()])
         raise BadInput(f"there is no file to read in {names}; nothing was changed")
@@ -172,9 +170,9 @@ def _opened(
 
 
 def _pages(
-    paths: Iterable[str], roots: Roots, tags: Iterable[str], fields: Fields
+    files: Iterable[File], roots: Roots, tags: Iterable[str], fields: Fields
 ) -> Iterator[Page]:
-    for path in paths:
+    for path, *_ in files:
         name = shown(path, roots)
         state = state_of(fields, words.VERSION, _digest_of(path))
         yield Page(path, name, name, state, digest(name, state, *tags), fields)
