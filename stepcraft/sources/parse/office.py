@@ -5,6 +5,7 @@ import re
 from datetime import datetime, time
 from functools import cache
 from importlib import import_module
+from itertools import zip_longest
 from typing import Any
 
 from stepcraft.text.clean import clean
@@ -30,19 +31,13 @@ def xlsx(data: bytes) -> tuple[str, list[str], str]:
     for sheet in book.worksheets:
         rows = [[_shown(cell) for cell in row] for row in sheet.iter_rows()]
         if rows := [row for row in rows if any(row)]:
-            first, last = _columns(rows)
-            lines = [f"| {' | '.join(row[first:last])} |" for row in rows]
-            lines.insert(1, f"|{' --- |' * (last - first)}")
+            columns = [*zip_longest(*rows, fillvalue="")]
+            filled = [place for place, column in enumerate(columns) if any(column)]
+            shown = columns[filled[0] : filled[-1] + 1]
+            lines = [f"| {' | '.join(row)} |" for row in zip(*shown, strict=True)]
+            lines.insert(1, f"|{' --- |' * len(shown)}")
             sheets.append("\n".join([f"## {sheet.title}\n", *lines]))
     return "", [clean("\n\n".join(sheets))], ""
-
-
-def _columns(rows: list[list[str]]) -> tuple[int, int]:
-    """Return the first column with a value, and the one after the last."""
-    filled = [place for row in rows for place, value in enumerate(row) if value]
-    for row in rows:
-        row.extend([""] * (max(filled) + 1 - len(row)))
-    return min(filled), max(filled) + 1
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
