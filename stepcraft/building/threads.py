@@ -22,7 +22,7 @@ from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
 from stepcraft.secrets import MASK, excerpt, without_secrets
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import fence_around
+from stepcraft.text.markdown import fenced
 
 MAX_CHARACTERS = 30_000
 """The maximum length of a transcript, if shortening its results can achieve it."""
@@ -130,8 +130,8 @@ def transcript(
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
     limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # minus its label
-    text = "\n".join(
-        f"{label}\n\n{_fenced(shortened(entry, max(limit, least)))}\n"
+    text = "\n".join(  # in code blocks, so that no line of an entry looks like a heading
+        f"{label}\n\n{fenced(shortened(entry, max(limit, least)))}\n"
         for label, entry, least in entries
     )
     succeeded, outcome = None, ""
@@ -208,12 +208,6 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
             if waiting := replies.get(call["id"] or ""):
                 reply = waiting.pop(0)
                 yield "It failed:" if reply.status == "error" else "Result:", reply.text, 0
-
-
-def _fenced(text: str) -> str:
-    """Return the text as a code block, so that no line in it looks like a heading."""
-    fence = fence_around(text)
-    return f"{fence}\n{text}\n{fence}"
 
 
 def shortened(text: str, limit: int) -> str:

@@ -150,9 +150,10 @@ def lines(text: str, *, unclosed: bool = True) -> Iterator[tuple[str, bool]]:
         yield match[0], block is not None and block.start <= match.start()
 
 
-def fence_around(text: str) -> str:
-    """Return the mark of a fence that nothing in a text closes."""
-    return "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
+def fenced(text: str) -> str:
+    """Return a text as a code block, with a fence that nothing in the text closes."""
+    fence = "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def shown_heading(heading: str) -> str:

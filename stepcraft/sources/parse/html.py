@@ -8,7 +8,7 @@ from markdownify import MarkdownConverter
 
 from stepcraft.encoding import decoded_markup
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import fence_around
+from stepcraft.text.markdown import fenced
 
 MAX_TAGS = 100_000
 """The maximum number of opening and closing tags read; this many take about five seconds."""
@@ -79,8 +79,7 @@ class _Page(BeautifulSoup):
 class _Converter(MarkdownConverter):
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         shown: str = super().convert_pre(el, text, parent_tags)  # type: ignore[misc]  # no types
-        mark = fence_around(text)
-        return f"\n\n{mark}{shown[5:-5]}{mark}\n\n" if shown else ""
+        return f"\n\n{fenced(shown[6:-6])}\n\n" if shown else ""  # without its own fence
 
 
 def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stepcraft.text.clean import clean
-from stepcraft.text.markdown import fence_around
+from stepcraft.text.markdown import fenced
 
 MAX_OUTPUT = 2_000
 """The maximum number of characters read from an output."""
@@ -24,13 +24,7 @@ def notebook(data: bytes) -> tuple[str, list[str], str]:
         source = _joined(cell["input"] if "input" in cell else cell["source"])
         if cell["cell_type"] == "code":
             texts = [source, *_outputs(cell.get("outputs", []))]
-            marks = map(fence_around, texts)
-            fenced = (
-                f"{mark}\n{text}\n{mark}"
-                for mark, text in zip(marks, texts, strict=True)
-                if text.strip()
-            )
-            source = "\n\n".join(fenced)
+            source = "\n\n".join(map(fenced, filter(str.strip, texts)))
         elif cell["cell_type"] == "heading":
             source = f"{'#' * cell['level']} {source}"
         parts.append(source)
