@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
@@ -18,8 +19,7 @@ _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 
 def mail(data: bytes) -> tuple[str, list[str], str]:
     """Return a message's subject, its headers and text, and a note naming its attachments."""
-    message = message_from_bytes(data, policy=policy.default)
-    subject, text, attached = _read(message)
+    subject, text, attached = _read(data)
     return subject, [text], _left_out(attached)
 
 
@@ -29,9 +29,7 @@ def mbox(data: bytes) -> tuple[str, list[str], str]:
     texts: list[str] = []
     attached: list[str] = []
     for start, stop in zip(starts, [*starts[1:], len(data)], strict=True):
-        lines = _BEGIN.sub(b"", data[start:stop], count=1)
-        message = message_from_bytes(lines, policy=policy.default)
-        subject, text, names = _read(message)
+        subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
         texts.append(f"# {subject or 'Message'}\n\n{text}")
         attached += names
     return "", texts, _left_out(attached)
@@ -45,8 +43,9 @@ def mhtml(data: bytes) -> tuple[str, list[str], str]:
     raise Unreadable("it holds no page")
 
 
-def _read(message: EmailMessage) -> tuple[str, str, list[str]]:
+def _read(data: bytes) -> tuple[str, str, list[str]]:
     """Return the subject, the text with its headers above it, and the names of attachments."""
+    message = message_from_bytes(data, policy=policy.default)
     subject = " ".join(clean(str(message["subject"] or "")).split())
     attached = [
         clean(part.get_filename() or part.get_content_type())
@@ -67,13 +66,12 @@ def _texts(message: EmailMessage) -> Iterator[str]:
     yield from _bodies(message)
 
 
-def _bodies(part: EmailMessage) -> Iterator[str]:
+def _bodies(part: MIMEPart) -> Iterator[str]:
     """Yield the texts of a part: those of its parts, or of its first alternative with text."""
     if part.get_content_type() == "message/rfc822":
         yield from _texts(cast("EmailMessage", part.get_payload(0)))
     elif part.is_multipart():
-        inner = cast("list[EmailMessage]", part.get_payload())
-        texts = [[*filter(None, _bodies(each))] for each in inner]
+        texts = [[*filter(None, _bodies(each))] for each in part.iter_parts()]
         is_choice = part.get_content_type() == "multipart/alternative"
         for several in [*filter(None, texts)][: 1 if is_choice else None]:
             yield from several
@@ -81,27 +79,22 @@ def _bodies(part: EmailMessage) -> Iterator[str]:
         yield _shown(part)
 
 
-def _is_attached(part: EmailMessage) -> bool:
+def _is_attached(part: MIMEPart) -> bool:
     return bool(part.get_filename()) or part.get_content_maintype() not in _NOT_ATTACHED
 
 
-def _shown(part: EmailMessage) -> str:
+def _shown(part: MIMEPart) -> str:
     data, charset = _payload(part), part.get_content_charset() or ""
     if part.get_content_subtype() == "html":
         return html(data, charset)[1][0].strip()
-    return _text(data, charset).strip()
+    with suppress(Unreadable):  # a part that is not text after all
+        return clean(decoded(data, charset)[0]).strip()
+    return ""
 
 
-def _payload(part: object) -> bytes:
-    payload = cast("EmailMessage", part).get_payload(decode=True)
+def _payload(part: MIMEPart) -> bytes:
+    payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
-
-
-def _text(data: bytes, charset: str) -> str:
-    try:
-        return clean(decoded(data, charset)[0])
-    except Unreadable:
-        return ""
 
 
 def _left_out(names: list[str]) -> str:
