@@ -17,6 +17,7 @@ from stepcraft.files import open_regular
 from stepcraft.sources.corpus.markup import (
     MAX_HEADING,
     Heading,
+    blanks,
     headings_of,
     title_of,
     without_commands,
@@ -114,7 +115,10 @@ def content_of(path: Path) -> Content:
     if parser := _parser_for(data, suffix):
         with suppress(Unreadable):  # if it only looks like this, it is text
             return _parsed(data, title, *parser)
-    text, note = _decoded(data)
+    if data.startswith(b"{\\rtf"):
+        raise Unreadable("it is RTF; name it .rtf")
+    text, note = decoded(data)
+    text = clean(text)
     if suffix in _MARKDOWN:
         content = markdown_content(as_shown(without_components(text)), title)
         place = "" if path.name.endswith(PAGE) else content.place
@@ -140,24 +144,18 @@ def file_title(path: Path) -> str:
 
 def markdown_content(text: str, title: str) -> Content:
     """Return Markdown with its headings; `title` is used if the front matter gives no title."""
-    text = _DATA_URI.sub(_blanks, text)
+    text = _DATA_URI.sub(blanks, text)
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
         title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
         # The fields are text, their fences do not count and their comments are not headings.
-        fields, end = _COMMENT.sub(_blanks, front["fields"]), front.end("fields")
+        fields, end = _COMMENT.sub(blanks, front["fields"]), front.end("fields")
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
-    blocks = islice(_blocks(text), MAX_BLOCKS)
-    return Content(title, text, [_as_read(each) for each in blocks])
-
-
-def _as_read(block: Heading) -> Heading:
-    return block._replace(text=shown_heading(block.text) or block.text)
-
-
-def _blanks(match: re.Match[str]) -> str:
-    """Return spaces in place of a match, so that all offsets are preserved."""
-    return re.sub(r"[^\n]", " ", match[0])
+    blocks = [
+        block._replace(text=shown_heading(block.text) or block.text)
+        for block in islice(_blocks(text), MAX_BLOCKS)
+    ]
+    return Content(title, text, blocks)
 
 
 def _title_in(fields: str, *, is_toml: bool) -> str:
@@ -243,11 +241,3 @@ def _bytes(path: Path, limit: int) -> bytes:
             "it is of an old Office or Outlook, or protected by a password; save it anew"
         )
     return data
-
-
-def _decoded(data: bytes) -> tuple[str, str]:
-    """Return the decoded text, and a note for readers about its encoding."""
-    if data.startswith(b"{\\rtf"):
-        raise Unreadable("it is RTF; name it .rtf")
-    text, note = decoded(data)
-    return clean(text), note

@@ -123,7 +123,7 @@ def without_components(text: str) -> str:
 
 
 def _texts_in(match: re.Match[str]) -> str:
-    shown = [*_blanks(match)]
+    shown = [*blanks(match)]
     for each in _IN_COMPONENT.finditer(match[0]):
         start, stop = each.span(each.lastgroup or 0)
         shown[start:stop] = match[0][start:stop]
@@ -144,7 +144,7 @@ def headings_of(text: str, suffix: str) -> list[Heading]:
 
 def without_furniture(text: str) -> str:
     """Return plain text with spaces in place of text repeated on every page."""
-    return _FURNITURE.sub(_blanks, text)
+    return _FURNITURE.sub(blanks, text)
 
 
 def without_commands(text: str, suffix: str) -> str:
@@ -158,7 +158,7 @@ def without_commands(text: str, suffix: str) -> str:
         return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
     if _READERS.get(suffix) is not _man or not _ROFF_PAGE.search(text):
         return text
-    text = _ROFF_MACRO.sub(_blanks, text)
+    text = _ROFF_MACRO.sub(blanks, text)
     return _ROFF_ESCAPE.sub(_roff_sign, _ROFF_LINE.sub(_roff_words, text))
 
 
@@ -182,7 +182,8 @@ def _roff_sign(escape: re.Match[str]) -> str:
     return _ROFF_SIGNS.get(f"({name[1:-1]}" if name.startswith("[") else name, "")
 
 
-def _blanks(match: re.Match[str]) -> str:
+def blanks(match: re.Match[str]) -> str:
+    """Return spaces in place of a match, so that all offsets are preserved."""
     return re.sub(r"[^\n]", " ", match[0])
 
 
@@ -224,7 +225,7 @@ def _by(
     """Return a function that finds headings on lines of their own, outside of blocks."""
 
     def read(text: str) -> Iterator[Heading]:
-        shown = block.sub(_blanks, text) if block else text
+        shown = block.sub(blanks, text) if block else text
         for match in pattern.finditer(shown):
             yield Heading(match.start(), match.end(), level(match["sign"]), match["title"].strip())
 
