@@ -13,9 +13,10 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
+P = ParamSpec("P")
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -37,6 +38,11 @@ def _settle(future: Future[T], call: Callable[[], T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+async def to_thread(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Return the result of a blocking call, like `asyncio.to_thread`, but from a daemon thread."""
+    return await asyncio.wrap_future(in_thread(partial(call, *args, **options)))
 
 
 def within(seconds: float | None, call: Callable[[], T]) -> T:

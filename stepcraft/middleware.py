@@ -1,6 +1,5 @@
 """Middleware for `create_agent` and deepagents: procedures for a task, and answer checking."""
 
-import asyncio
 import json
 import logging
 import re
@@ -14,7 +13,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -31,7 +30,7 @@ from langgraph.errors import GraphBubbleUp
 
 from stepcraft.building.learn import LearnState, build_learn, proposed
 from stepcraft.building.threads import transcript
-from stepcraft.concurrency import in_thread
+from stepcraft.concurrency import to_thread
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
@@ -51,7 +50,6 @@ from stepcraft.secrets import excerpt
 from stepcraft.text.names import codes
 from stepcraft.text.thoughts import split_thoughts
 
-T = TypeVar("T")
 M = TypeVar("M", bound=BaseMessage)
 
 _log = logging.getLogger(__name__)
@@ -178,8 +176,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
-        """Do the same as `before_agent`, searching the memory in a thread."""
-        return await _in_thread(self.before_agent, state, runtime)
+        """Do the same as `before_agent`, searching the memory in a thread.
+
+        LangChain would run the blocking hook on the event loop.
+        """
+        return await to_thread(self.before_agent, state, runtime)
 
     def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """Find procedures for the tool results of the last step."""
@@ -199,7 +200,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """Do the same as `before_model`, searching the memory in a thread."""
-        return await _in_thread(self.before_model, state, runtime)
+        return await to_thread(self.before_model, state, runtime)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Put the procedures below the system prompt."""
@@ -227,7 +228,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Do the same as `after_model`, on the running event loop."""
         del runtime
         with _logged(_NOT_LEARNED):
-            if self._learn and (run := await _in_thread(self._finished, state)):
+            if self._learn and (run := await to_thread(self._finished, state)):
                 return _learned(await self._learn.ainvoke(run))
         return None
 
@@ -245,7 +246,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> None:
         """Do the same as `after_agent`, in a thread."""
-        await _in_thread(self.after_agent, state, runtime)
+        await to_thread(self.after_agent, state, runtime)
 
     def _opened(self) -> ProcedureMemory:
         return opened(self.memory, self.embeddings)
@@ -372,11 +373,6 @@ def _logged(what: str) -> Generator[None]:
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, StepcraftError) else excerpt(error, 300)
-
-
-async def _in_thread(hook: Callable[..., T], *args: object) -> T:
-    """Run a blocking hook in a thread; LangChain would run it on the event loop."""
-    return await asyncio.wrap_future(in_thread(partial(hook, *args)))
 
 
 def _turn(state: AgentState[Any]) -> list[AnyMessage]:

@@ -1,8 +1,5 @@
 """The base class of the retrievers in this package."""
 
-import asyncio
-from functools import partial
-
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
@@ -11,7 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from stepcraft.concurrency import in_thread
+from stepcraft.concurrency import to_thread
 
 
 class Source(BaseRetriever):
@@ -46,4 +43,4 @@ class Source(BaseRetriever):
         return await self._asearch(query, self.k if k is None else k)
 
     async def _asearch(self, query: str, k: int) -> list[Document]:
-        return await asyncio.wrap_future(in_thread(partial(self._search, query, k)))
+        return await to_thread(self._search, query, k)

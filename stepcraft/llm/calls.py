@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import set_config_context
 from typing_extensions import override
 
-from stepcraft.concurrency import in_thread, within
+from stepcraft.concurrency import in_thread, to_thread, within
 from stepcraft.concurrency import outcomes as outcomes_in_threads
 from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model, unbound
 
@@ -114,7 +114,7 @@ class AsyncCalls(Calls):
     @override
     async def function(self, function: Callable[[], T], seconds: float | None) -> T:
         async with asyncio.timeout(seconds):
-            return await asyncio.wrap_future(in_thread(function))
+            return await to_thread(function)
 
     @override
     async def result(self, call: Call, seconds: float | None) -> Any:

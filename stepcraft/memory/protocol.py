@@ -1,12 +1,11 @@
 """The base class of procedural memories."""
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from stepcraft.concurrency import in_thread
+from stepcraft.concurrency import to_thread
 from stepcraft.errors import AddReport, BadInput, Conflict
 from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Found, Procedure, id_of_key
@@ -156,7 +155,7 @@ class ProcedureMemory(ABC):
         threads: searches that hang would use them up, and an async store needs one to embed the
         query.
         """
-        return await asyncio.wrap_future(in_thread(partial(self.search, query, k, **options)))
+        return await to_thread(self.search, query, k, **options)
 
     def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - own memories may have it
         """Delete procedures, and return how many of the given ids existed."""

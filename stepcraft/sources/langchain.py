@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -23,7 +23,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from langgraph.errors import GraphBubbleUp
 from typing_extensions import override
 
-from stepcraft.concurrency import in_thread
+from stepcraft.concurrency import in_thread, to_thread
 from stepcraft.errors import BadInput, SourceFailure, StepcraftError
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
@@ -78,8 +78,7 @@ class RetrieverAdapter(Source):
         """Search with the retriever, as one run."""
         k = k or self.k
         if _only_blocks(self.retriever):
-            search = partial(self.invoke, input, config, k=k)
-            return await asyncio.wrap_future(in_thread(search))
+            return await to_thread(self.invoke, input, config, k=k)
         retriever, options = self._with_k(k, "_aget_relevant_documents")
         with self._failures():
             return _completed((await retriever.ainvoke(input, config, **options))[:k])
@@ -150,9 +149,7 @@ class ToolRetriever(BaseRetriever):
         del run_manager
         call = self._call(query)
         if _only_blocks(self.tool):
-            return self._passages(
-                await asyncio.wrap_future(in_thread(partial(self.tool.invoke, call)))
-            )
+            return self._passages(await to_thread(self.tool.invoke, call))
         return self._passages(await self.tool.ainvoke(call))
 
     def _call(self, query: str) -> ToolCall:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from stepcraft.concurrency import in_thread
+from stepcraft.concurrency import to_thread
 from stepcraft.errors import FetchFailed, FetchRefused
 from stepcraft.secrets import excerpt
 from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown
@@ -70,7 +70,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         name = f"[{host}]" if ":" in host else host
         port = url.port or {"http": 80, "https": 443}[url.scheme]
         # In a daemon thread, since a resolver may hang for minutes.
-        addresses = await asyncio.wrap_future(in_thread(lambda: self.resolve(host, port)))
+        addresses = await to_thread(self.resolve, host, port)
         for address in addresses:
             if not is_public(address) and {name, f"{name}:{port}"}.isdisjoint(self.allowed):
                 raise FetchRefused(
