@@ -4,7 +4,6 @@ Object stores and archives are read by fsspec, using its URLs (`s3://bucket/docs
 sitemap (`https://host/sitemap.xml`) stands for its pages, which are fetched from public addresses.
 """
 
-import hashlib
 import json
 import re
 import time
@@ -13,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urldefrag, urlsplit
@@ -24,6 +24,7 @@ from stepcraft.concurrency import shared_lock
 from stepcraft.errors import BadInput
 from stepcraft.secrets import excerpt, masked_line
 from stepcraft.sources.corpus.content import PAGE
+from stepcraft.sources.corpus.update import digest
 
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:[?#].*)?", re.IGNORECASE)
@@ -72,8 +73,7 @@ def folder_of(url: str) -> Path:
             f"{excerpt(url)} has a password in it; leave it out, and set the storage's credentials "
             "in the environment"
         )
-    name = hashlib.blake2b(url.encode(), digest_size=12).hexdigest()
-    folder = user_cache_path("stepcraft", appauthor=False) / "copies" / name
+    folder = user_cache_path("stepcraft", appauthor=False) / "copies" / digest(url)
     folder.mkdir(0o700, parents=True, exist_ok=True)
     return folder.resolve()
 
@@ -126,7 +126,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             problems[str(target)] = "its path leads out of the folder"
             return
-        part = target.with_name(f".{hashlib.sha256(name.encode()).hexdigest()}.part")
+        part = target.with_name(f".{digest(name)}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             part.touch() if left_out(name) else files[name].copy(part)
@@ -184,11 +184,9 @@ def _pages(url: str) -> Iterator[tuple[str, _File]]:
 
     reader, fetch = open_pages(url), fetcher(types=_SITEMAP_TYPES).fetch
     sitemaps = [url]
-    for sitemap in sitemaps:
+    for sitemap in islice(sitemaps, _MOST_SITEMAPS):
         pages, more = _locations(fetch(sitemap).body)
-        sitemaps += [each for each in more if each not in sitemaps][
-            : _MOST_SITEMAPS - len(sitemaps)
-        ]
+        sitemaps += [each for each in more if each not in sitemaps]
         for page, changed in pages:
             if _site(page) == _site(url):
                 parts = urlsplit(page)
