@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import finalize
 
@@ -173,15 +173,14 @@ class PostgresPassages(SharedPassages):
         with self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if weight:
-                near = _scores(self._rows(_NEAREST, values, connection))
+                near = _scores(self._run(connection, _NEAREST, values))
             if weight < 1:
-                asked = [" ".join(query_words(query))]
-                [row] = self._rows(QUERY_WORDS, asked, connection)
+                [row] = self._run(connection, QUERY_WORDS, [" ".join(query_words(query))])
                 if row["words"]:
-                    words = _scores(self._rows(_BEST_WORDS, {**values, **row}, connection))
+                    words = _scores(self._run(connection, _BEST_WORDS, {**values, **row}))
             ranked = fused(near, words, weight)[:k]
-            rows = self._rows(_SHOWN, [[key for key, _ in ranked]], connection)
-        hits = {row["key"]: row for row in rows}
+            rows = self._run(connection, _SHOWN, [[key for key, _ in ranked]])
+            hits = {row["key"]: row for row in rows}
         return [_hit(hits[key], score) for key, score in ranked]
 
     def beside(self, key: str) -> list[Hit]:
@@ -203,7 +202,8 @@ class PostgresPassages(SharedPassages):
 
     def tidy(self) -> bool:
         """Delete leftovers from killed builders."""
-        self._execute(_TIDY)
+        with self._connection() as connection:
+            self._run(connection, _TIDY)
         return False
 
     def records(self) -> Iterator[Record]:
@@ -238,10 +238,11 @@ class PostgresPassages(SharedPassages):
         }
         for name in ("number", "path", "title", "place"):
             values[name] = [each.payload[name] for each in entries]
-        self._execute(_STORE, values)
-        with self._connection() as connection, connection.transaction():
-            connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
-            self._delete_versions(connection, replaced)
+        with self._connection() as connection:
+            self._run(connection, _STORE, values)
+            with connection.transaction():
+                connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
+                self._run(connection, _DELETE, [replaced])
 
     def _drop(self, records: Sequence[Record]) -> None:
         with self._connection() as connection, connection.transaction():
@@ -249,10 +250,7 @@ class PostgresPassages(SharedPassages):
                 _DROP.format(name=self._table),
                 [(each.path, each.tags) for each in records],
             )
-            self._delete_versions(connection, [each.version for each in records])
-
-    def _delete_versions(self, connection: _Some, versions: Sequence[str]) -> None:
-        connection.execute(_DELETE.format(name=self._table), [versions])
+            self._run(connection, _DELETE, [[each.version for each in records]])
 
     def _open(self, embeddings: "str | Embeddings | None", *, create: bool) -> None:
         made_with = self._made_with()
@@ -277,25 +275,23 @@ class PostgresPassages(SharedPassages):
                 connection.execute("CREATE EXTENSION vector")
             connection.execute(_MAKE.format(name=self._table, dimensions=length), prepare=False)
             if length <= _MOST_INDEXED:
-                connection.execute(_INDEX.format(name=self._table))
+                self._run(connection, _INDEX)
             comment = sql.SQL("COMMENT ON TABLE {} IS {}").format(
                 sql.Identifier(self._table), embeddings
             )
             connection.execute(comment)
         return embeddings
 
-    def _rows(
-        self, query: str, values: _Some = None, connection: _Some = None
-    ) -> list[dict[str, Any]]:
-        with nullcontext(connection) if connection else self._connection() as used:
-            # Planned for these values, as in a memory.
-            cursor = used.execute(query.replace("{name}", self._table), values, prepare=False)
-            rows: list[dict[str, Any]] = cursor.fetchall()
-        return rows
-
-    def _execute(self, query: str, values: _Some = None) -> None:
+    def _rows(self, query: str, values: _Some = None) -> list[dict[str, Any]]:
         with self._connection() as connection:
-            connection.execute(query.replace("{name}", self._table), values, prepare=False)
+            return [*self._run(connection, query, values)]
+
+    def _run(self, connection: _Some, query: str, values: _Some = None) -> Iterable[dict[str, Any]]:
+        """Run a query on the table, planned for these values, as in a memory."""
+        cursor: Iterable[dict[str, Any]] = connection.execute(
+            query.replace("{name}", self._table), values, prepare=False
+        )
+        return cursor
 
     @contextmanager
     def _connection(self) -> Generator[Any]:
