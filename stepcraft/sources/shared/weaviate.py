@@ -115,7 +115,8 @@ class WeaviatePassages(SharedPassages):
                 Filter.by_property("number").contains_any([number - 1, number + 1])
             )
             items = self._objects.matching(near, 2)
-            return [_hit(each, 0.0) for each in sorted(items, key=_number)]
+            items = sorted(items, key=lambda each: int(each.properties["number"]))
+            return [_hit(each, 0.0) for each in items]
         return []
 
     def close(self) -> None:
@@ -186,17 +187,16 @@ def _published(objects: Objects, hits: Hits, k: int) -> Hits:
     """Return the first k hits that belong to the page version named in its record."""
     published: list[tuple[Any, float]] = []
     for first in range(0, len(hits), 2 * k):
-        some = [(item.properties, item, score) for item, score in hits[first : first + 2 * k]]
-        records = {_record_id(values["path"], values["tags"] or ()) for values, *_ in some}
+        some = hits[first : first + 2 * k]
+        passages = [item.properties for item, _ in some]
+        records = {_record_id(each["path"], each["tags"] or ()) for each in passages}
         reply = objects.query.fetch_objects(
             filters=Filter.by_id().contains_any([*records]),
             limit=len(records),
             return_properties=["version"],
         )
         versions = {item.properties["version"] for item in reply.objects}
-        published += [
-            (item, score) for values, item, score in some if values["version"] in versions
-        ]
+        published += [hit for hit in some if hit[0].properties["version"] in versions]
         if len(published) >= k:
             break
     return published
@@ -245,7 +245,3 @@ def _hit(item: Any, score: float) -> Hit:  # noqa: ANN401 - of the client
     values = item.properties
     payload = {name: values[name] for name in ("title", "path", "place")}
     return Hit(Entry(str(item.uuid), f"{values['title']}\n{values['text']}", payload), score)
-
-
-def _number(item: Any) -> int:  # noqa: ANN401 - of the client
-    return int(item.properties["number"])
