@@ -144,13 +144,7 @@ def _document(hit: Hit) -> Document:
     return passage_of(hit, f"{hit.entry.payload['path']}{hit.entry.payload['place']}")
 
 
-def _opened(
-    url: str,
-    *,
-    embeddings: "str | Embeddings | None",
-    tags: Mapping[str, str] | None = None,
-    create: bool = False,
-) -> SharedPassages:
+def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those of the classes
     if not is_shared(url):
         raise BadInput(
             f"{excerpt(url)} is no corpus in a server; write weaviate://host:8080/Collection or "
@@ -159,14 +153,14 @@ def _opened(
     if scheme_of(url) != "postgresql":
         from stepcraft.sources.shared.weaviate import WeaviatePassages  # imports grpc
 
-        return WeaviatePassages(url, embeddings=embeddings, tags=tags, create=create)
+        return WeaviatePassages(url, **options)
     try:
         from stepcraft.sources.shared.postgres import PostgresPassages  # optional
     except ImportError as error:
         raise BadInput(
             f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
         ) from error
-    return PostgresPassages(url, embeddings=embeddings, tags=tags, create=create)
+    return PostgresPassages(url, **options)
 
 
 def _pages(
