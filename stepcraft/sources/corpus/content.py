@@ -42,7 +42,7 @@ SECONDS = 15.0
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _STRETCH = 100_000
-_MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
+MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
 """The suffixes of files that are read as Markdown."""
 OFFICE = (".docx", ".pptx", ".xlsx")
 """Suffixes of files that are read only if MarkItDown is installed."""
@@ -119,12 +119,12 @@ def content_of(path: Path) -> Content:
         raise Unreadable("it is RTF; name it .rtf")
     text, note = decoded(data)
     text = clean(text)
-    if suffix in _MARKDOWN:
+    if suffix in MARKDOWN:
         content = markdown_content(as_shown(without_components(text)), title)
         place = "" if path.name.endswith(PAGE) else content.place
         return content._replace(cut=note, place=place)
     text = without_commands(text, suffix)
-    headings = list(islice(headings_of(text, suffix), MAX_BLOCKS))
+    headings = headings_of(text, suffix)[:MAX_BLOCKS]
     shown = without_furniture(text) if suffix == ".txt" else text
     return Content(title_of(text, suffix) or title, shown, headings, cut=note)
 

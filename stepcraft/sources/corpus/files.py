@@ -50,13 +50,14 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
         BadInput: There are no paths, one is not valid, or there is no such file or folder.
     """
     roots: Roots = {}
-    for name in paths:
-        if is_url(os.fspath(name)):
-            roots.setdefault(folder_of(os.fspath(name)), os.fspath(name))
+    for path_or_url in paths:
+        name = os.fspath(path_or_url)
+        if is_url(name):
+            roots.setdefault(folder_of(name), name)
             continue
         path = named_path(name)
         if not (path.is_file() or path.is_dir()):
-            raise BadInput(f"there is no file or folder {os.fspath(name)}; check the name")
+            raise BadInput(f"there is no file or folder {name}; check the name")
         roots.setdefault(path.resolve(), str(path))
     if not roots:
         raise BadInput("a corpus needs a file or folder; write corpus:docs or corpus:docs,notes.md")

@@ -16,7 +16,7 @@ from stepcraft.concurrency import OncePerKey, shared_lock
 from stepcraft.encoding import Unreadable, decoded
 from stepcraft.errors import FetchFailed
 from stepcraft.index import Embedder, Entry, LocalIndex
-from stepcraft.sources.corpus.content import markdown_content
+from stepcraft.sources.corpus.content import MARKDOWN, markdown_content
 from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import isolated
 from stepcraft.sources.passage import passage_of
@@ -38,8 +38,6 @@ _SECONDS = 8.0
 """The maximum processor time for parsing a page."""
 _KEPT_S = 300
 """The number of seconds for which a page is not requested again."""
-_MARKDOWN = {".md", ".markdown", ".mdx"}
-"""The suffixes of Markdown pages, whatever content type the server declares."""
 
 
 class Page(NamedTuple):
@@ -64,7 +62,8 @@ def readable(fetched: Fetched) -> Page:
     parts = urlsplit(fetched.url)
     path = PurePosixPath(parts.path)
     is_html = "html" in fetched.type
-    is_markdown = not is_html and ("markdown" in fetched.type or path.suffix.lower() in _MARKDOWN)
+    # The suffix counts, whatever content type the server declares.
+    is_markdown = not is_html and ("markdown" in fetched.type or path.suffix.lower() in MARKDOWN)
     try:
         if is_html:
             title, text = isolated(_PARSER, body, seconds=_SECONDS, charset=charset)
