@@ -46,7 +46,8 @@ _VERB = (
     r"|ended|stops|stopped|runs|ran|keeps|kept|holds|waits|listens|expires|deploys|sends|needs"
     r"|requires|weighs|measures"
 )
-_PREDICATES = [re.compile(rf"\w\W+(?:{verbs})\b") for verbs in (_AUXILIARY, _VERB)]
+_AFTER_AUXILIARY = re.compile(rf"\w\W+(?:{_AUXILIARY})\b")
+_AFTER_VERB = re.compile(rf"\w\W+(?:{_VERB})\b")
 _BEFORE = re.compile(
     rf"\b(?:{_AUXILIARY}|{_VERB}|after|at|before|by|every|exactly|for|from|in|on|port|until|within"
     r"|(?<!up )to|only|(?:limit|maximum|minimum|period|total|timeout) of)"
@@ -189,7 +190,7 @@ def _correctable(statement: Sentence) -> Iterator[Value]:
     A value in the subject says what the statement is about, as in "Version 2 is free".
     """
     text = statement.text
-    verb = next(filter(None, (verbs.search(text) for verbs in _PREDICATES)), None)
+    verb = _AFTER_AUXILIARY.search(text) or _AFTER_VERB.search(text)
     if _NO_CLAIM.search(text) or not verb:
         return
     values = [value for value in statement.values if value.start >= verb.end()]

@@ -100,9 +100,9 @@ def check(material: Material) -> str:
         added = missing_steps(material, texts)
     elif "added to the end" in material.form:
         prose = "\n".join(texts)
-        added = _missing(material, prose)
-        if any(f" {statement}" in prose for statement in material.statements):
-            added = []  # a statement that does not begin a paragraph was added by an earlier check
+        # A statement that does not begin a paragraph was added by an earlier check.
+        if not any(f" {statement}" in prose for statement in material.statements):
+            added = _missing(material, prose)
     blocks = [
         f"<<<<<<< {label} {parts[nearest(text, texts)].id}\n=======\n{text}\n>>>>>>> END"
         for text in added
