@@ -1,5 +1,8 @@
-"""Parsers, each for one kind of document, imported only in the processes that `isolated` starts.
+"""Parsers, each for one kind of document, imported only in the processes that `isolated` starts."""
 
-Each takes the bytes of a file and returns its title, its parts (pages, cells or the whole text),
-and a note on anything that was not read because of a limit.
+from typing import TypeAlias
+
+Parsed: TypeAlias = tuple[str, list[str], str]
+"""What a parser returns for the bytes of a file: its title, its parts (pages, cells or the whole
+text), and a note on anything that was not read because of a limit.
 """

@@ -9,6 +9,7 @@ from zipfile import ZipFile
 from bs4 import BeautifulSoup, Tag
 from striprtf.striprtf import rtf_to_text
 
+from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
@@ -17,7 +18,7 @@ _PREFIX = re.compile(rb"<(/?)opf:")
 _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
-def epub(data: bytes) -> tuple[str, list[str], str]:
+def epub(data: bytes) -> Parsed:
     """Return the chapters of an e-book in reading order."""
     with ZipFile(io.BytesIO(data)) as book:
         container = BeautifulSoup(book.read("META-INF/container.xml"), "html.parser")
@@ -40,7 +41,7 @@ def epub(data: bytes) -> tuple[str, list[str], str]:
     return titles[0].get_text() if titles else "", texts, cut
 
 
-def odt(data: bytes) -> tuple[str, list[str], str]:
+def odt(data: bytes) -> Parsed:
     """Return the headings, paragraphs, lists and table rows of an OpenDocument text."""
     with ZipFile(io.BytesIO(data)) as document:
         soup = BeautifulSoup(document.read("content.xml"), "html.parser")
@@ -72,7 +73,7 @@ def _words(tag: Tag) -> str:
     return " ".join(" ".join(each.get_text() for each in paragraphs).split())
 
 
-def rtf(data: bytes) -> tuple[str, list[str], str]:
+def rtf(data: bytes) -> Parsed:
     """Return the text of an RTF document, in which headings cannot be recognised."""
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import yaml
 
 from stepcraft.encoding import Unreadable, decoded
+from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -39,7 +40,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 _Loader.add_implicit_resolver(_BOOL, re.compile("true|True|TRUE|false|False|FALSE"), [*"tTfF"])
 
 
-def json(data: bytes) -> tuple[str, list[str], str]:
+def json(data: bytes) -> Parsed:
     """Return JSON as lines of names and unescaped values, and any other text as it is."""
     text, note = decoded(data)
     try:
@@ -53,7 +54,7 @@ def json(data: bytes) -> tuple[str, list[str], str]:
     return "", [clean(lines)], note
 
 
-def openapi(data: bytes) -> tuple[str, list[str], str]:
+def openapi(data: bytes) -> Parsed:
     """Return an OpenAPI description in YAML, organised by operation.
 
     Raises:
@@ -100,7 +101,7 @@ def _scalar(value: object) -> str:
     return value if isinstance(value, str) else json_.dumps(value)
 
 
-def _operations(spec: _Data) -> tuple[str, list[str], str]:
+def _operations(spec: _Data) -> Parsed:
     """Return the operations and schemas of a description.
 
     Raises:

@@ -7,6 +7,7 @@ from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.encoding import decoded_markup
+from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fenced
 
@@ -90,7 +91,7 @@ def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:
     return "<".join(tags[:-1]), f"only its first {MAX_TAGS:,} tags were read"
 
 
-def html(data: bytes, charset: str = "") -> tuple[str, list[str], str]:
+def html(data: bytes, charset: str = "") -> Parsed:
     """Return the content of a page without its navigation.
 
     The content is taken from the main element, if there is one. trafilatura is not used here

@@ -8,6 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
+from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
@@ -17,13 +18,13 @@ _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 """The line before each message in a mailbox."""
 
 
-def mail(data: bytes) -> tuple[str, list[str], str]:
+def mail(data: bytes) -> Parsed:
     """Return a message's subject, its headers and text, and a note naming its attachments."""
     subject, text, attached = _read(data)
     return subject, [text], _left_out(attached)
 
 
-def mbox(data: bytes) -> tuple[str, list[str], str]:
+def mbox(data: bytes) -> Parsed:
     """Return the messages in a mailbox."""
     starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
     texts: list[str] = []
@@ -35,7 +36,7 @@ def mbox(data: bytes) -> tuple[str, list[str], str]:
     return "", texts, _left_out(attached)
 
 
-def mhtml(data: bytes) -> tuple[str, list[str], str]:
+def mhtml(data: bytes) -> Parsed:
     """Return a page that a browser saved along with its resources."""
     for part in message_from_bytes(data, policy=policy.default).walk():
         if part.get_content_type() == "text/html":

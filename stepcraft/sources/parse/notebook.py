@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fenced
 
@@ -15,7 +16,7 @@ _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 """Escape sequences for terminal colours."""
 
 
-def notebook(data: bytes) -> tuple[str, list[str], str]:
+def notebook(data: bytes) -> Parsed:
     """Return the cells, with code and outputs in fences."""
     book = json.loads(data)
     sheets = [book] if "cells" in book else book["worksheets"]  # before version 4

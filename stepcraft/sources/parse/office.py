@@ -8,23 +8,24 @@ from importlib import import_module
 from itertools import zip_longest
 from typing import Any
 
+from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 
 
-def docx(data: bytes) -> tuple[str, list[str], str]:
+def docx(data: bytes) -> Parsed:
     """Return the text of a document."""
     return _converted(data, "docx")
 
 
-def pptx(data: bytes) -> tuple[str, list[str], str]:
+def pptx(data: bytes) -> Parsed:
     """Return the slides."""
     title, [text], cut = _converted(data, "pptx")
     return title, [slide.strip() for slide in _SLIDE.split(text)[1:]] or [text], cut
 
 
-def xlsx(data: bytes) -> tuple[str, list[str], str]:
+def xlsx(data: bytes) -> Parsed:
     """Return the sheets as tables, with the values that the cells show."""
     book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     sheets: list[str] = []
@@ -56,7 +57,7 @@ def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
-def _converted(data: bytes, kind: str) -> tuple[str, list[str], str]:
+def _converted(data: bytes, kind: str) -> Parsed:
     """Return a document as read by a converter from MarkItDown (an extra).
 
     MarkItDown's own front end takes too much memory, because it detects file types with a neural

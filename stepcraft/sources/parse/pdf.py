@@ -6,6 +6,7 @@ import time
 from pypdfium2 import PdfDocument, PdfiumError
 
 from stepcraft.encoding import Unreadable
+from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
@@ -21,7 +22,7 @@ _JUNK = re.compile(
 """Titles that programs generate."""
 
 
-def pdf(data: bytes) -> tuple[str, list[str], str]:
+def pdf(data: bytes) -> Parsed:
     """Return the text of each page."""
     try:
         document = PdfDocument(data)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
+from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import read_tags
 from stepcraft.text.clean import clean
 
@@ -24,7 +25,7 @@ _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
-def xml(data: bytes) -> tuple[str, list[str], str]:
+def xml(data: bytes) -> Parsed:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
     source, cut = read_tags(data)
     soup = BeautifulSoup(source, "html.parser", empty_element_tags=set())
