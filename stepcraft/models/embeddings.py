@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stepcraft.errors import BadInput, MemoryFailure
-from stepcraft.index import Embedder
+from stepcraft.index import Embedder, Matrix
 from stepcraft.secrets import excerpt
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class WordLlamaEmbedder:
 
     name = "wordllama"
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return an array of shape (texts, 256), with zeros for any text without known words."""
         vectors = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
         model = _wordllama_model()
@@ -92,9 +91,9 @@ class WordLlamaEmbedder:
                 vectors[place] /= max(len(ids), 1)
         return vectors
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query, of shape (256,)."""
-        vector: NDArray[np.float32] = self.embed_documents([text])[0]
+        vector: Matrix = self.embed_documents([text])[0]
         return vector
 
 
@@ -110,7 +109,7 @@ class LangChainEmbedder:
         self._model = model
         self.name = name
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Return one vector per text, of shape (texts, dimensions).
 
         Raises:
@@ -118,7 +117,7 @@ class LangChainEmbedder:
         """
         return self._embedded(self._model.embed_documents, list(texts))
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query, of shape (dimensions,).
 
         Raises:
@@ -126,7 +125,7 @@ class LangChainEmbedder:
         """
         return self._embedded(self._model.embed_query, text)
 
-    def _embedded(self, embed: Callable[[Any], object], text: object) -> NDArray[np.float32]:
+    def _embedded(self, embed: Callable[[Any], object], text: object) -> Matrix:
         try:
             return np.asarray(embed(text), np.float32)
         except Exception as error:
