@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from stepcraft.text.markdown import replaced
 
@@ -21,6 +21,8 @@ class Heading(NamedTuple):
     repeated: str = ""
     """The lines repeated in each part of a block: a table's header or an opening fence."""
 
+
+_Reader: TypeAlias = Callable[[str], Iterator[Heading]]
 
 _RST = re.compile(
     r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>[^\s][^\n]*)\n(?P<below>([^\w\s])\5+)[ \t]*$",
@@ -70,6 +72,8 @@ _TIMES = re.compile(
     re.MULTILINE,
 )
 """The numbers and times in subtitles, and their tags, one of which may name a speaker."""
+_MANUALS = [f".{number}" for number in range(1, 9)]
+"""The suffixes of manual pages."""
 _ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
 """A line that distinguishes a manual page from other files whose names end in a digit."""
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
@@ -156,7 +160,7 @@ def without_commands(text: str, suffix: str) -> str:
         return _RST_LABEL.sub("", text)
     if suffix in {".srt", ".vtt"}:
         return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
-    if _READERS.get(suffix) is not _man or not _ROFF_PAGE.search(text):
+    if suffix not in _MANUALS or not _ROFF_PAGE.search(text):
         return text
     text = _ROFF_MACRO.sub(blanks, text)
     return _ROFF_ESCAPE.sub(_roff_sign, _ROFF_LINE.sub(_roff_words, text))
@@ -218,10 +222,8 @@ def _asciidoc(text: str) -> Iterator[Heading]:
 
 
 def _by(
-    pattern: re.Pattern[str],
-    level: Callable[[str], int],
-    block: re.Pattern[str] | None = None,
-) -> Callable[[str], Iterator[Heading]]:
+    pattern: re.Pattern[str], level: Callable[[str], int], block: re.Pattern[str] | None = None
+) -> _Reader:
     """Return a function that finds headings on lines of their own, outside of blocks."""
 
     def read(text: str) -> Iterator[Heading]:
@@ -240,14 +242,12 @@ def _memo(text: str) -> Iterator[Heading]:
     return _numbered(text) if _FURNITURE.search(text) else iter(())
 
 
-_man = _by(_MAN, lambda sign: "HS".index(sign.upper()) + 2)  # below the name of the page
-
-
-_READERS: dict[str, Callable[[str], Iterator[Heading]]] = {
+_READERS: dict[str, _Reader] = {
     ".rst": _rst,
     **dict.fromkeys((".adoc", ".asciidoc"), _asciidoc),
     ".org": _by(_ORG, len, _ORG_BLOCK),
     ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
-    **dict.fromkeys([f".{number}" for number in range(1, 9)], _man),
+    # Below the name of the page.
+    **dict.fromkeys(_MANUALS, _by(_MAN, lambda sign: "HS".index(sign.upper()) + 2)),
     ".txt": _memo,
 }
