@@ -3,7 +3,6 @@
 import io
 import re
 from datetime import datetime, time
-from functools import cache
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any
@@ -63,13 +62,8 @@ def _converted(data: bytes, kind: str) -> Parsed:
     MarkItDown's own front end takes too much memory, because it detects file types with a neural
     network.
     """
-    modules = import_module("markitdown")
-    info = modules.StreamInfo(extension=f".{kind}")
-    document = _converter(kind).convert(io.BytesIO(data), info)
+    converters = import_module("markitdown.converters")
+    converter = getattr(converters, f"{kind.title()}Converter")()
+    info = import_module("markitdown").StreamInfo(extension=f".{kind}")
+    document = converter.convert(io.BytesIO(data), info)
     return document.title or "", [clean(document.markdown)], ""
-
-
-@cache
-def _converter(kind: str) -> Any:  # noqa: ANN401 - of an extra
-    name = f"{kind.title()}Converter"
-    return getattr(import_module("markitdown.converters"), name)()
