@@ -186,7 +186,8 @@ def _body(name: str, value: _Data) -> str:
     """Return a request or response body: its purpose, media types and fields."""
     content = value.get("content") or {}
     media = {kind: (each or {}).get("schema") for kind, each in content.items()}
-    media.update({"": value["schema"]} if "schema" in value else {})
+    if "schema" in value:
+        media[""] = value["schema"]
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
     words = [name, value.get("description"), kinds and f"({kinds})"]
     fields = next(map(_fields, media.values()), ())
@@ -218,13 +219,11 @@ def _fields(value: object) -> Iterator[str]:
     """Yield the properties of a schema, with their own properties indented."""
     schema = _schema(value)
     required = _list(schema.get("required") or ())
-    fields = {
-        name: (each, name in required) for name, each in (schema.get("properties") or {}).items()
-    }
+    fields = {**(schema.get("properties") or {})}
     if isinstance(others := schema.get("additionalProperties"), dict):
-        fields["*"] = others, False
-    for name, (each, is_required) in fields.items():
-        yield _parameter({**_schema(each), "name": name, "required": is_required})
+        fields["*"] = others
+    for name, each in fields.items():
+        yield _parameter({**_schema(each), "name": name, "required": name in required})
         yield from (f"  {line}" for line in _fields(each))
     for name, _ in _COMBINED:
         for each in schema.get(name) or ():
