@@ -191,20 +191,15 @@ def _blocks(text: str) -> Iterator[Heading]:
                 continue
             begin, end = (offsets[line] for line in token.map)
             if token.type != "heading_open":
-                first = _repeated(token, stretch[begin - start : end - start])
-                blocks.append(Heading(begin, end, 0, "", first))
+                rows = 2 if token.type == "table_open" else 1  # a table's header, or a fence
+                first = stretch[begin - start : end - start].split("\n", rows)[:rows]
+                blocks.append(Heading(begin, end, 0, "", "\n".join(first)))
             elif title := _short(content.content):
                 blocks.append(Heading(begin, end, int(token.tag[1:]), title))
         if stop < len(text) and blocks and blocks[-1].start > start:
             stop = blocks.pop().start  # the next chunk begins with what may have been cut
         yield from blocks
         start = stop
-
-
-def _repeated(token: Token, text: str) -> str:
-    """Return the lines repeated in each part of a block: a table's header or an opening fence."""
-    rows = 2 if token.type == "table_open" else 1
-    return "\n".join(text.split("\n", rows)[:rows])
 
 
 def _short(title: str) -> str:
