@@ -203,7 +203,7 @@ def _rst(text: str) -> Iterator[Heading]:
         kind = bool(above), below[0]
         if kind not in kinds:
             kinds.append(kind)
-        yield Heading(match.start(), match.end(), kinds.index(kind) + 1, title.strip())
+        yield Heading(*match.span(), kinds.index(kind) + 1, title.strip())
 
 
 def _asciidoc(text: str) -> Iterator[Heading]:
@@ -213,12 +213,12 @@ def _asciidoc(text: str) -> Iterator[Heading]:
         position, above = match.end(), match["above"]
         if match["sign"]:
             title = match["title"].strip()
-            yield Heading(match.start(), match.end(), len(match["sign"]), title)
+            yield Heading(*match.span(), len(match["sign"]), title)
         elif above is not None and abs(len(match["below"]) - len(above.rstrip())) > 1:
             position = match.start("below")  # it begins a block
         elif above:
             level = "=-~^+".index(match["below"][0]) + 1
-            yield Heading(match.start(), match.end(), level, above.strip())
+            yield Heading(*match.span(), level, above.strip())
 
 
 def _by(
@@ -229,7 +229,7 @@ def _by(
     def read(text: str) -> Iterator[Heading]:
         shown = block.sub(blanks, text) if block else text
         for match in pattern.finditer(shown):
-            yield Heading(match.start(), match.end(), level(match["sign"]), match["title"].strip())
+            yield Heading(*match.span(), level(match["sign"]), match["title"].strip())
 
     return read
 
