@@ -1,10 +1,12 @@
-"""Check paths and files given by callers before opening them."""
+"""Check paths and files given by callers before opening them, and keep files in a cache."""
 
 import errno
 import os
 from io import BufferedReader
 from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISFIFO, S_ISREG, S_ISSOCK
+
+from platformdirs import user_cache_path
 
 from stepcraft.errors import BadInput
 
@@ -39,6 +41,16 @@ def named_path(given: str | os.PathLike[str]) -> Path:
         if error.errno == errno.ENAMETOOLONG:
             raise BadInput(f"the path {shown} cannot be used: it is too long") from error
     return path
+
+
+def cache_folder(*names: str) -> Path:
+    """Create and return a folder in the user's cache folder.
+
+    It is open to that user alone, since what is kept in it holds the text of the user's files.
+    """
+    folder = user_cache_path("stepcraft", appauthor=False).joinpath(*names)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def irregular(mode: int) -> str:

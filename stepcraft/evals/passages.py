@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from platformdirs import user_cache_path
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from stepcraft.evals.samples import fields_of
+from stepcraft.files import cache_folder
 from stepcraft.records import records
 
 
@@ -61,10 +61,9 @@ def cached(name: str, lines: Iterable[Mapping[str, Any]]) -> Path | None:
     data = b"".join(dict.fromkeys(written))
     if not data:
         return None
-    folder = user_cache_path("stepcraft", appauthor=False) / "evals"
+    folder = cache_folder("evals")
     start = re.sub(r"\W+", "-", name)[:60]
     file = folder / f"{start}-{hashlib.blake2b(data, digest_size=8).hexdigest()}.jsonl"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
         draft = file.with_suffix(f".{os.getpid()}")
         draft.write_bytes(data)

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 from xml.etree import ElementTree as ET
 
-from platformdirs import user_cache_path
-
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import BadInput
+from stepcraft.files import cache_folder
 from stepcraft.secrets import excerpt, masked_line
 from stepcraft.sources.corpus.content import PAGE
 from stepcraft.sources.corpus.update import digest
@@ -73,9 +72,7 @@ def folder_of(url: str) -> Path:
             f"{excerpt(url)} has a password in it; leave it out, and set the storage's credentials "
             "in the environment"
         )
-    folder = user_cache_path("stepcraft", appauthor=False) / "copies" / digest(url)
-    folder.mkdir(0o700, parents=True, exist_ok=True)
-    return folder.resolve()
+    return cache_folder("copies", digest(url)).resolve()
 
 
 def copy_files(

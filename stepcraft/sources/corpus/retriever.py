@@ -10,12 +10,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
-from platformdirs import user_cache_path
 from pydantic import Field, PrivateAttr
 
 from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.evidence import NOTES
-from stepcraft.files import named_path
+from stepcraft.files import cache_folder, named_path
 from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
@@ -191,8 +190,7 @@ def open_corpus(
     try:
         if index is not None:
             return opened(named_path(index))
-        folder = user_cache_path("stepcraft", appauthor=False) / "corpora"
-        folder.mkdir(0o700, parents=True, exist_ok=True)  # the indexes hold the text of the files
+        folder = cache_folder("corpora")
         choices = repr((embedder and embedder.name, [*map(str, roots)], title, text))
         path = folder / f"{digest(choices)}.db"
         with suppress(DamagedIndex):
