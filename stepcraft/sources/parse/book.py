@@ -1,9 +1,8 @@
 """The text of e-books, OpenDocument files and RTF as Markdown."""
 
 import io
-import posixpath
 import re
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urljoin
 from zipfile import ZipFile
 
 from bs4 import BeautifulSoup, Tag
@@ -26,11 +25,8 @@ def epub(data: bytes) -> Parsed:
         package = BeautifulSoup(_PREFIX.sub(rb"<\1", book.read(path)), "html.parser")
         files = {str(item["id"]): str(item["href"]) for item in package.select("manifest item")}
         titles = package.find_all("dc:title")
-        names = [
-            posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(files[idref])))
-            for idref in (str(item["idref"]) for item in package.select("spine itemref"))
-        ]
-        read = [html(book.read(name)) for name in names]
+        chapters = [files[str(item["idref"])] for item in package.select("spine itemref")]
+        read = [html(book.read(unquote(urljoin(quote(path), each)))) for each in chapters]
     texts = [
         text if text.lstrip().startswith("#") else f"# {title or f'Chapter {number}'}\n\n{text}"
         for number, (title, [text], _) in enumerate(read, 1)
