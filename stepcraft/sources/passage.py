@@ -5,9 +5,15 @@ from langchain_core.documents import Document
 from stepcraft.index import Hit
 
 
-def passage_of(hit: Hit, source: str) -> Document:
-    """Return a document for a hit, whose entry consists of the title and the text below it."""
-    title = str(hit.entry.payload["title"])
+def passage_of(hit: Hit, path: str = "") -> Document:
+    """Return a document for a hit, whose entry consists of the title and the text below it.
+
+    Args:
+        hit: The hit, with the title, path and place of the passage in its payload.
+        path: The path to show; by default the stored one.
+    """
+    stored = hit.entry.payload
+    title, source = str(stored["title"]), f"{path or stored['path']}{stored['place']}"
     metadata = {"title": title, "source": source, "score": hit.score}
     text = hit.entry.text.removeprefix(f"{title}\n")
     return Document(text, id=hit.entry.id, metadata=metadata)

@@ -112,8 +112,7 @@ class CorpusRetriever(Source):
         return [self._document(Hit(entry, 0.0)) for entry in entries]
 
     def _document(self, hit: Hit) -> Document:
-        path, place = str(hit.entry.payload["path"]), hit.entry.payload["place"]
-        return passage_of(hit, f"{shown(path, self.roots)}{place}")
+        return passage_of(hit, shown(str(hit.entry.payload["path"]), self.roots))
 
     def _search(self, query: str, k: int) -> list[Document]:
         documents = [*map(self._document, self.index.search(query, k, alpha=self.alpha))]

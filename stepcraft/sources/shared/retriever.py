@@ -12,7 +12,6 @@ from pydantic import Field
 
 from stepcraft.errors import BadInput
 from stepcraft.files import open_regular
-from stepcraft.index import Hit
 from stepcraft.memory.procedure import checked_tags
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
@@ -50,11 +49,11 @@ class SharedCorpus(Source):
 
     def beside(self, id: str) -> list[Document]:  # noqa: A002 - as a document's field
         """Return the passages directly before and after the one with this id, in the same file."""
-        return [*map(_document, self.index.beside(id))]
+        return [*map(passage_of, self.index.beside(id))]
 
     def _search(self, query: str, k: int) -> list[Document]:
         hits = self.index.search(query, k, alpha=self.alpha, where=self.where)
-        return [*map(_document, hits)]
+        return [*map(passage_of, hits)]
 
 
 def open_shared(
@@ -138,10 +137,6 @@ def build_corpus(
     report.problems |= problems
     report.left_out = left_out
     return report
-
-
-def _document(hit: Hit) -> Document:
-    return passage_of(hit, f"{hit.entry.payload['path']}{hit.entry.payload['place']}")
 
 
 def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those of the classes

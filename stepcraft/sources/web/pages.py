@@ -95,7 +95,7 @@ def ranked_passages(
         Entry(
             f"{page.url} {number}",
             f"{passage.title}\n{passage.text}",
-            {"title": passage.title, "source": page.url},
+            {"title": passage.title, "path": page.url, "place": ""},
         )
         for page in pages
         for number, passage in enumerate(
@@ -105,7 +105,7 @@ def ranked_passages(
     with closing(LocalIndex(":memory:", embedder)) as index:
         index.put(entries)
         hits = index.search(query, k, alpha=_ALPHA)
-    return [passage_of(hit, str(hit.entry.payload["source"])) for hit in hits]
+    return [*map(passage_of, hits)]
 
 
 class Pages:
