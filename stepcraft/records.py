@@ -109,9 +109,8 @@ def file_encoding(path: Path) -> Encoding:
 
 def _text(path: Path) -> TextIO:
     name = file_encoding(path).name
-    if name == "utf-8":
-        return io.TextIOWrapper(open_regular(path), name, "surrogateescape", newline="")
-    return io.TextIOWrapper(open_regular(path), name, "replace", newline="")
+    errors = "surrogateescape" if name == "utf-8" else "replace"  # for `_not_utf8`
+    return io.TextIOWrapper(open_regular(path), name, errors, newline="")
 
 
 def _lines(path: Path) -> Iterator[str]:

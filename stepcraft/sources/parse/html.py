@@ -47,7 +47,7 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
     **dict.fromkeys(_HEADINGS, ({"p", "head", *_HEADINGS}, _LIMITS)),
     "li": ({"li", "p"}, (_SPECIAL | _LIMITS) - {"li"}),
     **dict.fromkeys(("dd", "dt"), ({"dd", "dt", "p"}, (_SPECIAL | _LIMITS) - {"dd", "dt"})),
-    **dict.fromkeys(("td", "th", "caption", "colgroup"), (_CELLS, {"tr", *_TABLE})),
+    **dict.fromkeys(_CELLS, (_CELLS, {"tr", *_TABLE})),
     "tr": ({"tr", *_CELLS}, _TABLE),
     **dict.fromkeys(_GROUPS, ({"tr", *_CELLS, *_GROUPS}, _TABLE)),
     "option": ({"option"}, {"select", "datalist", "optgroup"}),
