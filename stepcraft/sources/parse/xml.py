@@ -32,13 +32,11 @@ def xml(data: bytes) -> Parsed:
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
-        parents = [each for each in tag.parents if isinstance(each, Tag)]
-        if not words or (
-            parents and parents[0].name not in (*_SECTIONS, "title-group", "[document]")
-        ):
+        parents = [each.name for each in tag.parents]  # none in a title that was replaced
+        if not (words and parents and parents[0] in (*_SECTIONS, "title-group", "[document]")):
             continue
         first = first or words
-        level = sum(each.name in _SECTIONS for each in parents)
+        level = sum(name in _SECTIONS for name in parents)
         tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
     text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
     return first, [clean(_BLANK_LINES.sub("\n\n", text))], cut
