@@ -13,6 +13,7 @@ from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
+from stepcraft.sources.parse import TITLES
 from stepcraft.text.clean import clean
 
 VERSION = 11
@@ -45,7 +46,7 @@ _MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
 """The names of fields that can hold a record's title and its text; the first match is used."""
-FIELDS: Fields = (("title", "name", "subject", "question", "headline"), ("text",))
+FIELDS: Fields = (TITLES, ("text",))
 
 
 _Unit = tuple[str, int, int]

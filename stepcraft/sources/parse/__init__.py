@@ -2,6 +2,9 @@
 
 from typing import TypeAlias
 
+TITLES = ("title", "name", "subject", "question", "headline")
+"""The names of fields that can hold the title of a record."""
+
 Parsed: TypeAlias = tuple[str, list[str], str]
 """What a parser returns for the bytes of a file: its title, its parts (pages, cells or the whole
 text), and a note on anything that was not read because of a limit.

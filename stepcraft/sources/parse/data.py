@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import yaml
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import TITLES, Parsed
 from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -88,8 +88,7 @@ def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[s
 
 
 def _title(item: object) -> str:
-    names = ("title", "name", "subject", "question", "headline")
-    title = next(filter(None, map(item.get, names)), "") if isinstance(item, dict) else ""
+    title = next(filter(None, map(item.get, TITLES)), "") if isinstance(item, dict) else ""
     return " ".join(title.split()) if isinstance(title, str) else ""
 
 
