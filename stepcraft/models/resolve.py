@@ -17,7 +17,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 from pydantic import ValidationError
 
-from stepcraft.concurrency import OncePerKey, in_thread
+from stepcraft.concurrency import OncePerKey, to_thread
 from stepcraft.errors import ModelUnknown
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.secrets import without_secrets
@@ -50,18 +50,17 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     named model. OpenAI's models, whose connections LangChain shares among all loops, are copied
     with connections of their own, which are closed when the loop shuts down.
     """
-    if isinstance(choice, BaseChatModel):
-        if not _shares_connections(choice):
-            return choice
-    elif not isinstance(choice, str):
+    if isinstance(choice, str):
+        loop = await _models_of_this_loop()
+        future = loop.models.start(choice, lambda: loop.connected(_build(choice)))
+        return await asyncio.wrap_future(future)
+    if not isinstance(choice, BaseChatModel):
         model: ChatModel = await _with_models_of_this_loop(choice)
         return model
+    if not _shares_connections(choice):
+        return choice
     loop = await _models_of_this_loop()
-    if isinstance(choice, str):
-        future = loop.models.start(choice, lambda: loop.connected(_build(choice)))
-    else:
-        future = in_thread(partial(loop.connected, choice))
-    return await asyncio.wrap_future(future)
+    return await to_thread(loop.connected, choice)
 
 
 async def _with_models_of_this_loop(runnable: Any) -> Any:  # noqa: ANN401 - any runnable
