@@ -22,7 +22,6 @@ from stepcraft.cli.options import (
 )
 from stepcraft.cli.output import (
     note,
-    one_line,
     progress_lines,
     say,
     show_counts,
@@ -30,6 +29,7 @@ from stepcraft.cli.output import (
     show_warnings,
 )
 from stepcraft.errors import BadInput
+from stepcraft.text.clean import one_line
 
 if TYPE_CHECKING:
     from stepcraft.building.read import Reader

@@ -9,8 +9,9 @@ from typing import Annotated
 from typer import Exit, Option
 
 from stepcraft.cli.options import Memory, Model
-from stepcraft.cli.output import one_line, say
+from stepcraft.cli.output import say
 from stepcraft.secrets import without_secrets
+from stepcraft.text.clean import one_line
 
 _PACKAGES = ("stepcraft", "lang", "weaviate", "wordllama", "mcp")
 _PREFIXES = ("STEPCRAFT_", "LANGSMITH_", "LANGGRAPH_", "OPENAI_", "WEAVIATE_")

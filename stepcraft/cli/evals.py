@@ -18,9 +18,10 @@ from stepcraft.cli.options import (
     unpacked,
     work_arguments,
 )
-from stepcraft.cli.output import note, one_line, say
+from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput, RunStopped
 from stepcraft.registered import did_you_mean
+from stepcraft.text.clean import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

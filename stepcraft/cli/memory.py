@@ -13,7 +13,6 @@ from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, che
 from stepcraft.cli.output import (
     counter,
     note,
-    one_line,
     print_data,
     print_json,
     say,
@@ -21,6 +20,7 @@ from stepcraft.cli.output import (
     show_failed,
 )
 from stepcraft.errors import AddReport, BadInput, Failed
+from stepcraft.text.clean import one_line
 
 if TYPE_CHECKING:
     from stepcraft.memory.procedure import Procedure

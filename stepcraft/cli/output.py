@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stepcraft.errors import Failed
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 if TYPE_CHECKING:
     from stepcraft.evals.progress import Progress
@@ -32,11 +32,6 @@ _LINE_EVERY_S = 5.0
 def say(text: str, *, err: bool = False) -> None:
     """Print text, which may span several lines, to stdout or stderr."""
     typer.echo(clean(text), err=err)
-
-
-def one_line(text: str) -> str:
-    """Return text as a single line."""
-    return " ".join(clean(text).split())
 
 
 def note(text: str) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from stepcraft.cli.output import note, one_line
+from stepcraft.cli.output import note
 from stepcraft.errors import BadInput, StepcraftError
 from stepcraft.secrets import excerpt, without_secrets
+from stepcraft.text.clean import one_line
 from stepcraft.tracing import configure_tracing
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from langsmith import uuid7
 from langsmith.utils import tracing_is_enabled
 
 from stepcraft.cli.options import RunOptions, builder_options, check_writable, search_fields
-from stepcraft.cli.output import note, one_line, print_json, say, show_diff, show_warnings
+from stepcraft.cli.output import note, print_json, say, show_diff, show_warnings
 from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
@@ -21,7 +21,7 @@ from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.state import Check
 from stepcraft.progress import beginning, counted
 from stepcraft.report import StepTime, page
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 
 async def _stream(

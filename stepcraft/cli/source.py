@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option, Typer
 
 from stepcraft.cli.options import AsJson, Quiet, tags_of
-from stepcraft.cli.output import note, one_line, print_json, say, show_counts, show_failed
+from stepcraft.cli.output import note, print_json, say, show_counts, show_failed
 from stepcraft.errors import BadInput, Failed
+from stepcraft.text.clean import one_line
 
 if TYPE_CHECKING:
     from stepcraft.sources.corpus.update import Updated

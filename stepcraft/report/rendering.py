@@ -18,7 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from stepcraft.progress import counted
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 from stepcraft.text.markdown import outside_code
 
 __all__ = ["counted", "rendered", "seconds"]
@@ -92,10 +92,6 @@ def _cleaned(value: object) -> object:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())
-
-
 _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*|^#{1,6}[ \t]+([^\n]+)", re.MULTILINE)
 
 
@@ -135,7 +131,7 @@ def _is_web_address(text: str) -> bool:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "clean": clean,
     "counted": counted,
-    "one_line": _one_line,
+    "one_line": one_line,
     "score": "{:.2f}".format,
     "with_code": _with_code,
 }

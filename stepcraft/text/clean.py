@@ -97,6 +97,11 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", _MARK_RUN.sub(r"\1", text))
 
 
+def one_line(text: str) -> str:
+    """Return the text clean, and on one line."""
+    return " ".join(clean(text).split())
+
+
 def normalised(text: str) -> str:
     """Return a text as used for comparison: clean, on one line, without invisible marks."""
     return " ".join(_INVISIBLE.sub("", clean(text)).split())

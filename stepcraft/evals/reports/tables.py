@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stepcraft.evals.stats import Difference, Interval
 from stepcraft.evals.summary import Comparison, Summary
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import one_line
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _TOKENS = ("calls", "input_tokens", "cached_input_tokens", "output_tokens")
@@ -170,6 +170,6 @@ def outcome_rows(summary: Summary) -> str:
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    line = " ".join(clean(value).split())
+    line = one_line(value)
     is_formula = line.startswith(("=", "+", "-", "@")) and not _NUMBER.fullmatch(line)
     return f"'{line}" if is_formula else line

@@ -14,7 +14,7 @@ from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 VERSION = 11
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
@@ -159,7 +159,7 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     by_name = {name.casefold(): text for name, text in texts.items()}
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
     text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
-    return " ".join(clean(title).split())[:MAX_HEADING], clean(text)
+    return one_line(title)[:MAX_HEADING], clean(text)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -4,7 +4,7 @@ import trafilatura
 from trafilatura.metadata import extract_metadata
 
 from stepcraft.encoding import Unreadable, decoded_markup
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import one_line
 
 MAX_TAGS = 100_000
 """The maximum number of opening and closing tags in a page; parsing this many takes 5 seconds."""
@@ -17,5 +17,5 @@ def article(data: bytes, charset: str) -> tuple[str, str]:
     tree = trafilatura.load_html(decoded_markup(data, charset))
     if tree is None:
         return "", ""
-    title = " ".join(clean(extract_metadata(tree).title or "").split())[:200]
+    title = one_line(extract_metadata(tree).title or "")[:200]
     return title, trafilatura.extract(tree, output_format="markdown", include_comments=False) or ""

@@ -10,7 +10,7 @@ from typing import cast
 from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import html
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 _SHOWN = ("from", "to", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
@@ -47,7 +47,7 @@ def mhtml(data: bytes) -> Parsed:
 def _read(data: bytes) -> tuple[str, str, list[str]]:
     """Return the subject, the text with its headers above it, and the names of attachments."""
     message = message_from_bytes(data, policy=policy.default)
-    subject = " ".join(clean(str(message["subject"] or "")).split())
+    subject = one_line(str(message["subject"] or ""))
     attached = [
         clean(part.get_filename() or part.get_content_type())
         for part in message.walk()
@@ -58,11 +58,7 @@ def _read(data: bytes) -> tuple[str, str, list[str]]:
 
 def _texts(message: EmailMessage) -> Iterator[str]:
     """Yield the headers and text of a message and of nested messages such as forwarded ones."""
-    head = [
-        f"{name.title()}: {' '.join(clean(str(message[name])).split())}"
-        for name in _SHOWN
-        if message[name]
-    ]
+    head = [f"{name.title()}: {one_line(str(message[name]))}" for name in _SHOWN if message[name]]
     yield "\n".join(head)
     yield from _bodies(message)
 
