@@ -89,12 +89,13 @@ def check_source(spec: str) -> None:
     Raises:
         BadInput: The spec is not understood, or there is no such file or folder.
     """
-    kind, colon, rest = spec.strip().partition(":")
+    spec = spec.strip()
+    kind, colon, rest = spec.partition(":")
     if kind == "corpus" and colon:
         from stepcraft.sources.corpus.files import roots_of
 
         roots_of(corpus_paths(rest)[0])
-    elif kind not in ("web", "memory") and not is_shared(spec) and not is_dotted(spec.strip()):
+    elif not (kind in {"web", "memory"} or is_shared(spec) or is_dotted(spec)):
         raise _unknown(spec)
 
 
