@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from langchain.agents.middleware import (
     AgentMiddleware,
