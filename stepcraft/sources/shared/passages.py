@@ -57,6 +57,7 @@ class SharedPassages(ABC):
         self.name = name
         self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
         self._records: dict[tuple[str, ...], Record] = {}
+        self._is_new = False
         self._storing: Future[None] | None = None
 
     @abstractmethod
@@ -94,6 +95,10 @@ class SharedPassages(ABC):
         """Delete leftovers from killed builders, and return whether pages must be read again."""
 
     @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether nothing is stored."""
+
+    @abstractmethod
     def records(self) -> Iterable[Record]:
         """Return the records of all pages."""
 
@@ -114,6 +119,7 @@ class SharedPassages(ABC):
     def marks(self) -> dict[str, str]:
         """Return the mark of each page with these tags, by path."""
         self._records = {(each.path, *each.tags): each for each in self.records()}
+        self._is_new = self.is_empty()
         return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
 
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
@@ -166,7 +172,9 @@ class SharedPassages(ABC):
         """Return the entries with their vectors, and the reasons why others have none."""
         if not self.embedder:
             return [(each, b"") for each in entries], []
-        stored = self._vectors([digest_in(each.id) for each in entries]) if entries else {}
+        stored: Mapping[str, bytes] = {}
+        if entries and not self._is_new:
+            stored = self._vectors([digest_in(each.id) for each in entries])
         vectors = {
             each.text: stored[digest]
             for each in entries

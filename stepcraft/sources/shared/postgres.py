@@ -206,6 +206,10 @@ class PostgresPassages(SharedPassages):
             self._run(connection, _TIDY)
         return False
 
+    def is_empty(self) -> bool:
+        """Return whether nothing is stored."""
+        return not self._rows("SELECT FROM {name} LIMIT 1")
+
     def records(self) -> Iterator[Record]:
         """Return the records of all pages."""
         return (Record(**row) for row in self._rows("SELECT * FROM {name}_pages"))

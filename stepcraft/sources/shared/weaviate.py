@@ -123,6 +123,10 @@ class WeaviatePassages(SharedPassages):
         """Close the connection. This can safely be called twice."""
         self._objects.close()
 
+    def is_empty(self) -> bool:
+        """Return whether nothing is stored."""
+        return not self._objects.count()
+
     def records(self) -> Iterator[Record]:
         """Return the records of all pages."""
         objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
