@@ -180,10 +180,12 @@ class Inline(Runnable[Any, Any]):
 
     Args:
         function: A function that takes the state.
+        reads_config: Whether it is a router that reads the config or the runtime.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, reads_config: bool = False) -> None:
         self.function = function
+        self.reads_config = reads_config
         self.name = getattr(function, "__name__", "condition")
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -192,6 +194,8 @@ class Inline(Runnable[Any, Any]):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        if not self.reads_config:
+            return self.function(input)
         with set_config_context(config or {}) as context:  # LangGraph sets it for nodes only
             return context.run(self.function, input)
 

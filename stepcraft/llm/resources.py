@@ -135,7 +135,7 @@ class Resources(Generic[S]):
     def bind(self, function: Callable[..., T]) -> Callable[..., T]:
         """Bind these resources to a node or a router."""
         if isinstance(function, Inline):
-            return Inline(partial(function.function, resources=self))
+            return Inline(partial(function.function, resources=self), reads_config=True)
         return partial(function, resources=self)
 
     def settings(self, state: Mapping[str, Any] | None = None) -> S:
