@@ -103,8 +103,8 @@ class BlockingCalls(Calls):
 class AsyncCalls(Calls):
     """Calls on the running event loop.
 
-    Blocking calls run in daemon threads, because an event loop waits for its own threads when it is
-    closed.
+    With a time limit, blocking calls run in daemon threads, because an event loop waits for its own
+    threads when it is closed.
     """
 
     @override
@@ -113,13 +113,15 @@ class AsyncCalls(Calls):
 
     @override
     async def function(self, function: Callable[[], T], seconds: float | None) -> T:
+        if seconds is None:
+            return await asyncio.to_thread(function)
         async with asyncio.timeout(seconds):
             return await to_thread(function)
 
     @override
     async def result(self, call: Call, seconds: float | None) -> Any:
         async with asyncio.timeout(seconds):
-            return await self._started(call)
+            return await self._started(call, seconds)
 
     @override
     async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
@@ -129,7 +131,7 @@ class AsyncCalls(Calls):
         async def work(place: int, call: Call) -> None:
             async with free:
                 try:
-                    results[place] = await self._started(call)
+                    results[place] = await self._started(call, seconds)
                 except Exception as error:
                     results[place] = error
 
@@ -138,8 +140,8 @@ class AsyncCalls(Calls):
                 await asyncio.gather(*starmap(work, enumerate(calls)))
         return results
 
-    def _started(self, call: Call) -> Awaitable[Any]:
-        if _blocks(call.runnable):
+    def _started(self, call: Call, seconds: float | None) -> Awaitable[Any]:
+        if seconds is not None and _blocks(call.runnable):
             return asyncio.wrap_future(in_thread(self.blocking(call)))
         return call.runnable.ainvoke(call.input, self.config, **call.options)
 
