@@ -24,11 +24,12 @@ def caller() -> str | None:
 
 
 def encode_identity(identity: str) -> str:
-    """Encode an identity uniquely as at most 64 letters, digits, `-` and `_`.
+    """Encode an identity as a unique string of at most 64 letters, digits, `-` and `_`.
 
     Each byte of any other character, and `_` itself, becomes `_` and two hexadecimal digits. A
-    result over 64 characters is replaced by `_h` and a hash; no escape begins with `_h`. The store
-    rejects dots in namespaces, and Weaviate only accepts tenant names in this form.
+    result over 64 characters becomes `_h` and a hash, which is unambiguous because no escape begins
+    with `_h`. The store rejects dots in namespaces, and Weaviate only accepts tenant names in this
+    form.
     """
     encoded = re.sub(
         r"[^A-Za-z0-9-]",

@@ -25,7 +25,7 @@ V = TypeVar("V")
 def in_thread(call: Callable[[], T]) -> Future[T]:
     """Start a call in a daemon thread of its own, with a copy of the current context variables."""
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # a waiter that gives up cancels it only for itself
+    future.set_running_or_notify_cancel()  # so no waiter can cancel it for the others
     context = contextvars.copy_context()
     Thread(target=context.run, args=(_settle, future, call), name="stepcraft", daemon=True).start()
     return future
@@ -46,7 +46,7 @@ async def to_thread(call: Callable[P, T], *args: P.args, **options: P.kwargs) ->
 
 
 def within(seconds: float | None, call: Callable[[], T]) -> T:
-    """Return the result of a call, waiting at most this many seconds; None means no limit.
+    """Return the result of a call, waiting at most `seconds`; None means no limit.
 
     A call that takes longer continues in its thread, and its result is dropped.
 
@@ -64,8 +64,8 @@ def outcomes(
     """Return the result of each call, the exception that it raised, or a TimeoutError.
 
     Args:
-        calls: The calls, which run in daemon threads. At the time limit, running calls continue but
-            are no longer waited for; calls that have not started are dropped.
+        calls: The calls, which run in daemon threads. At the time limit, calls that have not
+            started are dropped, and running ones continue in the background.
         seconds: The time limit for all of them together; None means no limit.
         most: The maximum number of concurrent calls.
     """
@@ -93,7 +93,7 @@ def results(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
     """Return the result of each call, running at most `most` of them at once.
 
     Raises:
-        Exception: The first error of a call, once all of them have ended.
+        Exception: The error of the first call that failed, once all calls have ended.
     """
     done: list[T] = []
     for outcome in outcomes(calls, None, most):
@@ -164,7 +164,7 @@ class OncePerKey(Generic[K, V]):
     ) -> Future[V]:
         """Like `get`, but without blocking: return a future for the value.
 
-        No matter how many callers stop waiting, each key has at most one thread.
+        A caller that stops waiting and asks again joins the thread that is already running.
         """
         with self._lock:
             future = self._futures.pop(key, None)

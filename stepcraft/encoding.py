@@ -1,4 +1,4 @@
-"""Detect the encoding of text: that of its byte-order mark, UTF-8, or the most likely one."""
+"""Detect the encoding of text from its byte-order mark, its declaration or its bytes."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from stepcraft.errors import SourceFailure
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # it begins like that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is a prefix of it
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -28,7 +28,7 @@ _TEXT = re.compile(
     r"ascii|utf-(?:8|16|16-[bl]e)|iso8859-\d+|tis-620|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*"
     r"|(?:shift_jis|euc|iso2022)_?\w*"
 )
-"""The encodings that can be declared; some others in Python are slow on hostile input."""
+"""The encodings accepted in a declaration; some of Python's others are slow on hostile input."""
 _DECLARATION = re.compile(
     rb"""<(?:\?xml\b[^>]*?\sencoding|meta\b[^>]*?\bcharset)\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ class Encoding(NamedTuple):
 
     name: str
     note: str = ""
-    """A clause for readers about the encoding, or "" if it is certain."""
+    """A remark for users about the encoding, or "" if the encoding is certain."""
 
 
 def encoding_of(data: bytes, declared: str = "") -> Encoding:
@@ -110,7 +110,7 @@ def _meant(declared: str) -> list[str]:
 
 
 def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
-    """Return a text, and a note for readers about its encoding; see `encoding_of`.
+    """Return the decoded text and a note for users about its encoding; see `encoding_of`.
 
     Raises:
         Unreadable: It is not text.
@@ -120,7 +120,7 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
 
 
 def decoded_markup(data: bytes, declared: str = "") -> str:
-    """Decode HTML or XML, by its own declaration if `declared` is ""."""
+    """Decode HTML or XML, using its own declaration if `declared` is ""."""
     match = _DECLARATION.search(data[:4096])
     declared = declared or (match[1].decode("latin-1") if match else "")
     try:

@@ -98,7 +98,7 @@ class AddStopped(MemoryFailure):
     Args:
         reason: Why the memory failed.
         report: The outcome for the procedures that were processed.
-        done: How many procedures from the start of the input were stored.
+        done: The number of procedures processed, counted from the start of the input.
     """
 
     def __init__(self, reason: str, report: AddReport, done: int) -> None:
@@ -163,7 +163,7 @@ class RunStopped(StepcraftError, RuntimeError):
 
 
 REFUSED = frozenset({401, 403, 404})
-"""The HTTP statuses with which a provider refuses every call, not just one."""
+"""The HTTP statuses that mean a provider refuses every call, not just this one."""
 
 
 def status_of(error: BaseException | None) -> int | None:

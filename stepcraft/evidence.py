@@ -5,8 +5,8 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 
 NOTES = "stepcraft_notes"
-"""The metadata key under which a source stores notes for the reader about a search, in the first
-document that the search returns.
+"""The metadata key for a source's notes about a search, which become warnings. They are stored in
+the first document that the search returns.
 """
 
 
@@ -29,5 +29,5 @@ class Evidence(TypedDict):
 
 
 def key_of(passage: Evidence) -> tuple[str, str, str]:
-    """Return the key that identifies a passage; the same words in two places are two passages."""
+    """Return the key of a passage; the same text with two titles or sources is two passages."""
     return passage["title"], passage["source"], passage["text"]

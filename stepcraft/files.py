@@ -46,7 +46,7 @@ def named_path(given: str | os.PathLike[str]) -> Path:
 def cache_folder(*names: str) -> Path:
     """Create and return a folder in the user's cache folder.
 
-    It is open to that user alone, since what is kept in it holds the text of the user's files.
+    Only that user can access it, since cached data contains text from the user's files.
     """
     folder = user_cache_path("stepcraft", appauthor=False).joinpath(*names)
     folder.mkdir(0o700, parents=True, exist_ok=True)

@@ -70,7 +70,7 @@ class LineFile:
         self._sync_at = 0.0
         try:
             path.touch()
-            # Unbuffered, so that what cannot be written is not tried again when the file is closed.
+            # Unbuffered, so that closing the file does not retry a failed write.
             self._file: FileIO = path.open("r+b", buffering=0)
             data = self._file.readall()
             if data and not data.endswith(b"\n"):

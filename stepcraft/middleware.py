@@ -115,9 +115,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             results, from 0 to 1. With 0, the search uses words as well as vectors.
         outcome: A function that takes the state of an answered run and returns whether the run
             reached its goal, or None if it cannot tell. The outcome is credited to each
-            procedure shown and followed, meaning at least half of the names in its steps' code
-            occur in the tool calls. If the outcome is None, nothing is credited, and the `learn`
-            model judges by the messages.
+            shown procedure that the agent followed: at least half of the names in the code of its
+            steps occur in the tool calls. If the outcome is None, nothing is credited, and the
+            `learn` model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and
@@ -126,7 +126,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         embeddings: The embeddings for a memory given as a URL.
 
     Raises:
-        BadInput: The memory is neither a memory nor a URL, or `repair` is set without `learn`.
+        BadInput: `memory` is neither a memory nor a URL, or `repair` is set without `learn`.
     """
 
     state_schema = MemoryState
@@ -215,8 +215,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def after_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """Write the procedure that a run with tool calls demonstrates, once the agent has answered.
 
-        A person is asked to approve it in another node, which a resumed run repeats without asking
-        the model again.
+        Another node asks a person to approve it, so that a resumed run repeats only that node and
+        does not ask the model again.
         """
         del runtime
         with _logged(_NOT_LEARNED):
@@ -252,13 +252,13 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return opened(self.memory, self.embeddings)
 
     def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
-        """Return the procedures that fit a text best, except the known ones."""
+        """Return the best-matching procedures for a query, except the known ones."""
         alpha = 1 if self.least_score else None
         search = partial(self._opened().search, query, alpha=alpha)
         return ranked(search, k, OUTCOME_WEIGHT, least_score=self.least_score, known=known)
 
     def _followed(self, state: MemoryState) -> list[str]:
-        """Return the ids of the shown procedures that the calls in the run followed."""
+        """Return the ids of the shown procedures that the agent followed, judging by tool calls."""
         memory, turn = self._opened(), _turn(state)
         calls = [call for each in turn if isinstance(each, AIMessage) for call in each.tool_calls]
         called = {*_NAME.findall(json.dumps([[call["name"], call["args"]] for call in calls]))}
@@ -290,10 +290,10 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
 
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
-    The message's `response_metadata["stepcraft"]` holds `checks`, the last verdict on each
-    statement, omitting those that have since changed unless the evidence contradicted them;
-    `evidence`, the deciding passages; and `unjudged`, the statements without a verdict. If the
-    answer was not checked, it holds `unchecked`, the reason.
+    The message's `response_metadata["stepcraft"]` holds `checks` (the last verdict on each
+    statement), `evidence` (the deciding passages), and `unjudged` (the statements without a
+    verdict). Statements that have changed since are omitted from `checks`, unless the evidence
+    contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.
@@ -485,7 +485,7 @@ def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
 
 
 def _shared(old: str, new: str, block: str) -> int:
-    """Return the length of a block that begins both texts, including any line break after it."""
+    """Return the length of a block (with any line break after it) if both texts begin with it."""
     for start in (f"{block}\n", block):
         if block and old.startswith(start) and new.startswith(start):
             return len(start)
@@ -517,7 +517,7 @@ def _with_found(message: AnyMessage, found: Mapping[str, str]) -> AnyMessage:
 
 
 def _with_more(message: M, text: str) -> M:
-    """Return a message with a text behind its content."""
+    """Return a message with text appended to its content."""
     content = message.content
     more: str | list[Any] = (
         "\n\n".join(filter(None, [content, text]))

@@ -51,6 +51,6 @@ def quoted(text: str) -> str:
 
 
 def joined(items: Sequence[str], most: int = 30) -> str:
-    """Return the first items with semicolons between them, and the number of the others."""
+    """Join the first items with semicolons, followed by the number of remaining items."""
     more = [f"and {len(items) - most:,} more"] if len(items) > most else []
     return "; ".join([*items[:most], *more])

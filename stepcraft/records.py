@@ -96,13 +96,13 @@ def file_encoding(path: Path) -> Encoding:
     """
     with open_regular(path) as file:
         data = file.read(_SAMPLE + 1)
-    if len(data) > _SAMPLE:  # up to a whole line, or a whole UTF-8 character
+    if len(data) > _SAMPLE:  # cut after a whole line, or else after a whole UTF-8 character
         data = data[: data.rfind(b"\n") + 1] or data[:_SAMPLE].decode(errors="ignore").encode()
     try:
         encoding = encoding_of(data)
     except Unreadable as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
-    # JSON is in Unicode, so that lines that are not are reported one by one.
+    # JSON is always Unicode, so lines that are not valid UTF-8 are reported one by one.
     is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}
     return Encoding("utf-8") if is_other and "utf-16" not in encoding.name else encoding
 
@@ -187,7 +187,7 @@ def _json_record(line: int, text: str) -> Record:
 
 
 def _too_wide(text: str, most: int = _MAX_LISTS) -> str:
-    """Return why a text is not parsed, or "" if it is: short JSON can create many lists."""
+    """Return why JSON has too many lists and objects to be parsed, or "" if it can be parsed."""
     if len(text) > _MAX_LISTS and text.count("[") + text.count("{") > most:
         return f"it holds more than {_MAX_LISTS:,} lists and objects"
     return ""
@@ -250,7 +250,7 @@ _SEP = re.compile(r"\ufeff?sep=(.)\s*")
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
     """Return the share and count of rows with the most common number of cells, and that number.
 
-    A wrong delimiter can be common in multi-line cells, but not in all rows.
+    Multi-line cells can contain a wrong delimiter many times, but not every row does.
     """
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]

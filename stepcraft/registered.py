@@ -66,7 +66,7 @@ def chosen(kind: str, name: str, names: Mapping[str, T], how: str) -> T:
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return a question for an error message, with the name that is most like an unknown one.
+    """Return a question for an error message that suggests the known name most like an unknown one.
 
     Args:
         name: The unknown name.

@@ -17,7 +17,7 @@ _SECRET_VARIABLE = re.compile(
     r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
 )
 _GAP = r"(?:\s|\\[nrt])"
-"""Whitespace, including as it appears in a repr and in JSON."""
+"""Whitespace, as is or escaped as in a repr or JSON."""
 _LEAST = 8
 """The minimum length of a masked value; shorter ones could be ordinary words."""
 

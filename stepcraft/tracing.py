@@ -26,7 +26,7 @@ def configure_tracing(wait_s: float = 2.0) -> "Client":
 
     from stepcraft.secrets import anonymizer  # noqa: PLC0415 - imports langsmith
 
-    # Python joins non-daemon threads, and the pool that sends compressed traces.
+    # At exit, Python waits for non-daemon threads and for the pool that sends compressed traces.
     os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
     os.environ.setdefault("LANGSMITH_DISABLE_RUN_COMPRESSION", "true")
     os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", f"{wait_s:g}")

@@ -184,7 +184,7 @@ class _Build:
         try:
             record = await self._record(listed)
         except SourceFailure as error:
-            # What is known about it stays: once its folder is back, it need not be read again.
+            # Its record is kept, so that it need not be read again once its folder is back.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
             return
@@ -246,10 +246,10 @@ class _Build:
         """Add a record's procedures to the memory; mark those no longer taught as stale."""
         procedures = [procedure_of(record, draft) for draft in record.procedures]
         if not record.error:
-            # Before the new ones are added, which must not be merged with those that they replace.
+            # Done first, so that new procedures are not merged with those that they replace.
             ids = {procedure.id for procedure in procedures}
             stale = await asyncio.to_thread(mark_stale, record, ids, self.placer.memory)
-            self.report.stale += stale  # not read before others have counted theirs
+            self.report.stale += stale  # awaited first, since others add to it too
         record.placed = []
         places = [draft["source"] for draft in record.procedures]
         for procedure, place in zip(procedures, places, strict=True):

@@ -19,8 +19,8 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Update the ledger and memory to match a listing; return how many procedures become stale."""
     latest = ledger.latest(20)
     ids = [each.id for record in latest for each in record.placed if each.how != "removed"]
-    # A memory without anything that was added last is another one under the same name, or was
-    # emptied. Procedures that somebody removed from it are not added again.
+    # If the memory has none of the latest procedures, it was emptied or is a different one with the
+    # same name. Procedures that somebody removed are still not added again.
     if ids and not any(map(memory.get, ids)):
         ledger.place_again()
     _follow_moves(listing, ledger, memory)
@@ -88,7 +88,7 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
     """Update procedures that a document no longer teaches; return how many become stale."""
     stale = 0
-    absent = {*filterfalse(memory.get, ids)}  # they may have been merged into what it taught
+    absent = {*filterfalse(memory.get, ids)}  # possibly merged into earlier ones
     change = partial(without_document, document=record.source)
     for name in {*record.taught} - ids:
         stored = memory.get(name)

@@ -18,7 +18,7 @@ _ANCHOR = re.compile(r"\{\s*+#([\w.:-]++)\s*+\}\s*+$")
 _NUMBER = re.compile(r"^(?:step\s+)?\d+(?:\.\d+)*[.:)]?\s+")
 
 _ALIKE = 0.6
-"""The minimum share of common words at which outputs in two parts count as the same task."""
+"""The minimum share of words in common for outputs in two parts to count as the same task."""
 
 
 def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
     """
     is_transcript = state["kind"] == "transcript"
     settings, text = resources.settings(state), f"{state['title']}\n{state['text']}"
-    # A page about a single task has it under its title; a transcript has names that stand for its
-    # values, and no headings.
+    # The title counts as a heading, as on a page about a single task. A transcript has no headings,
+    # and its procedures have placeholders for values.
     headings = [state["title"], *(heading.text for heading in markdown_headings(state["text"]))]
     grounds, readable = Grounds(text), _folded(text)
     drafts: list[Drafted] = []

@@ -4,11 +4,11 @@ Candidates are the nearest procedures that a memory search finds for the whole t
 provided that they share enough of its words; a model decides whether each is for the same task.
 Names, calls and options make up most of the words in a procedure, so words are more telling than
 vectors. Of the 57 pairs in tests/data/duplicate_pairs.jsonl, the 30 for the same task share at
-least 0.55 of the words of the shorter procedure. At that threshold, 100 procedures from LGStep and
-their five nearest give 32 pairs to ask about (41 in a memory without vectors); at the default of
-0.5, 70 pairs (84). With WordLlama's cosine similarities, the same 30 pairs require a threshold of
-0.65, which leaves 256 pairs. So 10,000 procedures cost 10,000 searches and some 8,000 calls, not 50
-million.
+least 0.55 of the words of the shorter procedure. At that threshold, 100 procedures from LGStep,
+each with its five nearest, leave 32 pairs to ask about (41 in a memory without vectors); the
+default of 0.5 leaves 70 (84). With WordLlama's cosine similarities, finding the same 30 pairs takes
+a threshold of 0.65, which leaves 256. So 10,000 procedures cost 10,000 searches and some 8,000
+calls, instead of the 50 million calls for all pairs.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ NEAREST = 5
 _TRIES = 10
 """The maximum number of retries when another process has changed a procedure's candidates."""
 _ALIKE = 0.5
-"""The minimum share of words in common at which the model is asked."""
+"""The minimum share of words in common for the model to be asked about a pair."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Placer:
     def _current(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None
     ) -> Sequence[Procedure]:
-        """Return the current rivals or, if None, the procedure's stored copy or nearest ones."""
+        """Return the rivals as now stored; if None, the procedure's stored copy or nearest ones."""
         if rivals is not None:
             return [each for rival in rivals if (each := self.memory.get(rival.id))]
         stored = self.memory.get(procedure.id)

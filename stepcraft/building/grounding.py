@@ -46,7 +46,7 @@ class Grounds:
     """
 
     def __init__(self, text: str) -> None:
-        # "checkpoint\_id" and "1,000" are written this way only for Markdown and for readers.
+        # In Markdown, an escape such as "checkpoint\_id" stands for "checkpoint_id".
         self._text = re.sub(r"\\(?=_|[^\w\s])", "", text)
         self._words = frozenset(re.findall("[A-Za-z0-9_]+", self._text))
         self._folded = frozenset(word.lower() for word in self._words if _is_ordinary(word))

@@ -47,7 +47,7 @@ def list_runs(name: str) -> Iterator[Listed]:
         for run in islice(_runs(project, condition), int(limit or sys.maxsize)):
             source = f"langsmith:{project}?run={run['id']}"
             yield Listed(source, partial(_document, run, source), key=source)
-    except Exception as error:  # from the client, from requests, or for an answer in another form
+    except Exception as error:  # from the client or requests, or from an unexpected response
         reason = masked_line(str(error).partition("\nContent-Length")[0])
         raise SourceFailure(f"LangSmith cannot be read: {reason}") from error
 

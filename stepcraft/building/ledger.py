@@ -23,7 +23,7 @@ from stepcraft.memory.urls import scheme_of
 
 How = Literal["added", "present", "merged", "linked", "removed"]
 
-# The lock lasts until the process ends, for whatever reason.
+# The lock is released when the process ends, even if it is killed.
 _SCHEMA = """\
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -43,7 +43,7 @@ class Placed:
     """Its id in the memory, or the id of the procedure it was merged into."""
     how: How
     reason: str
-    """How it differs from the procedure that it is linked to."""
+    """The reason, such as how it differs from the procedure that it is linked to, or ""."""
 
 
 @dataclass

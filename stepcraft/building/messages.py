@@ -51,7 +51,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     if not values:
         raise ValueError("the list is empty")
     messages: list[Any] = []
-    ids: dict[str | None, str] = {}  # of the last call to each tool, and of all calls under ""
+    ids: dict[str | None, str] = {}  # of each tool's last call; under "", of the last call to any
     for value in values:
         for message in _plain(value) if isinstance(value, Mapping) else [value]:
             if isinstance(message, dict):
@@ -153,7 +153,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
 
 
 def _kind(block: Mapping[str, Any]) -> str:
-    """Return the kind of a block, or "" if it does not say."""
+    """Return the kind of a block, or "" if it is not given."""
     return str(block.get("type") or next(filter(_OF_GEMINI.fullmatch, block), ""))
 
 

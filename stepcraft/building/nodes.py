@@ -190,7 +190,7 @@ success = ModelNode(
     "success",
     ask_for_success,
     read_success,
-    # A run that nobody has judged successful is left unread; the next build asks again.
+    # If no model could tell, the run is left unread, and the next build asks again.
     lambda _state, _reason: {"succeeded": False, "unread": 1},
     started="Asking whether the run reached its goal.",
 )

@@ -52,7 +52,7 @@ class Provenance:
         return tuple(each for each in self.teachers if key_of(each.document) != key)
 
     def on(self, procedure: Procedure) -> Procedure:
-        """Return a copy of the procedure with the given provenance."""
+        """Return a copy of the procedure with this provenance."""
         values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
         metadata = {**procedure.metadata, "provenance": values, "stale": self.stale}
         if not self.stale:

@@ -105,7 +105,7 @@ def repaired_version(
 ) -> tuple[Procedure | None, str]:
     """Return a new version of a procedure that a failed run followed, and the cause of the failure.
 
-    This makes one call. The result is None if the procedure is not to blame or the model could not
+    This makes one call. The version is None if the procedure is not to blame or the model could not
     tell. Nothing is stored: pass the new version to `ProcedureMemory.update`, with the old one as
     `made_from`.
 

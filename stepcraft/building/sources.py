@@ -58,7 +58,7 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            if documents.setdefault(each.key, each).root != each.root:  # a path in two folders
+            if documents.setdefault(each.key, each).root != each.root:  # same path in two folders
                 key = str(Path(each.root, each.key)) if each.root else f"{spec}#{each.key}"
                 documents.setdefault(key, replace(each, key=key))
     listing.documents = [*documents.values()]
@@ -113,7 +113,7 @@ def _file(path: Path, source: str) -> Document:
         content = content_of(path)
     except StepcraftError:
         raise
-    except Exception as error:  # an unforeseen kind of file fails only by itself
+    except Exception as error:  # one bad file must not stop the rest
         raise SourceFailure(f"it cannot be parsed ({type(error).__name__})") from error
     title = content.title
     first = next((block for block in content.blocks if block.level), None)

@@ -30,8 +30,8 @@ MAX_CHARACTERS = 30_000
 FEEDBACK = ("success", "thumbs_up")
 """The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
 
-Other keys can use any scale and direction (`toxicity` 0 is good, one of five stars is bad). For
-these, and for scores between 0 and 1, a model is asked.
+Other keys can use any scale and direction (0 is good for `toxicity`, and one star out of five is
+bad). For these, and for scores between 0 and 1, a model is asked.
 """
 
 _SECRET_NAME = re.compile(
@@ -169,7 +169,7 @@ def _calls(message: BaseMessage) -> list[ToolCall]:
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     """Yield the strings stored under names that mark them as secret."""
     if isinstance(value, dict):
-        label = str(value.get("name") or value.get("key"))  # as of environment variables
+        label = str(value.get("name") or value.get("key"))  # as in a list of environment variables
         for name, item in value.items():
             is_named = _SECRET_NAME.search(label if name == "value" else str(name)) is not None
             yield from _secrets(item, is_secret=is_secret or is_named)
@@ -182,7 +182,7 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
 
 def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     """Yield transcript entries: a label, a text, and the minimum number of characters to keep."""
-    replies: dict[str, list[ToolMessage]] = {}  # some agents use the id of a call again
+    replies: dict[str, list[ToolMessage]] = {}  # some agents reuse call ids
     for each in messages:
         if isinstance(each, ToolMessage):
             replies.setdefault(each.tool_call_id, []).append(each)

@@ -52,7 +52,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     logging.lastResort = _LogLines(logging.WARNING)
     try:
-        with reported():  # even the help may not find room
+        with reported():  # printing the help can fail too, such as on a full disk
             app()
     finally:
         _drop_unwritten()

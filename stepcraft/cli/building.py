@@ -163,7 +163,7 @@ def dedupe(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Merge the procedures that are for the same task, or link those that contradict each other.
+    """Merge procedures for the same task, and link procedures that contradict each other.
 
     Rerun the command to resume a stopped run.
     """
@@ -222,7 +222,7 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
 
 
 def _run_id(source: str) -> str:
-    """Return the id of a run, however its file is named."""
+    """Return the id of a run, the same for relative and absolute paths of its file."""
     kind, _, path = source.partition(":")
     return f"{kind}:{Path(path).resolve()}" if kind == "threads" else source
 

@@ -121,7 +121,7 @@ def run(
     if methods is not None or not chosen:
         chosen = [*read_methods("rag,rat,rpg" if methods is None else methods, settings), *chosen]
     _check_names(fields_of(options["settings"]), chosen)
-    _thresholds(fail_under)  # a mistake in them is shown before any work
+    _thresholds(fail_under)  # report a mistake before any work is done
     if not options["quiet"]:
         _advise(len(loaded.samples), len(chosen))
     work = evaluate(

@@ -64,7 +64,7 @@ def import_(
             return read_skills(file, failed)
         return read_procedures(file, failed, fields=names)
 
-    for file in files:  # before a memory is created for them
+    for file in files:  # a bad file fails before a memory is created
         next(read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
         for file in files:

@@ -130,7 +130,7 @@ def unpacked(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
-    """Return the settings named by options and by `--set`.
+    """Return the settings given by options and by `--set`.
 
     Raises:
         BadInput: A `--set` has no value.
@@ -142,7 +142,7 @@ def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
             raise BadInput(f"--set {setting!r} has no value; write --set field=value")
         value: Any = text
         if text.startswith(("{", "[")) or text == "null":
-            with suppress(ValueError):  # the settings say what is wrong with it
+            with suppress(ValueError):  # validating the settings reports the error
                 value = json.loads(text)
         fields[name.strip()] = value
     return fields
@@ -155,7 +155,7 @@ def tags_of(tags: list[str] | None) -> dict[str, str]:
 
 
 def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:
-    """Return the settings named by the options, with the sources, the memory and the model."""
+    """Return the settings given by the options, including the sources, memory and model."""
     return fields_of(
         options["settings"],
         model=options["model"],

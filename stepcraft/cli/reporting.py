@@ -43,7 +43,7 @@ def reported() -> Generator[None]:
     except BrokenPipeError as error:
         raise SystemExit(1) from error
     except Exception as error:
-        if type(error).__module__.startswith("typer."):  # it shows the usage
+        if type(error).__module__.startswith("typer."):  # typer shows the usage itself
             raise
         sentence, code = _explained(error)
         note(f"stepcraft: {sentence}")

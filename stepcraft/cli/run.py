@@ -90,7 +90,7 @@ def run_graph(
     run_id, steps = uuid7(), list[StepTime]()
     stream = partial(_stream, graph, steps=steps, start=time.monotonic(), quiet=options["quiet"])
     config = RunnableConfig(configurable={"thread_id": str(run_id)})
-    # On an event loop, Ctrl-C cancels a model call at once; a thread would have to be waited for.
+    # On an event loop, Ctrl-C cancels a model call at once; in a thread, it would have to wait.
     result, request = asyncio.run(stream(texts, {**config, "run_id": run_id}))
     while request is not None:
         command: Command[Any] = Command(resume=ask_for_review(request))
@@ -127,7 +127,7 @@ def _statement(check: Check) -> str:
 
 
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
-    """Print each statement's last verdict by part, in upper case if it is not supported."""
+    """Print the last verdict on each statement, by part; any but "supported" is in upper case."""
     numbers = {passage["id"]: f"[{n}]" for n, passage in enumerate(result["evidence"], 1)}
     checks, heading = final_checks(result), ""
     for check, has_changed in checks:

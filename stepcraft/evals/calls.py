@@ -61,7 +61,7 @@ class Calls(BaseCallbackHandler):
                 counts.update(calls=1, **call["tokens"])
         return {**total, "models": models, "from_cache": len(calls) - len(paid)}
 
-    # LangChain also calls this for chat models, with their messages as one text.
+    # LangChain also calls this for chat models, with their messages as one string.
     def on_llm_start(
         self,
         serialized: dict[str, Any],  # noqa: ARG002 - the signature of the handler

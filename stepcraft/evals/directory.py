@@ -81,7 +81,7 @@ def run_directory(
 
 
 def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Write the configuration into an empty directory, or add its new methods to the one there.
+    """Write the configuration, or add its methods to the one that the directory already has.
 
     Raises:
         BadInput: A method that has already answered now has other settings, the directory belongs

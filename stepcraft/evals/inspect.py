@@ -60,7 +60,7 @@ def run_method(method: AnyMethod) -> Solver:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer:
-    """Return a scorer that applies our scores, each under its name."""
+    """Return an inspect_ai scorer that reports the scores from the given scorers by name."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         output: dict[str, Any] = state.store.get("output", {})

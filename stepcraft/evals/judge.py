@@ -110,7 +110,7 @@ def read_items(reply: str, kind: str, count: int) -> list[tuple[str, str]]:
 
 def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     """Return an answer's sentences without citation marks, each with the numbers it cites."""
-    # Those of RPG are its reasoning, from which a short answer is taken.
+    # RPG's sentences are its reasoning, from which a short answer is taken.
     traced = "".join(each["text"] for each in output.get("sentences") or ())
     numbers = range(1, len(output.get("evidence") or ()) + 1)
     text = traced or str(output.get("answer") or "")
@@ -268,6 +268,6 @@ class Judge:
 
 
 def _answer(outcome: Outcome) -> str:
-    """Return a method's answer in the form in which a judge sees it."""
+    """Return a method's answer as a judge sees it."""
     output = outcome["output"]
     return str(output.get("answer") or numbered(output.get("steps") or []) or "(no answer)")

@@ -53,12 +53,12 @@ async def judge(
 
     Args:
         directory: The directory of the evaluation.
-        models: The judges, or their names. Several are asked sample by sample, so that an exhausted
-            budget leaves samples on which they can be compared.
+        models: The judges, or their names. All of them judge a sample before the next one, so that
+            they can still be compared if the budget runs out.
         against: The method to compare the others with, or None for the first.
-        kinds: The kinds of judgement to request: votes on pairs, the support of sentences by the
-            passages and, for samples that have them, readings for the facts, the rubric and the
-            right answer.
+        kinds: The kinds of judgement to request: votes on pairs, readings on whether the passages
+            support each sentence and, for samples that have them, readings on the facts, the rubric
+            and the right answer.
         rubric: Criteria for every sample, in addition to its own.
         votes: The number of votes on a pair, half of them in each order.
         passage_tokens: The maximum total length of the passages shown to a judge with an answer, in
@@ -130,7 +130,7 @@ def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:
 def _requests(
     directory: Path, opponent: str, votes: int, rubric: Sequence[str]
 ) -> Iterator[Request]:
-    """Yield the judges' requests for an evaluation, output by output."""
+    """Yield the requests to the judges in an evaluation, output by output."""
     for group in grouped(read_outcomes(directory), itemgetter("id")).values():
         outcomes = {outcome["method"]: outcome for outcome in group}
         theirs = outcomes.get(opponent)

@@ -14,12 +14,12 @@ class Reading(NamedTuple):
 
     instructions: str
     scores: Sequence[str]
-    """The scores that an answer gets: the mean of its items' weights.
+    """The names of an answer's scores; each is the mean of its items' weights.
 
     Except for "support", the first score is 0 if there is no answer.
     """
     verdicts: Mapping[str, Sequence[float]]
-    """The possible verdicts, each with its weight in every score, or none if it does not count."""
+    """The possible verdicts, each with one weight per score, or no weights if it does not count."""
 
 
 READINGS: Mapping[str, Reading] = {

@@ -63,7 +63,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     question = {name: fields.pop(name) for name in ("question", "resources") if name in fields}
     end = datetime.fromisoformat(outcome["began"]) + timedelta(seconds=outcome["seconds"])
     return {
-        # The same question has the same row in every experiment, by which LangSmith compares them.
+        # A question has the same row id in every experiment, so that LangSmith can compare them.
         "row_id": str(uuid5(NAMESPACE_URL, f"{outcome['id']} {outcome['sample']['question']}")),
         "inputs": question,
         "expected_outputs": fields,

@@ -84,7 +84,7 @@ class Method:
         """Return the settings as the graph's context.
 
         Args:
-            seed: The seed for a sample, for the model and for random draws.
+            seed: The seed of a sample, used for the model and for random draws.
 
         Raises:
             ValidationError: A setting is unknown, or its value is invalid.
@@ -111,7 +111,7 @@ class Method:
         return Resources.of(self.graph, context_of(self.graph), self.options)
 
     def input(self, sample: Sample) -> dict[str, Any]:
-        """Return the input for a sample, with the resources in the question if necessary."""
+        """Return the input for a sample; a graph without `resources` gets them in the question."""
         question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}
@@ -334,7 +334,7 @@ def method_of(
 
 
 def _plain(settings: object) -> Any:  # noqa: ANN401 - JSON
-    """Return settings as JSON data, with relative package paths and names instead of objects.
+    """Return settings as JSON data, with package paths made relative and objects replaced by names.
 
     This way, another installation can resume a run.
     """

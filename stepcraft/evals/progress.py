@@ -47,7 +47,7 @@ class Spending:
         models: The models that the work is known to use.
         total: The total number of parts.
         on_progress: Called with the progress after each part.
-        what: What errors call the parts, such as "samples".
+        what: The word for the parts in error messages, such as "samples".
 
     Raises:
         BadInput: The budget is in USD, and the price of a model is unknown.

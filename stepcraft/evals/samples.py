@@ -31,7 +31,7 @@ class Gold(TypedDict):
     """A passage that supports the answer."""
 
     title: str
-    """Its title, or "" if it is known only by its sentences."""
+    """The title, or "" if only the sentences are known."""
     sentences: list[str]
     """The sentences in the passage that support the answer, if known."""
 

@@ -24,8 +24,8 @@ C#.
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
-"""The number of characters at which texts are cut for ROUGE, which takes time proportional to the
-product of both lengths: seconds for texts this long.
+"""The number of characters at which texts are cut for ROUGE. Its time is proportional to the
+product of both lengths, and comes to seconds for texts this long.
 """
 
 
@@ -86,7 +86,7 @@ def _overlap(words: Counter[str], gold_words: Counter[str]) -> float:
 def contains(answer: str, needles: Iterable[Iterable[str]]) -> float:
     """Return the share of the needles that occur in the answer as whole words.
 
-    A needle is given as several alternative strings, one of which is enough. Case, articles and
+    A needle is a list of alternative strings, any of which counts as a match. Case, articles and
     punctuation are ignored, and a hyphen matches either a space or nothing.
     """
     texts = [(gap, plain(answer, gap)) for gap in ("", " ")]

@@ -1,4 +1,4 @@
-"""Compute those scores of an output for which its sample has reference data."""
+"""Compute the scores of an output, as far as its sample has reference data for them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any

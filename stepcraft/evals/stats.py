@@ -75,8 +75,8 @@ def _student(values: Sequence[float], least: float) -> Difference:
         test = scipy_stats().ttest_1samp(values, 0.0)
         low, high = map(float, test.confidence_interval(LEVEL))
         return Difference(mean, max(least, low), min(most, high), float(test.pvalue))
-    # Values that are all the same have no spread to go by. By the exact binomial bound, at least
-    # this share of all values is the same (Clopper and Pearson 1934); the others may be anything.
+    # Identical values have no spread to estimate. By the exact binomial bound (Clopper and Pearson
+    # 1934), at least the share `_alike` of all values is the same; the others may be anything.
     low, high = (_alike(count) * mean + (1 - _alike(count)) * end for end in (least, most))
     return Difference(mean, low, high, sign_test(count, 0) if mean else 1.0)
 
@@ -140,7 +140,7 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> Interval:
     categories = ours.keys() | theirs.keys()
     agreed = sum(both[each, each] for each in categories) / count
     expected = sum(ours[each] * theirs[each] for each in categories) / count**2
-    if 1 in (len(ours), len(theirs)):  # a rater who always says the same distinguishes nothing
+    if 1 in (len(ours), len(theirs)):  # a rater who uses only one label distinguishes nothing
         return Interval(float(agreed == 1), -math.inf, math.inf)
     mean = (agreed - expected) / (1 - expected)
     if agreed == 1:  # by the exact bound, as for differences that are all the same

@@ -53,7 +53,7 @@ _VARIANTS = {
     "facts not contradicted": "facts covered",
     "citation recall": "support",
 }
-"""Scores that measure the same thing as another, with their shared name."""
+"""Scores that measure the same thing as another score, with the name that they share."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class MethodSummary:
     """The scores and costs of a method."""
 
     method: str
-    """Its name, preceded by that of the directory if there are several."""
+    """The method's name, prefixed with its directory's name if there are several directories."""
     directory: str
     name: str
     outcomes: Sequence[Outcome]
@@ -125,7 +125,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judged:
-    """Statistics about a judge's votes on, and readings of, a method's answers."""
+    """Statistics about one judge's votes and readings of one method's answers."""
 
     judge: str
     method: str
@@ -390,7 +390,7 @@ def _comparison(
     difference = paired(*zip(*scores, strict=True))
     wins = sum(a - b > 1e-9 for a, b in scores)
     losses = sum(b - a > 1e-9 for a, b in scores)
-    # With few answers that are right or wrong, the t-test finds differences too easily.
+    # With few binary scores, the t-test finds differences too easily.
     is_binary = {value for pair in scores for value in pair} <= {0, 1}
     costs, their_costs = map(_costs, _shared(ours.outcomes, theirs.outcomes))
     return Comparison(
@@ -415,13 +415,13 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return the mean costs per sample, omitting any cost that is unknown for some sample."""
     usages = [outcome["usage"] for outcome in outcomes]
     costs: dict[str, float] = {}
-    # A method without calls visible to LangChain may still make some, and some report no tokens.
+    # A method may make calls that LangChain does not see, and some calls report no tokens.
     if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
         costs["calls"] = fmean(usage.get("calls", 0) for usage in usages)
     if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
         for name, key in _TOKENS.items():
             costs[name] = fmean(usage.get(key, 0) for usage in usages)
-    if outcomes:  # the first samples of a process also wait until models and sources are open
+    if outcomes:  # median, since the first ones also wait for models and sources to open
         costs["seconds"] = median(outcome["seconds"] for outcome in outcomes)
     prices = [usd for outcome in outcomes if (usd := outcome.get("usd")) is not None]
     if is_seen and len(prices) == len(outcomes):

@@ -91,7 +91,7 @@ class Method(Node):
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Run the graph on the standalone question, and return its output for the chat."""
         options = {"context": self._context(state)}
-        # The graph keeps the deadline itself, and then has an answer.
+        # The graph enforces the deadline itself, and still returns an answer.
         result = await calls.result(Call(self.graph, {"question": state["asked"]}, options), None)
         answer = result["answer"]
         below = sources_below(answer, result["evidence"]) + not_found_below(result)

@@ -70,10 +70,9 @@ def memory_tools(
     """Return tools that search, save and rate procedures.
 
     They work with `create_agent` and any other program that supports tools. `save_procedure` adds a
-    procedure once a person has approved it: it pauses the agent by calling `interrupt` with
-    LangChain's HITLRequest, and the run, which needs a checkpointer, is resumed with an
-    HITLResponse. `rate_procedure` affects a procedure's rank in later searches. An error becomes a
-    reply with `status="error"`.
+    procedure once a person has approved it. It calls `interrupt` with LangChain's HITLRequest, so
+    the agent needs a checkpointer; resume the run with an HITLResponse. `rate_procedure` affects a
+    procedure's rank in later searches. An error becomes a reply with `status="error"`.
 
     Args:
         memory: The memory, or a URL for `open_memory`, which is opened when a tool is first used

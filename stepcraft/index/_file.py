@@ -109,7 +109,7 @@ _FAILURES: dict[str, tuple[type[MemoryFailure], str]] = {
     "NOTADB": _DAMAGED,
     "ERROR": _DAMAGED,  # a statement that does not fit the tables
 }
-"""The exception for each SQLite error code by name, and what to do."""
+"""The exception and the advice for each kind of SQLite error."""
 
 
 def connect(
@@ -195,7 +195,7 @@ def plain_failures(path: str) -> Generator[None]:
 
 
 def recorded_embeddings(path: str | Path) -> str | None:
-    """Return the name of the embeddings that built a file's index, or None if unrecorded.
+    """Return the name of the embeddings that a file was made with, or None if none is recorded.
 
     Raises:
         MemoryFailure: The file cannot be opened, or contains something else.
@@ -228,7 +228,7 @@ def _read_only_uri(path: str) -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
-    """Check the file's type, create the tables of a new one, and recreate an old words table."""
+    """Check the file's type, create tables in a new file, and recreate an outdated words table."""
     connection.create_function("folded", 1, _folded, deterministic=True)
     connection.create_function("parts", 1, _parts, deterministic=True)
     layout = _layout(connection)
@@ -254,7 +254,7 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
         )
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA synchronous = NORMAL")
-    # While others are opening a new file too, SQLite does not wait to change its mode; they will.
+    # If others are opening the new file too, SQLite fails here without waiting; they set the mode.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 

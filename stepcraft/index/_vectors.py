@@ -121,9 +121,9 @@ def _units(vectors: Matrix) -> Matrix:
 class Vectors:
     """The vectors of one file, shared by all its indexes in this process.
 
-    They are kept in blocks of equal size, in which a row is found by its position, so that nothing
-    has to be copied when the file grows. A thread that holds `lock` while beginning a transaction
-    and searching never sees rows older than the vectors held here.
+    They are kept in blocks of equal size, so that nothing is copied when the file grows; a row is
+    found by its position. A thread must hold `lock` from the beginning of a transaction to the end
+    of the search, so that it never reads rows older than the vectors held here.
     """
 
     def __init__(self) -> None:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from stepcraft.text.words import query_words
 
 MIN_RANKED = 15_000
-"""The smallest limit on the number of rows ranked by words; in a large index, the limit is a
-twentieth of its rows.
+"""The maximum number of rows ranked by words, or a twentieth of all rows if that is more.
 
 Ranking costs about 2 µs per row. At 100,000 procedures, 97% of the top three results match those
 from ranking every row that shares a word with the query, which takes four times as long
@@ -36,7 +35,7 @@ class WordRanking:
     def scores(
         self, connection: sqlite3.Connection, query: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the number of each row that shares a word with a query, and its BM25 ÷ best BM25.
+        """Return the numbers of rows that share a word with a query, and their BM25 ÷ best BM25.
 
         If the query's words occur in too many rows, only rows with one of the rarest words are
         ranked, using all words.
@@ -55,7 +54,7 @@ class WordRanking:
     def _parted(
         self, connection: sqlite3.Connection, words: Sequence[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Return words, any of which selects a row, and others that help rank it."""
+        """Return the words that select rows (any one is enough), and those that only rank them."""
         (rows,) = connection.execute("SELECT coalesce(max(seq), 0) FROM entries").fetchone()
         if abs(rows - self._rows) > self._rows / 10:  # the counts only help to choose among words
             self._rows, self._counts = rows, {}
@@ -72,7 +71,7 @@ class WordRanking:
 
     def _count(self, connection: sqlite3.Connection, word: str) -> int:
         count = self._counts.get(word, 0)
-        if not count:  # nor is its absence remembered: a row with the word may be added
+        if not count:  # 0 is not cached, since a row with the word may be added
             (count,) = connection.execute(
                 "SELECT count(*) FROM words WHERE words MATCH ?", (_any([word]),)
             ).fetchone()

@@ -80,8 +80,8 @@ class GroupedIndex(LocalIndex):
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
         """Store entries like `put`, and delete all other entries from the groups in `complete`.
 
-        Returns the entries that were refused, with the reasons, which are also appended to the mark
-        of a complete group.
+        Return the entries that were refused, with the reasons. If their group is complete, the
+        reasons are also appended to its mark.
 
         Raises:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.

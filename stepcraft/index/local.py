@@ -285,8 +285,8 @@ class LocalIndex:
     ) -> tuple[Sequence[Entry], AddReport]:
         """Write the entries that `plan` returns for the stored rows.
 
-        The texts are embedded before the transaction, so that nobody has to wait for a model. If
-        somebody else has written these rows in the meantime, everything is repeated.
+        The texts are embedded before the transaction, so that no other writer waits for the model.
+        If others have written these rows in the meantime, `plan` is called again with the new rows.
         """
         vectors: dict[str, bytes] = {}
         refused: dict[str, str] = {}
@@ -321,7 +321,7 @@ class LocalIndex:
                     continue
                 for vector in itertools.islice(vectors.values(), 1):
                     self._check_dimensions(connection, len(vector))
-                # Replacing entries with the same ids, or after all others.
+                # Entries with existing ids are replaced in place; the others are added at the end.
                 connection.executemany(
                     "INSERT INTO entries (id, text, payload, folded, parts)"
                     " VALUES (?1, ?2, ?3, folded(?2), parts(?2)) ON CONFLICT (id) DO UPDATE SET"
@@ -355,7 +355,7 @@ def _stored(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Ent
 
 def _tagged(connection: sqlite3.Connection, tags: Mapping[str, str]) -> list[int]:
     """Return the numbers of the rows whose payload has the given tags."""
-    # Older versions of SQLite find no name that JSON escapes with json_extract.
+    # In older versions of SQLite, json_extract does not find names that JSON escapes.
     has_tag = "EXISTS (SELECT 1 FROM json_each(payload, '$.tags') WHERE key = ? AND value = ?)"
     conditions = " AND ".join([has_tag] * len(tags))
     values = [each for pair in tags.items() for each in pair]

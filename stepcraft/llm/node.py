@@ -319,7 +319,7 @@ def published(graph: str, state: State, update: Update) -> Update:
 
 @Inline
 def publish(state: State, resources: Resources[Any]) -> Update:
-    """Publish the answer in the state: the last node of a graph whose last step asks no model."""
+    """Publish the answer in the state, as the last node of graphs that end without a model call."""
     return published(resources.graph, state, {"answer": state["answer"]})
 
 
@@ -332,7 +332,7 @@ def ending_warnings(node: str, reply: AIMessage) -> list[str]:
 
 
 def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
-    """Return the options for a call that a run's settings specify."""
+    """Return the sampling options that a run's settings specify for a call."""
     seed = settings.seed if hasattr(unbound(model), "seed") else None
     sampling = {"temperature": settings.temperature, "seed": seed}
     return {name: value for name, value in sampling.items() if value is not None}

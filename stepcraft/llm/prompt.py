@@ -71,7 +71,7 @@ def asked(question: str, resources: str = "") -> list[Section]:
 
 
 def passages(evidence: Sequence[Evidence], numbers: Sequence[int]) -> list[Section]:
-    """Return the sections for numbered passages; an id such as p1 is a place in the evidence."""
+    """Return the sections for numbered passages; the id p1 is the first passage of the evidence."""
     return [Section("passage", f"p{number}", _titled(evidence[number - 1])) for number in numbers]
 
 

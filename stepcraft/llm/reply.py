@@ -40,7 +40,7 @@ _TOOL_CALL = re.compile(
 )
 """A call in a notation that the server did not parse, with at most one line before it."""
 _ANSWERED_CALL = re.compile(r"\A\s*<tool_call>\s*\{.*?\}\s*</tool_call>\s*(?=\S)", re.DOTALL)
-"""A call that the model did not wait for before it answered."""
+"""A tool call whose result the model did not wait for before answering."""
 _ARGUMENTS = {"arguments", "parameters", "args", "input"}
 _CITATIONS = ("citations", "annotations", "reference")
 

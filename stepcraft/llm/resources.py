@@ -230,7 +230,7 @@ def compiled(
     graph: str,
     options: GraphOptions,
 ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
-    """Build a graph with its builder's options, and compile it under its name with the others."""
+    """Build a graph with the options of its builder, and compile it with the remaining options."""
     _check_options(f"build_{graph}", options, GraphOptions.__annotations__)
     compile_options: dict[str, Any] = {"name": graph, **options}
     for_builder = {

@@ -52,7 +52,7 @@ def usage_of(node: str, calls: int, replies: Sequence[AIMessage]) -> Usage:
 
 
 def token_counts(reply: AIMessage) -> dict[str, int]:
-    """Return the tokens of a reply as far as its provider reports them."""
+    """Return the token counts of a reply as reported by its provider."""
     reported: Mapping[str, Any] = reply.usage_metadata or {}
     counts = {name: reported.get(name) or 0 for name in ("input_tokens", "output_tokens")}
     cached = (reported.get("input_token_details") or {}).get("cache_read")

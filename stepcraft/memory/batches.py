@@ -14,19 +14,19 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
 _OF_TEXT = ("approved", "provenance", "stale")
-"""Metadata about one particular text, which a procedure with another text does not inherit."""
+"""Metadata about a procedure's text, inherited only by an added procedure with the same text."""
 
 
 def merged(stored: Procedure, added: Procedure) -> Procedure:
-    """Return the procedure that is stored when one is added under an existing id.
+    """Return the procedure to store when another is added under its id.
 
-    This is the added procedure with the combined outcomes of both and the earlier versions. If the
-    text is the same, it also keeps the metadata that builds and people recorded about that text.
+    This is the added procedure with the outcomes of both combined and the earlier versions kept. If
+    the text is unchanged, the metadata that builds and people recorded about it is kept as well.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
     metadata |= added.metadata
-    # The higher value of each counter, so that importing an export again counts nothing twice.
+    # Keep the higher count, so that importing an export again counts nothing twice.
     outcomes = stored.outcomes.together(added.outcomes, max)
     if metadata != added.metadata or outcomes != added.outcomes:
         added = replace(added, metadata=metadata, outcomes=outcomes)
@@ -86,7 +86,7 @@ class ServedMemory(BatchedMemory):
         return ()
 
     def _exclusively(self) -> AbstractContextManager[object]:
-        """Keep others from changing stored procedures. Adding new ones does not require this."""
+        """Prevent concurrent changes to stored procedures. Adding new ones needs no lock."""
         return shared_lock(("changing", self.name))
 
     def _update_stored(

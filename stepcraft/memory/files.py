@@ -22,11 +22,11 @@ _OTHER_NAMES = {
     "steps": ("recipeinstructions", "instructions", "directions", "step", "method"),
 }
 _TEXTS = ("text", "step", "itemListElement", "instruction")
-"""The fields that can hold the text of a step that is an object, including those of schema.org."""
+"""The fields of a step object that can hold its text, including those of schema.org."""
 _TITLES = ("description", "name")
-"""The fields used if a schema.org object, which also has links, has no `_TEXTS`."""
+"""The fields used if a schema.org object, or one with a single field, has none of `_TEXTS`."""
 _ORDER = ("step", "number", "position", "order", "id")
-"""The fields of a step object that say only which step it is."""
+"""The fields of a step object that only give its position."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
@@ -41,7 +41,7 @@ _LISTS = (
     (re.compile(r"c\("), _r_vector),
 )
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
-"""Items separated by `|` without spaces around it; with spaces, it is a shell pipe."""
+"""Matches items separated by `|` without spaces; a `|` with spaces is taken for a shell pipe."""
 
 _log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def json_line(procedure: Procedure) -> str:
 
 
 def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
-    """Yield a record, or else the records nested in it as a list or as values of its fields."""
+    """Yield the records nested in a record as a list or as field values, or else the record."""
     values = record.values or {}
     if names["output"] not in values and not _named(values, "output"):
         lists = [each for each in values.values() if isinstance(each, list)]
@@ -199,9 +199,9 @@ def _steps(text: str) -> list[str]:
 def texts_of(value: object) -> list[str]:
     """Return the strings in a list, which can be written in any of several forms.
 
-    The list can be a list of strings or of objects that contain one, an object with numbered or
-    named strings, or a string that contains such a list in JSON, Python or R. Any other string is
-    a single item, as is each string in a list.
+    The value can be a list of strings or of objects that contain a string, an object with numbered
+    or named strings, or a string with such a list in JSON, Python or R. Any other string is a
+    single item, as is each string in a list.
     """
     text = value.strip() if isinstance(value, str) else ""
     for beginning, read in _LISTS:
@@ -234,7 +234,7 @@ def _items(value: object) -> list[str]:
 
 
 def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps
-    """Return the text of a step that is an object, or None if all its values are needed."""
+    """Return the value that holds a step object's text, or None if no single field does."""
     names = (*_TEXTS, *_TITLES) if "@type" in value or len(value) == 1 else _TEXTS
     texts = (value.get(name) for name in names)
     return next((text for text in texts if text and isinstance(text, str | list | dict)), None)
@@ -245,7 +245,7 @@ def _number(name: str) -> int:
 
 
 def _tags(value: object) -> object:
-    """Return tags with numbers (such as a year) and booleans as the strings that searches use."""
+    """Return tags, converting numbers (such as years) and booleans to strings for searches."""
     value = _parsed(value)
     if not isinstance(value, dict):
         return value
@@ -269,4 +269,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "tags": _tags,
     "key": str,
 }
-"""Functions that read fields whose value may have another form, such as JSON in a CSV file."""
+"""Functions that convert field values from other forms, such as JSON in a CSV file."""

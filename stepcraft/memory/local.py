@@ -1,4 +1,4 @@
-"""A memory in a SQLite file, or in this process if it is read from a text file."""
+"""A memory in a SQLite file, or held in RAM if its procedures come from a text file."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ class LocalMemory(BatchedMemory):
     def _update_stored(
         self, id: str, new_version: Callable[[Procedure | None], Procedure]
     ) -> Procedure:
-        """Write a new version, which is made again if another process has written one meanwhile."""
+        """Write a new version, recomputing it if another process has written one meanwhile."""
         self._check_writable()
 
         def new_entry(entry: Entry | None) -> Entry:

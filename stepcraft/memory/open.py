@@ -31,7 +31,7 @@ def open_memory(
     Args:
         url: `procedures.db` (a SQLite file), `procedures.jsonl` or `.csv` (read into memory,
             read-only), `store:` or `store:name/space` (LangGraph's store, passed as `store`),
-            `store+postgresql://user@host/database/name/space` (such a store in a database, see
+            `store+postgresql://user@host/database/name/space` (LangGraph's store in Postgres, see
             PostgresMemory), `weaviate://host:8080/Collection` or
             `weaviate+cloud://cluster/Collection` (see WeaviateMemory). None means the URL in
             STEPCRAFT_MEMORY, or else the procedures that ship with the package (read-only).

@@ -3,9 +3,9 @@
 A procedure's score is adjusted by `weight` times the difference between its success rate and its
 failure rate, each taken as the lower bound of its 95% Wilson interval (Wilson 1927). A single
 outcome thus moves the score only a little (by 0.2 of the weight), ten that agree move it by 0.7 of
-the weight, and many approach the full weight. A procedure marked as stale additionally moves down
-by the full weight. One that keeps failing ranks after all others, and one that has expired is not
-found.
+the weight, and many more by almost the full weight. A procedure marked as stale additionally moves
+down by the full weight. A procedure that keeps failing ranks after all others, and an expired one
+is left out.
 
 The default weight, 0.1, is the typical gap between neighbouring results: for goals like those of
 the bundled procedures, the median lead of the best result over the fourth is 0.08, and that of the

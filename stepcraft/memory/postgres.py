@@ -35,8 +35,8 @@ SELECT to_regclass('store') IS NOT NULL,
     EXISTS (SELECT FROM pg_attribute
         WHERE attrelid = to_regclass('stepcraft_words') AND attname = 'version')
 """
-"""Whether the store exists, the dimensions of its vectors, whether our tables exist, and whether
-they are of this version.
+"""Selects whether the store exists, the dimensions of its vectors, whether our tables exist, and
+whether they have the layout of this version.
 """
 
 _SETUP = """
@@ -55,7 +55,7 @@ _RECORDED = "SELECT embeddings FROM stepcraft_memories WHERE prefix = %s"
 _RECORD = "INSERT INTO stepcraft_memories VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 WORDS = "setweight(to_tsvector('english', words), 'A') || to_tsvector('english', parts)"
-"""The SQL expression for the words in the two columns that `words_of` fills."""
+"""The SQL expression that makes a tsvector of the two columns that `words_of` fills."""
 
 _WITHOUT_WORDS = f"""
 SELECT key, stored.updated_at, coalesce(value->>'text', '') AS text
@@ -88,7 +88,7 @@ _IS_CURRENT = (
     f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}"
     f" AND version = {VERSION}) AS is_current"
 )
-"""Whether the stored words match the store, since others may write to it without updating them."""
+"""Selects whether our words match the store, to which others may write without updating them."""
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank ignores how
 # rare a word is. The length of a text is its number of distinct words.
@@ -110,9 +110,8 @@ WITH hits AS MATERIALIZED (
 )
 {{found}}
 """  # noqa: S608 - our own constants
-"""The query for the texts that fit best by words, with three parts to fill in: `texts` selects the
-keys and words of all texts, `total` counts them, and `found` selects from `best`, which has keys
-and scores.
+"""The query that ranks texts by words, with three parts to fill in: `texts` selects the keys and
+words of all texts, `total` counts them, and `found` selects from `best`, which has keys and scores.
 """
 _BEST_WORDS = BEST_WORDS.format(
     texts="""SELECT key, words FROM stepcraft_words WHERE prefix = %(prefix)s
@@ -126,7 +125,7 @@ QUERY_WORDS = """
 SELECT words, (SELECT string_agg(quote_literal(word), ' | ') FROM unnest(words) AS word) AS query
 FROM tsvector_to_array(to_tsvector('english', %s)) AS words
 """
-"""The parameters `words` and `query` of `BEST_WORDS` for the words of a query."""
+"""Selects the parameters `words` and `query` of `BEST_WORDS` for a search query."""
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('stepcraft ' || %s, 0))"
 """A session-level lock on a name; closing the connection releases it."""
@@ -136,9 +135,9 @@ class PostgresMemory(StoreMemory):
     """Procedures in a namespace of a LangGraph store in a Postgres database.
 
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph compiled with
-    such a store finds the same procedures under `store:name/space`. They stay as LangGraph created
-    them: the words of each text, and the embedding model of each memory, are kept in tables of our
-    own. All namespaces in a database share one vector dimension. Vector search is exact, unless
+    such a store finds the same procedures under `store:name/space`. LangGraph's tables stay as it
+    created them: the words of each text and the embedding model of each memory are kept in separate
+    tables. All namespaces in a database share one vector dimension. Vector search is exact, unless
     the table has an approximate index.
 
     Args:
@@ -198,8 +197,8 @@ class PostgresMemory(StoreMemory):
     def setup(self) -> None:
         """Create any missing tables, both the store's and our own.
 
-        If the database user lacks permission to create our tables, words are ranked as in any other
-        store.
+        If the database user lacks permission to create our tables, keyword search works as in any
+        other store.
         """
         with self._plain_failures():
             self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
@@ -305,14 +304,14 @@ class PostgresMemory(StoreMemory):
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg
         with self._plain_failures(), self._pool.connection() as connection:
-            # Planned for these values: a generic plan would compare each word with all others.
+            # Not prepared, since a generic plan would compare each word with all others.
             rows: list[dict[str, Any]] = connection.execute(query, values, prepare=False).fetchall()
         return rows
 
     @contextmanager
     def _exclusively(self) -> Generator[None]:
-        """Keep others, including processes that use this class, from changing stored procedures."""
-        # A separate connection: all pooled ones might wait for a connection that is never returned.
+        """Prevent concurrent changes by other threads, and by processes that use this class."""
+        # Not from the pool: threads waiting for the lock could use up the pool its holder needs.
         with super()._exclusively():
             with self._plain_failures():
                 connection = connected(self._database)
@@ -325,7 +324,7 @@ class PostgresMemory(StoreMemory):
     def _index(
         self, embeddings: "str | Embeddings | None", *, exists: bool, dimensions: int | None
     ) -> Any:  # noqa: ANN401 - a TypedDict of an optional package
-        """Return the vector index of the store, or None if it has none."""
+        """Return the vector index configuration for the store, or None to use no vectors."""
         if exists and dimensions is None and embeddings is None:
             embeddings = "none"
         embedder = recorded_embedder(self.name, embeddings, self._embeddings or None)

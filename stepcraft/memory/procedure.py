@@ -129,7 +129,7 @@ class Procedure:
     key.
     """
     expires: str = ""
-    """The last day on which it is found, such as 2027-01-31, or "" if it never expires."""
+    """The last day on which it is valid, such as 2027-01-31, or "" if it never expires."""
     outcomes: Outcomes = field(default=Outcomes(), hash=False)
     """The outcomes of following it."""
     versions: Sequence[Version] = field(default=(), hash=False)

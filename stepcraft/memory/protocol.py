@@ -142,7 +142,7 @@ class ProcedureMemory(ABC):
     ) -> Procedure:
         """Write what `new_version` returns for the stored procedure, and return it.
 
-        Overridden by memories in which no change of another thread or process may be lost.
+        Overridden by memories that must not lose changes by other threads or processes.
         """
         procedure = new_version(self.get(id))
         self.add([procedure])

@@ -13,9 +13,9 @@ from stepcraft.retriever import Source
 class ProcedureRetriever(Source):
     """A retriever that returns procedures from a memory, best first.
 
-    The content of a document is the whole procedure as one text. Its metadata fields are `id`,
-    `title` (the output of the procedure), `source` and `score`. `k` may also be passed per call, as
-    in `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
+    A document's content is the whole procedure, and its metadata fields are `id`, `title` (the
+    output of the procedure), `source` and `score`. `k` may also be passed per call, as in
+    `retriever.invoke(query, k=5)`. `ainvoke` does not block the event loop.
     """
 
     memory: Any

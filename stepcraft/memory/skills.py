@@ -120,7 +120,7 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
         reason = normalised(str(error))[:200]
         raise BadInput(f"its front matter cannot be read: {reason}") from error
     description = front.get("description")
-    # Only as text: aliases of aliases (*name) can expand to gigabytes.
+    # Only if it is a string: aliases of aliases (*name) can expand to gigabytes.
     shown = normalised(description) if isinstance(description, str) else ""
     return shown, text[match.end() :] if match else text, stored
 
@@ -128,7 +128,7 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
 def _front(text: str) -> dict[str, Any]:
     """Read front matter, falling back to reading it line by line if it is not valid YAML."""
     try:
-        # The base loader reads only strings, so that a version 1.10 stays what it is.
+        # The base loader reads all values as strings, so that a version such as 1.10 is kept.
         return yaml.load(text, yaml.BaseLoader) or {}  # noqa: S506
     except yaml.YAMLError:
         fields = dict(_FIELD.findall(text))
@@ -167,7 +167,7 @@ def _edited(stored: Procedure, body: str) -> Procedure:
 
 
 def _as_exported(step: str, digits: int) -> re.Pattern[str]:
-    """Return a pattern for an unchanged step, numbered with this many digits."""
+    """Return a pattern that matches a step as exported, with a number of this many digits."""
     first, *rest = numbered([step]).removeprefix("1. ").split("\n")
     rows = [re.escape(first), *(re.escape(" " * (digits - 1) + row) for row in rest)]
     text = r"\n".join(row if row.strip("\\ ") else " *" for row in rows)
@@ -187,7 +187,7 @@ def _content(body: str) -> tuple[str, str, list[str]]:
 
 
 def _steps(sections: Sequence[Section]) -> list[str]:
-    """Return the first that exists: numbered sections, the first list, all sections, bullets.
+    """Return the steps: numbered sections, or else the first list, all subsections, or bullets.
 
     If a section has a title such as "Workflow" or "Steps", only that section is read.
     """
@@ -208,7 +208,7 @@ def _steps(sections: Sequence[Section]) -> list[str]:
 
 
 def _step(sections: Sequence[Section]) -> str:
-    """Return a section as a step, with those below it."""
+    """Return a section and its subsections as a single step."""
     (_, title, text), *below = sections
     return f"{without_number(title)}\n{text.strip()}\n{_text(below)}".strip()
 

@@ -42,7 +42,7 @@ class StoreMemory(ServedMemory):
             empty.
 
     Raises:
-        BadInput: The namespace is not one that stores accept.
+        BadInput: Stores do not accept the namespace.
     """
 
     batch = 100
@@ -155,7 +155,7 @@ class StoreMemory(ServedMemory):
             if any(item.score is None for item in items):
                 return None
             hits = [
-                # A text without known words has no direction, so a database may return no number.
+                # The vector of a text without known words is zero, so a database may return NaN.
                 Found(procedure, score if math.isfinite(score) else 0.0)
                 for item in items
                 for score in [item.score or 0.0]
@@ -215,7 +215,7 @@ def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure in a store item, or None if the item is not a procedure."""
     try:
         copies = {name: deepcopy(value[name]) for name in ("metadata", "tags") if name in value}
-        return Procedure.of_kept({**value, **copies})  # InMemoryStore returns what it holds
+        return Procedure.of_kept({**value, **copies})  # InMemoryStore returns no copies
     except BadInput:
         return None
 
@@ -224,7 +224,7 @@ def checked_namespace(namespace: str) -> tuple[str, ...]:
     """Return the parts of a namespace, by default "procedures".
 
     Raises:
-        BadInput: The namespace is not one that stores accept.
+        BadInput: Stores do not accept the namespace.
     """
     parts = tuple(filter(None, namespace.strip().strip("/").split("/"))) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):

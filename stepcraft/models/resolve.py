@@ -78,7 +78,7 @@ async def _with_models_of_this_loop(runnable: Any) -> Any:  # noqa: ANN401 - any
 
 
 def _shares_connections(model: BaseChatModel) -> bool:
-    """Return whether a model is an OpenAI one whose owner has not set an async client."""
+    """Return whether a model is from OpenAI and its owner has not set an async client."""
     if not getattr(model, "root_async_client", None):
         return False
     openai_model: Any = model
@@ -171,7 +171,7 @@ def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
 
 
 def with_options(model: ChatModel, options: Mapping[str, Any]) -> ChatModel:
-    """Return a model, or a sequence with models, that passes options with each call to a model."""
+    """Return a model with options bound to it, or a sequence with options bound to its models."""
     if not options:
         return model
     if isinstance(model, RunnableSequence):

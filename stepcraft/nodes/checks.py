@@ -19,7 +19,7 @@ _spans = lru_cache(maxsize=64)(claims)
 
 
 def final_checks(result: Mapping[str, Any]) -> list[tuple[Check, bool]]:
-    """Return the last verdict on each statement, and whether it has changed since.
+    """Return the last verdict on each statement, and whether the statement has changed since.
 
     Args:
         result: The output of RAT or RPG; other graphs give no verdicts.
@@ -67,7 +67,7 @@ def same_statement(check: Check, other: Check) -> bool:
 
 
 def is_changed(check: Check, before: str, after: str) -> bool:
-    """Return whether changes to a part altered a statement, rather than added to the part.
+    """Return whether changes to a part altered a statement rather than only adding to the part.
 
     Whitespace and citation marks do not count.
     """
@@ -129,5 +129,5 @@ def _statements(part: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in the form in which statements are compared."""
+    """Normalise text for comparing statements."""
     return normalised(without_marks(text))

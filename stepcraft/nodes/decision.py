@@ -79,8 +79,8 @@ def read_decision(response: Any, action: str) -> Decision:
         action: The name of the action that the person was asked about.
 
     Raises:
-        BadInput: It has another form, has a message or an edit that its decision would ignore, or
-            edits another action.
+        BadInput: The response has the wrong form, has a message or an edit that its decision would
+            ignore, or edits another action.
     """
     try:
         (decision,) = _RESPONSE.validate_python(response)["decisions"]

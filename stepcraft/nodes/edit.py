@@ -48,7 +48,7 @@ def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, A
                 evidence=_deciding(state, place),
             )
         )
-        if text.strip() or by_statement:  # a text keeps the places of removed parts
+        if text.strip() or by_statement:  # a text keeps removed parts, as empty ones
             parts += as_parts(state, [text], by_statement=by_statement)
             pending += [len(parts)] if text.strip() else []
     return {

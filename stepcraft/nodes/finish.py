@@ -38,7 +38,7 @@ def no_form_asked_for(state: Any, settings: RatContext) -> dict[str, Any] | None
 
 
 def finishing_calls(settings: Any) -> int:
-    """Return the number of calls that `finish` needs, which earlier nodes leave for it."""
+    """Return the number of calls that earlier nodes must reserve for `finish`."""
     return int(getattr(settings, "finish", "text") != "text")
 
 

@@ -31,7 +31,7 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
     """Return the draft with its citation marks in the form that prompts ask for.
 
-    The check adds marks in that form, and marks such as [2] count only if there are no others.
+    The check adds marks in that form; once it has, marks such as [2] would no longer count.
     """
     return written(with_prompt_marks(answer_text(reply), len(state["evidence"])), state)
 

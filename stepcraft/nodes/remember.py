@@ -18,7 +18,7 @@ NO_RESOURCES = "nothing in particular"
 def remember(
     state: Any, config: RunnableConfig, resources: Resources[AagContext]
 ) -> dict[str, Any]:
-    """Return the id of the procedure, or "" with a warning if it was not remembered.
+    """Add the steps to the memory; return the procedure's id, or "" with a warning on failure.
 
     A failure to remember the steps does not fail the run.
     """

@@ -27,7 +27,7 @@ from stepcraft.text.clean import stems
 
 NAME = "retrieve"
 LEAST_FIT = 1.0
-"""The minimum length-weighted word overlap at which a neighbouring passage is added."""
+"""The minimum length-normalised word overlap for adding a neighbouring passage."""
 
 
 class Retrieve(Node):
@@ -35,8 +35,9 @@ class Retrieve(Node):
 
     If a query is run on several sources, their results are interleaved by rank, because scores from
     different sources are not comparable. The passages for several planned queries are chosen
-    together if `fuse` is set. A search that fails or exceeds the deadline becomes a warning. The
-    query for a statement, or a part whose answer was written from passages, returns one passage.
+    together if `fuse` is set. A search that fails or exceeds the deadline becomes a warning. A
+    query for a part returns one passage if it is for a single statement, or if the draft was
+    written from passages.
     Parts that are looked up statement by statement also get the neighbouring passage on the same
     page that shares the most words with them, since exceptions are often stated in the next
     section.
@@ -86,7 +87,7 @@ class Retrieve(Node):
             for each in searched
         ]
         seconds = limits.seconds_left()
-        if seconds and not state.get("parts"):  # the draft needs the remaining calls
+        if seconds and not state.get("parts"):  # leave the other half for the draft
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
         results = {

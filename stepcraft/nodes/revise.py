@@ -1,9 +1,9 @@
 """Check the draft against the evidence: judge every statement and change what is wrong.
 
-All parts and their evidence are in one prompt, so that any passage can prompt a change, and a
+All parts and their evidence are in one prompt, because any passage can call for a change, and a
 change to one part can require changes to others (RAT §3.3, on causality). Parts that do not fit
-are checked in the next call. The prompt for a text that the graph wrote begins like the
-writer's, with everything that the writer saw, so that the provider's prompt cache can be used.
+are checked in the next call. If the graph wrote the draft, the prompt begins like the writer's,
+with everything that the writer saw, so that the provider can reuse its prompt cache.
 
 Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawala et al., arXiv
 2309.11495).
@@ -91,7 +91,7 @@ _CORRECTS = re.compile(
     r"\b(?:should (?:say|be|read)|(?:is|are) (?:wrong|incorrect)|instead of)\b|^\W*but\b",
     re.IGNORECASE,
 )
-"""Words that ask for a change outside of any block."""
+"""Words in running text that ask for a change, which should be in a block."""
 _IN_PARENTHESES = re.compile(r"(?:([ \t]++)|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
 """Passages cited in the form (p1, p2)."""
 _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
@@ -133,7 +133,8 @@ class _Layout(NamedTuple):
     """
     parts: dict[int, list[int]]
     """The numbers of the pending parts that fit the model's input, each with the passages that it
-    cites, then those found for it. A passage is shown once: before the parts or below the first.
+    cites, then those found for it. A passage is shown once: before all parts, or below the first
+    part that has it.
     """
 
 
@@ -177,8 +178,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     """Return the changes that a reply requests and, unless it is about steps, its verdicts.
 
     Raises:
-        UnreadableReply: It has neither and does not say that nothing changes, a change cannot be
-            made, or a contradicted statement is left unchanged.
+        UnreadableReply: The reply contains nothing usable and does not say that nothing changes, a
+            change cannot be made, or a contradicted statement is left unchanged.
     """
     of_steps, cites = isinstance(settings, AagContext), isinstance(settings, RpgContext)
     parts = [part["text"] for part in state["parts"]]
@@ -290,7 +291,7 @@ def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> l
 
 
 def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
-    """Return a warning if new words name passages by numbers up to `last`."""
+    """Return a warning if changes insert passage numbers such as p3, up to `last`."""
     numbers = {
         number
         for change in changes

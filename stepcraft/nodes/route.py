@@ -22,8 +22,7 @@ METHODS: Mapping[str, MethodName] = {
 }
 """The graph that answers each kind of message."""
 LONGEST_TURN = 1_200
-"""The number of characters shown from each message; later messages mostly refer to its beginning.
-"""
+"""The maximum number of characters shown per message; the rest is rarely referred to later."""
 TURNS = 12
 """The number of messages shown before the last one."""
 

@@ -35,10 +35,10 @@ def split_blocks(text: str) -> list[str]:
 def as_parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> list[Part]:
     """Return texts as parts with their queries.
 
-    With `by_statement`, each statement in a part becomes two queries, one of them preceded by the
-    question. If the check sees the passages found for the question, the statement alone is the
-    query, and one that cites a passage is not looked up again. If the model writes the queries, the
-    parts have none yet.
+    With `by_statement`, each statement becomes two queries: by itself, and preceded by the
+    question. If the draft was written from passages, which the check sees too, the statement by
+    itself is the only query, and a statement that cites a passage gets none. If the model writes
+    the queries, the parts have none yet.
 
     Args:
         state: The state of the run.
@@ -54,7 +54,7 @@ def as_parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> list[Pa
 
 
 def part_query(text: str) -> str:
-    """Return the query for a part: its words without citation marks."""
+    """Return the query for a part: its text without citation marks."""
     return without_marks(text).strip()[:LONGEST_QUERY]
 
 

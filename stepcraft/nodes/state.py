@@ -99,7 +99,7 @@ class Revision(TypedDict):
 class Answer(TypedDict):
     """The output of every graph."""
 
-    # For this class alone, pydantic uses the texts below attributes; subclasses do not inherit
+    # Pydantic uses attribute docstrings only for the class itself; subclasses do not inherit
     # them.
     answer: Annotated[str, Field(description="The answer.")]
     evidence: Annotated[

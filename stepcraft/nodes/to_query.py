@@ -37,7 +37,7 @@ def ask_for_queries(state: Any, settings: PartQuerySettings) -> list[BaseMessage
 def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[str, Any]:
     """Return the parts with their queries.
 
-    A part omitted from the reply uses its own words as its query.
+    If the reply omits a part, the text of the part is its query.
 
     Raises:
         UnreadableReply: There is no query in the reply.
@@ -49,7 +49,7 @@ def read_queries(reply: str, state: Any, _settings: PartQuerySettings) -> dict[s
 
 
 def by_their_words(state: Any, _reason: str) -> dict[str, Any]:
-    """Use each part's own words as its query."""
+    """Use the text of each part as its query."""
     return _with_queries(state, {})
 
 

@@ -118,7 +118,7 @@ def short_answer(text: str) -> str:
 
 
 def _without_stop(text: str) -> str:
-    # No further sentence begins after the full stop of an abbreviation.
+    # If the full stop belonged to an abbreviation, "Xy" would not begin a second sentence.
     if _ABBREVIATED.search(text) or not _FULL_STOP.search(text):
         return text
     return text[:-1] if len(sentences(f"It {text} Xy")) == 2 else text

@@ -47,7 +47,7 @@ _COUNT = re.compile(
 )
 """A number of statements with a verdict, as in "3 of 4 statements are supported"."""
 _TALLY = re.compile(r"[^\w\n]*(?!PART|STATEMENT|CLAIM)[^\W\d_]{3,}", re.IGNORECASE)
-"""How a line that sums up the verdicts begins, unless it begins with the first number."""
+"""The beginning of a line that counts the verdicts, unless it begins with a number."""
 _HYPHENATED = re.compile(r"^([^\w\n]{0,8}(\d{1,4}))-(?=(\d{1,4})\b)", re.MULTILINE)
 _PART = re.compile(
     rf"{_BEGIN}PART[^\w\n]*(\d{{1,4}})"
@@ -81,15 +81,15 @@ _QUOTED = re.compile(_QUOTE)
 def read_verdicts(
     text: str, state: Any, group: Sequence[int], shown: Collection[int]
 ) -> tuple[list[Check], list[str]]:
-    """Return the verdicts on the statements in the given parts, and what is wrong with the lines.
+    """Return the verdicts on the statements in the given parts, and the errors in the reply.
 
     Possible errors are statement or passage numbers that are not in the prompt, and several
     verdicts on a part.
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own. If several lines judge a statement, the one with the
-    narrowest range counts; ties go to the last. Support from passages that were not shown counts
-    for nothing.
+    narrowest range counts; ties go to the last. A verdict of `supported` is ignored if it only
+    cites passages that were not shown.
 
     Args:
         text: The reply without its blocks.
@@ -126,8 +126,8 @@ def read_verdicts(
 def _without_tallies(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
 
-    Such a line names no passage, and each of its numbers belongs to no part, or to one that other
-    lines judge.
+    Such a line names no passage, and any of its numbers that is also the number of a part has a
+    verdict on another line.
     """
     counts = {row: [*_COUNT.finditer(row)] for row in text.split("\n")}
     tallies = {
@@ -144,7 +144,7 @@ def _without_tallies(text: str, parts: Collection[int]) -> str:
 
 
 def _ungrouped(line: re.Match[str]) -> str:
-    """Return a line such as "Contradicted: 1.1 (p2), 2.3" with its verdict behind each number."""
+    """Split a line such as "Contradicted: 1.1 (p2), 2.3" into a line per statement."""
     verdict = f" {line['part'] or ''}{line['verdict']} "
     statements = _STATEMENT.findall(line["statements"])
     return "\n".join(

@@ -68,7 +68,7 @@ def page(
     """
     evidence = result["evidence"]
     sentences = cited_sentences(result.get("sentences", []), evidence)
-    # A draft's marks number all passages that were found, and an answer's only those it cites.
+    # In a draft, the marks number all passages found; in an answer, only the cited ones.
     plain = _without_marks if sentences else clean
     checks = verdicts(result)
     has_places = checks and not sentences  # RPG's sentences have their own marks

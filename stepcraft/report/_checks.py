@@ -1,4 +1,4 @@
-"""Verdicts on statements, shown in the answer if it still contains them, otherwise in a list."""
+"""Verdicts on statements: shown in the answer where it has the statement, or else in a list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def checked_pieces(
 
 
 def _pattern(text: str) -> str:
-    """Return a pattern for a text on any number of lines, with or without citation marks."""
+    """Return a pattern that matches a text across line breaks, with or without citation marks."""
     words = (_MARK.join(map(re.escape, _TOKEN.findall(each))) for each in text.split())
     return "(?<![A-Za-z0-9_])" + rf"{_MARK}\s+".join(words) + "(?![A-Za-z0-9_])"
 

@@ -32,10 +32,10 @@ class CitedSentence(NamedTuple):
     """A sentence from an answer, without its citation marks."""
 
     before: str
-    """Headings and bullets before its words."""
+    """The headings and bullets before the prose."""
     text: str
     behind: str
-    """Whitespace and code after its words."""
+    """The whitespace and code after the prose."""
     quotes: list[Quote]
     supported: bool
     objection: str
@@ -75,7 +75,7 @@ def _objection(sentence: TracedSentence) -> str:
 
 
 def _parts(sentence: str) -> tuple[str, str, str]:
-    """Split a sentence into headings and bullet, words, and trailing whitespace and code."""
+    """Split a sentence into headings and bullet, prose, and trailing whitespace and code."""
     stop = next((block.start for block in code_blocks(sentence)), len(sentence))
     opening = _OPENING.match(sentence, 0, stop)
     start = opening.end() if opening else 0

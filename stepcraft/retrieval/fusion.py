@@ -7,7 +7,7 @@ from heapq import nlargest
 from stepcraft.evidence import Evidence, key_of
 
 CANDIDATES = 4
-"""How many times `k` passages each search returns, from which those to keep are chosen."""
+"""The number of candidates that each search returns, as a multiple of `k`."""
 _SHARE = 0.3
 """The share of a passage's score that the passages before and after it get."""
 
@@ -19,7 +19,7 @@ def fused(
 ) -> dict[str, list[Evidence]]:
     """Return the best passages for all queries, each under the query that ranks it highest.
 
-    As many are returned as there are distinct passages in all top-k results. Passages that several
+    The total is the number of distinct passages in all top-k results. Passages that several
     queries find come first, and so do their neighbours, because the answer is often spread over a
     few pages.
 

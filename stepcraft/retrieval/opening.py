@@ -49,7 +49,7 @@ def opened_memory(
 
     def opened() -> tuple[ProcedureMemory, object, object]:
         memory = open_memory(where, embeddings=embeddings, store=store, create=create)
-        return memory, version, (embeddings, store)  # whose ids are part of the key
+        return memory, version, (embeddings, store)  # kept alive, as their ids are in the key
 
     return _MEMORIES.get(key, opened, lambda entry: entry[1] == version)[0]
 

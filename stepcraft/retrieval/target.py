@@ -57,8 +57,8 @@ class RetrievalTarget:
     """The memories and sources of a graph, with the names by which its runs can choose them.
 
     A memory is searched in addition to the sources if a run names it, or if the graph was built
-    with a single memory. A graph without any uses those named by `STEPCRAFT_SOURCE`
-    and `STEPCRAFT_MEMORY`, or else the bundled procedures.
+    with a single memory. A graph built without a memory or sources uses those named by
+    `STEPCRAFT_SOURCE` and `STEPCRAFT_MEMORY`, or else the bundled procedures.
     """
 
     memories: Mapping[str, Memory]

@@ -87,7 +87,7 @@ async def store(ctx: Context, value: Value) -> bool:
 
 
 def _identity(ctx: Context) -> str:
-    # A Studio user comes in without a key unless disable_studio_auth is set.
+    # A Studio user is let in without a key unless disable_studio_auth is set.
     if is_studio_user(ctx.user):
         raise Auth.exceptions.HTTPException(403, "send a valid key or token")
     return ctx.user.identity

@@ -163,7 +163,7 @@ def serve() -> None:
 
 def _bound(seconds: float) -> None:
     """Limit processor time and memory from now on."""
-    with suppress(ImportError):  # Windows limits nothing
+    with suppress(ImportError):  # not available on Windows
         import resource
 
         limits = {

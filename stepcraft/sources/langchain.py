@@ -29,7 +29,7 @@ from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
 
 _PASSAGE = 1_500
-"""The number of characters in a passage cut from a tool's result."""
+"""The maximum number of characters in a passage split from a tool's result."""
 
 
 _ORIGINS = ("source", "url", "link", "path", "file_path", "file_name")
@@ -41,10 +41,9 @@ class RetrieverAdapter(Source):
 
     In callbacks and traces, a search is a single run: the retriever's own.
 
-    Asking for more documents than the retriever returns by default works if it accepts `k` per
-    call, has a field `k`, or has `search_kwargs`. Missing scores are derived from the rank. The
-    retriever is awaited on the caller's event loop, or runs in a thread if it has no async
-    implementation.
+    To return more documents than by default, the retriever must accept `k` per call, or have a
+    field `k` or `search_kwargs`. Missing scores are derived from the rank. The retriever is awaited
+    on the caller's event loop, or runs in a thread if it has no async implementation.
 
     Raises:
         SourceFailure: The retriever raised anything other than a LangGraph interrupt or a Stepcraft
@@ -58,7 +57,7 @@ class RetrieverAdapter(Source):
 
     @classmethod
     def of(cls, retriever: BaseRetriever, name: str) -> BaseRetriever:
-        """Return one of our sources as it is, and any other retriever in an adapter."""
+        """Return a Stepcraft source unchanged, and wrap any other retriever in an adapter."""
         return retriever if isinstance(retriever, Source) else cls(retriever=retriever, spec=name)
 
     @override
@@ -165,7 +164,7 @@ class ToolRetriever(BaseRetriever):
 
 
 def _only_blocks(source: BaseRetriever | BaseTool) -> bool:
-    """Return whether a source has no coroutine, so that LangChain would use its own threads.
+    """Return whether a source is only synchronous, so LangChain would run it in its own threads.
 
     Those threads are joined when an event loop or the process ends, so a slow search would delay
     shutdown.

@@ -29,13 +29,13 @@ def open_source(
     `k` may also be passed per call: `source.invoke(query, k=10)`.
 
     Args:
-        spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` (files and folders,
-            also by URL, and fields of records: see `open_corpus`), `web` or `web:ENGINE` (see
-            `open_web`), `weaviate://host:8080/Collection` or `postgresql://host/database/name` (a
-            corpus on a server: see `open_shared`), `memory` (STEPCRAFT_MEMORY, or else the bundled
-            procedures) or `memory:procedures.db` (any URL for `open_memory`),
-            `package.module:attribute` (a LangChain retriever or search tool, or a function without
-            arguments that returns one).
+        spec: `corpus:docs` or `corpus:docs,faq.csv?title=Question&text=Answer` for files, folders
+            and URLs, with the fields of records (see `open_corpus`); `web` or `web:ENGINE` (see
+            `open_web`); `weaviate://host:8080/Collection` or `postgresql://host/database/name` for
+            a corpus on a server (see `open_shared`); `memory` for STEPCRAFT_MEMORY or else the
+            bundled procedures; `memory:procedures.db` for another memory (any URL for
+            `open_memory`); or `package.module:attribute` for a LangChain retriever or search tool,
+            or a function without arguments that returns one.
         k: The number of passages to find.
         embeddings: The embeddings for a corpus or a memory, as for `open_corpus` and `open_memory`.
 
@@ -132,8 +132,8 @@ def named_object(spec: str, *, is_called: Callable[[Any], bool] = callable) -> A
 
     Args:
         spec: The spec of the object.
-        is_called: Decides whether the object is called to get the result; by default, any callable
-            is.
+        is_called: Returns whether to call the object to get the result; by default, every
+            callable is called.
 
     Raises:
         BadInput: Importing it or calling it fails.

@@ -6,7 +6,7 @@ from stepcraft.index import Hit
 
 
 def passage_of(hit: Hit, path: str = "") -> Document:
-    """Return a document for a hit, whose entry consists of the title and the text below it.
+    """Return a document for a hit, whose entry has the title as its first line.
 
     Args:
         hit: The hit, with the title, path and place of the passage in its payload.

@@ -34,10 +34,10 @@ def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\
     breaks, curly quotes and dashes survive. New lines are indented like the text's.
 
     Args:
-        text: The text.
-        old: Its words as copied, perhaps inexactly.
-        new: The words that replace them.
-        line: What is before the text on its line.
+        text: The text to replace.
+        old: A copy of this text, possibly inexact.
+        new: The replacement.
+        line: The beginning of the line, up to the text.
         newline: The line break for new lines.
 
     Returns:

@@ -80,7 +80,7 @@ _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
-"""The number of refusals after which any further group that does damage is refused as a whole."""
+"""After this many refusals, a group of changes that does damage is refused as a whole."""
 
 
 @described
@@ -205,9 +205,9 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:
     """Return the parts after the changes, and the outcome of each change.
 
-    All places are located in the original parts, so that two changes can swap words. Text outside
-    of the changed places stays exactly as it is. The order of the changes matters only for
-    additions at the same place.
+    All changes are located in the original parts, so that two of them can swap words. All other
+    text stays exactly as it is. The order of the changes matters only for additions at the same
+    place.
 
     Args:
         parts: The parts.
@@ -344,7 +344,7 @@ def _is_whole(part: str, start: int, stop: int) -> bool:
 
 
 def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
-    """Return a change with its place in the text, or the reason why it has none.
+    """Locate a change in the text, or return the reason why it cannot be made.
 
     If the words are not in the part that the change names, all other parts are searched.
     """
@@ -385,7 +385,7 @@ def _added(change: Change, parts: Sequence[str]) -> _Edit | str:
 
 
 def _misfit(part: str, start: int, stop: int, new: str) -> str:
-    """Return why the new words cannot be put in a place, or "" if they can."""
+    """Return why the new words do not fit in place of the old ones, or "" if they do."""
     old, behind = part[start:stop], part[stop:].partition("\n")[0]
     if "\n" in new.strip("\n") and "\n" not in old and behind.strip():
         return "its new words have several lines, but its old words are a piece of one"
@@ -417,12 +417,12 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
 
 
 def _fitted(old: str, new: str, line: str, after: str) -> str:
-    """Return new words with the list marker and the full stop that their place needs.
+    """Return the new words with the list marker and full stop that the text requires.
 
     Args:
         old: The words that they replace.
-        new: The new words. Models often copy more or less context with them than with the old.
-        line: What is before the old words on their line.
+        new: The new words. Models often copy more or less of the context than in the old words.
+        line: The beginning of the line, up to the old words.
         after: The characters after the old words.
     """
     mine, theirs = (_MARKER.match(each) for each in (old, new))

@@ -1,8 +1,8 @@
 r"""Citation marks such as [p3], which link a draft to passages, and equivalent notations.
 
 Prompts number passages p1, p2 and so on, and ask for marks that cannot be confused with anything
-else. The notations of other products are recognised too, but [3] only in a text without any other
-marks, and [3, 5] only at the end of a clause in a text with marks such as [3]. Anything inside
+else. The notations of other products are recognised too. But [3] counts only if there are no other
+marks, and [3, 5] only at the end of a clause, if there are marks such as [3]. Anything inside
 code, LaTeX, URLs and links is ignored.
 """
 
@@ -197,7 +197,7 @@ def _pattern(shown: str, *, plain: bool = True) -> re.Pattern[str]:
 
 
 def _of_passages(runs: Iterable[re.Match[str]], numbers: Container[int]) -> Iterator[re.Match[str]]:
-    """Yield the marks, without plain ones that name no passage, as in "Press [9]"."""
+    """Yield the runs of marks, except plain ones that name no passage, as in "Press [9]"."""
     for run in runs:
         if run.re is _RUN or any(number in numbers for number in _numbers([run])):
             yield run

@@ -68,7 +68,7 @@ def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
 
 
 def _whole(lines: re.Match[str]) -> str:
-    """Return capital letters in place of the characters of lines that are not split."""
+    """Replace the characters of lines that must not be split with capital letters."""
     return re.sub(r"[^\n]", "X", lines[0])
 
 

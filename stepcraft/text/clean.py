@@ -98,7 +98,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text clean, and on one line."""
+    """Return the cleaned text on one line."""
     return " ".join(clean(text).split())
 
 

@@ -63,7 +63,7 @@ def shortened(pieces: Sequence[Piece], keep: int = 80) -> list[Piece]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Keep this many characters at the start and the end, cutting at a nearby space if possible."""
+    """Keep `start` and `end` characters of a text, cutting at a nearby space if possible."""
     if len(text) <= start + end + 20:
         return text
     head, tail = text[:start], text[len(text) - end :]

@@ -71,7 +71,7 @@ _STEPS_TITLE = re.compile(
     r"|pasos|\u00e9tapes|passaggi)\W*",
     re.IGNORECASE,
 )
-"""The title of the list with the steps, where another list says what is needed."""
+"""The title of a list of steps, which sets it apart from a list of what is needed."""
 _NOTES = re.compile(
     r"\A#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
     r"|further reading|see also|hinweise?|tipps?|quellen|notas|consejos|fuentes|astuces"
@@ -88,7 +88,7 @@ _MARKUP = ("<", "|", "{")
 
 
 class _Line(NamedTuple):
-    """A line that is not blank or that belongs to a code block."""
+    """A line that is not blank, or any line of a code block."""
 
     raw: str
     """The line without trailing whitespace."""
@@ -115,7 +115,7 @@ class _Line(NamedTuple):
         if not begin:
             return self
         text = self.text[begin.end() :].lstrip()
-        if begin[0].count("**") == 1:  # it ends there or later
+        if begin[0].count("**") == 1:  # the bold text ends after the match
             text = f"**{text}".removeprefix("****").lstrip()
         mark, number = (self.mark, self.number) if self.mark else _mark(begin)
         return self._replace(text=text, mark=mark, number=number)
@@ -212,10 +212,10 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 
 
 def _json_texts(text: str) -> list[str] | None:
-    """Return the texts in a JSON array or in an object with numbers as keys, or None.
+    """Return the strings in a JSON array, or in an object with numeric keys, or else None.
 
-    The array may be a value in an object, and its items may be objects with a single text, or with
-    a title and a text.
+    The array may be a value in an object, and its items may be objects with a single string, or
+    with a title and a string.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
@@ -238,7 +238,7 @@ def _json_texts(text: str) -> list[str] | None:
 
 
 def _without_notes(lines: list[_Line]) -> list[_Line]:
-    """Return the lines up to a heading below the steps that begins notes, tips or sources."""
+    """Return the lines up to any heading of notes, tips or sources below the steps."""
     first = next((at for at, line in enumerate(lines) if line.mark), len(lines))
     places = (at for at, line in enumerate(lines) if at > first and _NOTES.search(line.raw))
     return lines[: next((at for at in places if not lines[at].mark), len(lines))]
@@ -277,7 +277,7 @@ def _led(lines: list[_Line]) -> list[_Line]:
 
 
 def _mark(begin: re.Match[str]) -> tuple[str, int]:
-    """Return the common form of a list's item marks, and the number of an item.
+    """Return the form of an item's mark, which its whole list shares, and the item's number.
 
     The form covers the kind of number (digits, Chinese numerals below 20, letters, circled numbers)
     and the words or signs around it, but treats "1." and "1)" as equal.
@@ -381,7 +381,7 @@ def _outer_mark(items: list[_Line]) -> str:
 
 
 def _joined(start: _Line, below: str) -> str:
-    """Return an item as one text, with its further lines dedented."""
+    """Return an item as one string, with the lines below its first dedented."""
     return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
 
 

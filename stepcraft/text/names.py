@@ -67,7 +67,7 @@ def codes(text: str) -> Iterator[str]:
 def mentions(text: str, name: str) -> bool:
     """Return whether a text contains a name as a whole word, or all parts of a dotted name.
 
-    The name of a file has no parts.
+    File names are not split into parts.
     """
     if has_word(text, name):
         return True

@@ -112,11 +112,11 @@ def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.
     if opening:
         names = [re.findall(r"\w+", each) for each in (opening["opening"], tag["closing"])]
         return names[0] == names[1] or not tag["closing"].startswith("</")
-    if end:  # after that, only a doubled tag
+    if end:  # after reasoning, only a repeated tag counts
         return not text[end : tag.start()].strip()
     start, behind = tag.start("closing"), text[tag.end() :]
     if not tag["closing"].startswith(("<", "[")) or tag["closing"].startswith("<|"):
-        return True  # no words of a text
+        return True  # cannot be ordinary text
     is_alone = not behind.strip(" \t") or behind.lstrip(" \t").startswith(("\n\n", "\r\n\r\n"))
     is_attached = not text[start - 1 : start].isspace() and behind.startswith(("\n", "\r\n"))
     line = text[text.rfind("\n", 0, start) + 1 : start]

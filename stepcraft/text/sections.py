@@ -38,8 +38,8 @@ class Section(NamedTuple):
 def written(sections: Sequence[Section]) -> str:
     """Write sections one below the other, neutralising anything that looks like one of their tags.
 
-    A tag is recognised in any case, with any whitespace or invisible characters in it, and in other
-    forms of the ASCII letters and signs, such as full-width ones (Unicode's NFKC).
+    Tags are recognised in upper or lower case, with whitespace or invisible characters in them, and
+    in other forms of ASCII characters, such as full-width ones (Unicode's NFKC).
     """
     names = "|".join({section.name for section in sections} | {"reply_format"})
     tag = re.compile(rf"{_DOT}|[\s/]*+(?:{names})\b", re.IGNORECASE)

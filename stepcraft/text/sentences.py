@@ -1,7 +1,7 @@
 """Split whole texts, and passages scored by a reranker, into sentences.
 
-This is our own code because the maintained libraries either need a model to be downloaded (NLTK,
-spaCy) or break code and Chinese text apart.
+This is our own code because the maintained libraries either have to download a model (NLTK, spaCy)
+or break up code and Chinese text.
 """
 
 import re
@@ -144,7 +144,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviated(before: str, follows: str) -> bool:
-    """Return whether a full stop belongs to an abbreviation or ordinal, so that nothing ends."""
+    """Return whether a full stop belongs to an abbreviation or ordinal and ends no sentence."""
     return bool(
         _NO_STOP.search(before)
         or (_NUMBER.search(before) and follows[:1].isdigit())

@@ -67,7 +67,7 @@ def damage(before: str, after: str) -> str:
 
 
 def opened(old: str, new: str) -> str:
-    """Return the damage done by new words that open or close what the old words did not."""
+    """Return the damage done by new words with an unpaired mark that the old words lack, or ""."""
     if not _PAIRED.search(new):
         return ""
     return next(iter(_unpaired(new) - _unpaired(old)), "")

@@ -60,7 +60,7 @@ letter or an ending.
 _LONG = re.compile(r"[a-z]{8,40}")
 _LEAST = 4
 _ENGLISH = frozenset(word for word in STOP_WORDS if len(word) > 2)
-"""Words that are frequent in English texts and rare in languages that join words."""
+"""Words that are frequent in English and rare in languages that write compounds as one word."""
 
 
 class Words(NamedTuple):

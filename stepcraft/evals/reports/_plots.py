@@ -62,7 +62,7 @@ class Axis:
 
 
 class Plot:
-    """A plot of each method's score against a cost, on an axis that begins at 0."""
+    """A plot of each method's score against a cost; the cost axis begins at 0."""
 
     width, height = 340, 240
 

@@ -76,7 +76,7 @@ def _about_answers(summary: Summary) -> Iterator[str]:
         yield from _failures(method)
     for method in summary.methods:
         for warning, count in method.warnings.items():
-            # KEYLESS says WRITTEN_BY_RULES for all of them.
+            # KEYLESS already says this about all methods.
             if warning != WRITTEN_BY_RULES and 2 * count >= method.samples:
                 yield f"{method.method}, {count:,} of {method.samples:,} samples: {warning}"
 

@@ -133,7 +133,7 @@ def difference_text(interval: Interval) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value with three digits."""
+    """Return a p-value with three decimals."""
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 

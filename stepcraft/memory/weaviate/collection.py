@@ -47,7 +47,7 @@ better objects and returns different scores.
 
 Item = DataObject[dict[str, Any], None]
 Condition: TypeAlias = Any
-"""A filter for the Weaviate client, whose own type for it is private."""
+"""A filter of the Weaviate client, which has only a private type for filters."""
 
 
 Hits: TypeAlias = Sequence[tuple[Any, float]]
@@ -183,7 +183,7 @@ class OpenCollection:
     ) -> Sequence[Any]:
         """Return at most `limit` objects that match a client filter, in the order of their ids.
 
-        `after` continues behind the object with this id; the filter must then be None.
+        With `after`, results start after the object with this id, and `filters` must be None.
         """
         return self.connection.call(
             lambda objects: (

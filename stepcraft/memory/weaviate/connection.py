@@ -153,7 +153,7 @@ class Connection:
         if self._closed:
             raise MemoryFailure(f"{address.name} was closed; open it again")
         try:
-            # A name lookup may take longer than any time limit of the request.
+            # The request's own time limits do not apply to the name lookup.
             reply = within(
                 _CONNECT_S,
                 partial(httpx.get, f"{address.url}/v1/.well-known/ready", trust_env=False),

@@ -67,7 +67,7 @@ def recorded(objects: Objects, layout: Layout) -> str | None:
             f"the collection {objects.name} holds {holds}, not {layout.holds}; name another one"
         )
     for name in {*layout.content, *WORDS} - {each.name for each in config.properties}:
-        objects.config.add_property(layout.property(name))  # in one made by an earlier version
+        objects.config.add_property(layout.property(name))  # missing in older collections
     return embeddings
 
 
@@ -76,7 +76,7 @@ def create_collection(
 ) -> None:
     """Create the collection for vectors from the given embeddings; "none" means no vectors."""
     client = connection.client()
-    # Only newer clients can say that vectors are not to be compressed.
+    # Only newer clients can turn off compression explicitly.
     quantization, by_default = address.quantization or "none", lambda: None
     quantizer = getattr(Configure.VectorIndex.Quantizer, quantization, by_default)
     description = {"embeddings": embeddings, "holds": layout.holds}

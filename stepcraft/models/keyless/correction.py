@@ -1,4 +1,4 @@
-"""Find statements that the evidence makes word for word, or with one value changed."""
+"""Find statements that occur in the evidence word for word, or with one value changed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _TH = r"(?:st|nd|rd|th)?"
 _TOKEN = re.compile(
     rf"(?P<date>\b\d{{1,2}}{_TH}[ ](?:{_MONTH})\b(?:,?[ ]\d{{4}}\b)?"
     rf"|\b(?:{_MONTH})[ ]\d{{1,2}}{_TH}\b(?:,?[ ]\d{{4}}\b)?|\b\d{{4}}-\d\d-\d\d\b)"
-    # The full stop behind "a.m" may also end the sentence.
+    # The full stop after "a.m" may also end the sentence.
     r"|(?P<time>\b(?:[01]?\d(?::[0-5]\d)?[ ]?(?i:[ap]m\b|[ap]\.m\b(?:\.(?=\s+\w))?)"
     r"|(?:[01]?\d|2[0-3]):[0-5]\d\b(?![:.]\d)))"
     r"|(?P<year>\b(?:1[5-9]|20)\d\d\b(?![.,]\d))"
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     r"|(?P<day>(?<!\bon )\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b)"
     r"|(?P<name>(?<=\bby )[A-Z][a-z][\w-]*+(?:[ ][A-Z][a-z][\w-]*+)*+(?![ ][A-Z\d]))"
     r"|(?P<percent>%|\b(?i:per ?cent)\b)|(?P<word>[^\W\d_]+)"
-    # Other signs say something, as in "< 5" and "!x", unless they are punctuation.
+    # Signs other than punctuation carry meaning, as in "< 5" and "!x".
     r"|(?P<sign>!(?=[\w=])|[^\w\s.,;:!\u2026\"'()\[\]{}*`\u00b7\u2022\u00ab\u00bb\u2010-\u201f-"
     r"\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b])"
 )
@@ -185,7 +185,7 @@ def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
 
 
 def _correctable(statement: Sentence) -> Iterator[Value]:
-    """Yield the values that the predicate of a statement claims, with at most one number.
+    """Yield the values claimed by a statement's predicate: its only number or, if none, the others.
 
     A value in the subject says what the statement is about, as in "Version 2 is free".
     """

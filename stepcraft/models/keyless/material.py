@@ -79,7 +79,7 @@ def statements(text: str) -> list[str]:
 
 
 def _without_markup(markup: re.Match[str]) -> str:
-    """Return the text of a link or of emphasis; the mark of a quotation and a tag are dropped."""
+    """Return the text of a link or of emphasis, or "" for a blockquote marker or an HTML tag."""
     return markup["link"] or markup["text"] or ""
 
 

@@ -63,7 +63,7 @@ def _query(text: str) -> str:
 
 
 def draft(material: Material) -> str:
-    """Write sentences from the passages. Without any, write a question, which claims nothing."""
+    """Write sentences from the passages or, if there are none, a question, which claims nothing."""
     return write(material) if material.statements else f"{material.question.rstrip(' .?!')}?"
 
 
@@ -73,7 +73,7 @@ def reason(material: Material) -> str:
 
 
 def write(material: Material) -> str:
-    """Write sentences from passages that fit the question and plan and are not in the text yet."""
+    """Write passage sentences that fit the question and plan and are not in the text yet."""
     wanted = stems(f"{material.question}\n{material.text('plan')}")
     return "\n\n".join(best(wanted, material.statements, 6, material.text("text"))) or _NOTHING
 

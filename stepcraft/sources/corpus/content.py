@@ -1,4 +1,4 @@
-"""Read a file as text with headings, depending on its suffix."""
+"""Read a file as text with headings, choosing the parser by its suffix or content."""
 
 import re
 import tomllib
@@ -32,7 +32,7 @@ MAX_BYTES = 50_000_000
 """The maximum size of a file that is passed to a parser."""
 
 MAX_TEXT_BYTES = 20_000_000
-"""The maximum size of a text file; cleaning this much blocks all other threads for 0.2 seconds."""
+"""The maximum size of a text file; cleaning it stalls all other threads for 0.2 seconds."""
 
 MAX_BLOCKS = 50_000
 """The maximum number of headings, fenced blocks and tables in a file; the rest is read as text."""
@@ -64,7 +64,7 @@ _PARSERS = {
 """The parser for each suffix, and the format for citing a part of the file."""
 _OF_SEVERAL = {"book:epub", "mail:mbox"}
 """Parsers for files whose first heading is not the title of the whole file."""
-_PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks
+_PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks only
 _BLOCKS = {"heading_open", "fence", "table_open"}
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
@@ -84,7 +84,7 @@ _DATA_URI = re.compile(
     r"(?:\s+[A-Za-z0-9+/=]{60,}+)*+(?:\s+[A-Za-z0-9+/]+={0,2}(?=[)>\"']))?>?",
     re.MULTILINE,
 )
-"""An image embedded in the text, including one that is the target of a reference."""
+"""A base64 data URI in the text, including any link reference definition around it."""
 
 
 class Content(NamedTuple):
@@ -99,7 +99,7 @@ class Content(NamedTuple):
     starts: Sequence[int] = ()
     """The offsets of pages or cells; empty if lines are counted."""
     cut: str = ""
-    """A sentence about what was not read because of a limit, or "" if everything was."""
+    """A note on anything that was not read, or not read correctly, or "" if there is none."""
 
 
 def content_of(path: Path) -> Content:
@@ -113,7 +113,7 @@ def content_of(path: Path) -> Content:
         return _parsed(_bytes(path, MAX_BYTES), title, *parser)
     data = _bytes(path, MAX_TEXT_BYTES)
     if parser := _parser_for(data, suffix):
-        with suppress(Unreadable):  # if it only looks like this, it is text
+        with suppress(Unreadable):  # if parsing fails, read it as plain text
             return _parsed(data, title, *parser)
     if data.startswith(b"{\\rtf"):
         raise Unreadable("it is RTF; name it .rtf")
@@ -148,7 +148,7 @@ def markdown_content(text: str, title: str) -> Content:
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
         title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
-        # The fields are text, their fences do not count and their comments are not headings.
+        # Keep the fields as text, but not the delimiters, nor comments, which look like headings.
         fields, end = _COMMENT.sub(blanks, front["fields"]), front.end("fields")
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
     blocks = [

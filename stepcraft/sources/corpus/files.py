@@ -31,7 +31,7 @@ page for printing the whole site.
 
 
 Roots = dict[Path, str]
-"""The resolved paths of files and folders, each with the path by which it was named."""
+"""Maps the resolved path of each file or folder to its path or URL as given."""
 
 
 class File(NamedTuple):
@@ -44,7 +44,7 @@ class File(NamedTuple):
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
-    """Resolve the paths of a corpus, expanding `~`; a URL stands for the folder of its copies.
+    """Resolve the paths of a corpus, expanding `~`; a URL resolves to the folder with its copies.
 
     Raises:
         BadInput: There are no paths, one is not valid, or there is no such file or folder.
@@ -79,8 +79,8 @@ class Files(NamedTuple):
 
     files: list[File]
     problems: dict[str, str]
-    """The reasons why a folder cannot be listed, a file cannot be copied, a link is not followed,
-    or an Office file is not read, by path.
+    """By path, the reason why a folder cannot be listed, a file cannot be copied, a link is not
+    followed or an Office file is not read.
     """
     left_out: dict[str, str]
     """The reasons why files or folders are left out, by path."""
@@ -94,7 +94,7 @@ def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
 
     Args:
         roots: The files and folders.
-        copied_s: The number of seconds for which this process does not copy remote files again.
+        copied_s: The minimum number of seconds before this process copies remote files again.
 
     Raises:
         BadInput: A package that a URL needs is missing.

@@ -1,4 +1,4 @@
-"""Find headings in markup other than Markdown, and text hidden from readers, with line patterns."""
+"""Use regular expressions to find headings in non-Markdown markup and text hidden from readers."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ _TIMES = re.compile(
     r"|</?v\b(?:[.\w]*+(?:[ ]|(?=>)))?([^<>\n]*)>",
     re.MULTILINE,
 )
-"""The numbers and times in subtitles, and their tags, one of which may name a speaker."""
+"""Cue numbers, times and tags in subtitles; a tag may name the speaker."""
 _MANUALS = [f".{number}" for number in range(1, 9)]
 """The suffixes of manual pages."""
 _ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
@@ -135,13 +135,13 @@ def _texts_in(match: re.Match[str]) -> str:
 
 
 def title_of(text: str, suffix: str) -> str:
-    """Return the title given in a text, or "" if there is none."""
+    """Return the title stated in a file's text, or "" if there is none."""
     named = _NAMED[suffix].search(text) if suffix in _NAMED else None
     return named[1].strip() if named else ""
 
 
 def headings_of(text: str, suffix: str) -> list[Heading]:
-    """Return the headings in a text, using the markup that its suffix indicates, if any."""
+    """Return the headings in a file's text, or [] if its suffix indicates no known markup."""
     reader = _READERS.get(suffix)
     return [each for each in reader(text) if len(each.text) <= MAX_HEADING] if reader else []
 
@@ -215,7 +215,7 @@ def _asciidoc(text: str) -> Iterator[Heading]:
             title = match["title"].strip()
             yield Heading(*match.span(), len(match["sign"]), title)
         elif above is not None and abs(len(match["below"]) - len(above.rstrip())) > 1:
-            position = match.start("below")  # it begins a block
+            position = match.start("below")  # not an underline: it opens a block
         elif above:
             level = "=-~^+".index(match["below"][0]) + 1
             yield Heading(*match.span(), level, above.strip())
@@ -247,7 +247,7 @@ _READERS: dict[str, _Reader] = {
     **dict.fromkeys((".adoc", ".asciidoc"), _asciidoc),
     ".org": _by(_ORG, len, _ORG_BLOCK),
     ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
-    # Below the name of the page.
+    # Level 1 is left for the name of the manual page.
     **dict.fromkeys(_MANUALS, _by(_MAN, lambda sign: "HS".index(sign.upper()) + 2)),
     ".txt": _memo,
 }

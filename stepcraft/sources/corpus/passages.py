@@ -37,7 +37,7 @@ _PART = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""As much of a text as fits into a passage, up to the best place to cut."""
+"""As much text as fits into a passage, ending at the best place to split."""
 
 _MAX_REPEATED = 500
 """The maximum length of a table header or an opening fence that is repeated."""
@@ -50,7 +50,7 @@ FIELDS: Fields = (TITLES, ("text",))
 
 
 _Unit = tuple[str, int, int]
-"""A title, and the start and end offsets of a text."""
+"""A title, and the offsets at which the text under it starts and ends."""
 
 
 class Passage(NamedTuple):
@@ -88,12 +88,12 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
             yield from passages_of(content_of(path))
     except SourceFailure:
         raise
-    except Exception as error:  # one unforeseen file must not end a corpus
+    except Exception as error:  # one bad file must not abort the whole corpus
         raise Unreadable(f"it cannot be parsed ({type(error).__name__})") from error
 
 
 def passages_of(content: Content) -> Iterator[Passage]:
-    """Yield the passages in a text; none crosses a heading.
+    """Yield the passages in a file's content; none crosses a heading.
 
     Raises:
         Unreadable: A part of the file was not read; the rest has been yielded.
@@ -115,7 +115,7 @@ def passages_of(content: Content) -> Iterator[Passage]:
 
 
 def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
-    """Return a part of a text with the table header, or the fences, that belong to it."""
+    """Return a passage's text, restoring the table header or fences of a block that was split."""
     stop = start + len(text)
     if (first := _around(wholes, start)) and len(first.repeated) <= _MAX_REPEATED:
         text = f"{first.repeated}\n{text}"
@@ -174,7 +174,7 @@ def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
 
 
 def _units_of(content: Content) -> Iterator[_Unit]:
-    """Yield the parts of the text under each heading, and whole fenced blocks, with their titles.
+    """Yield the text under each heading in parts, and whole fenced blocks and tables, with titles.
 
     A title consists of the file's title and the headings above the text. A heading with nothing
     under it is treated as text.

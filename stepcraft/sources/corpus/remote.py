@@ -49,12 +49,12 @@ class _File(NamedTuple):
 
 
 def is_url(name: str) -> bool:
-    """Return whether a file or folder is named by a URL."""
+    """Return whether the name of a file or folder is a URL."""
     return _URL.match(name) is not None
 
 
 def url_below(url: str, path: str) -> str:
-    """Return the URL of a file from the URL of its folder or site and the path of its copy."""
+    """Return a file's URL, given the URL of its folder or site and the path of its copy."""
     if path.endswith(PAGE):
         return f"{_site(url)}/{unquote(path.removesuffix(PAGE))}"
     url = url.rstrip("/")
@@ -62,7 +62,7 @@ def url_below(url: str, path: str) -> str:
 
 
 def folder_of(url: str) -> Path:
-    """Create and return the folder for copies of what a URL names.
+    """Create and return the folder for copies of the files at a URL.
 
     Raises:
         BadInput: The URL has a password.
@@ -78,7 +78,7 @@ def folder_of(url: str) -> Path:
 def copy_files(
     url: str, folder: Path, left_out: Callable[[str], str], after_s: float
 ) -> dict[str, str]:
-    """Bring the copies in a folder up to date; return why files cannot be copied, by path.
+    """Update the copies in a folder, and return by path why files could not be copied.
 
     Only changed files are copied, and a file that cannot be copied keeps its earlier copy. For a
     file that is left out, an empty one is created.
@@ -143,7 +143,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
 
 
 def _stored(url: str) -> Iterator[tuple[str, _File]]:
-    """Yield the files in a storage system by their paths below the URL.
+    """Yield the files at a storage URL, each with its path relative to that URL.
 
     Raises:
         BadInput: fsspec or the storage system's package is missing, or there is no such system.
@@ -171,7 +171,7 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
 
 
 def _pages(url: str) -> Iterator[tuple[str, _File]]:
-    """Yield the pages in a sitemap, and in sitemaps it names, if they are on the same site.
+    """Yield the pages in a sitemap and its nested sitemaps, except pages on other sites.
 
     Raises:
         BadInput: A package is missing.
@@ -199,7 +199,7 @@ def _pages(url: str) -> Iterator[tuple[str, _File]]:
 
 
 def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the pages in a sitemap, each with the date of its last change, and other sitemaps."""
+    """Return a sitemap's pages with the dates of their last changes, and its nested sitemaps."""
     root = ET.fromstring(data)  # noqa: S314 - expat limits how entities expand
 
     def words(parent: ET.Element, name: str) -> str:

@@ -46,7 +46,7 @@ class CorpusRetriever(Source):
     fields: Fields = FIELDS
     """The fields that hold the title and the text of records."""
     problems: dict[str, str] = Field(default_factory=dict)
-    """The reasons why files, records in them, or folders could not be read, by path."""
+    """By path, the reason why a file, some of its records or a folder could not be read."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """The reasons why files or folders were left out, by path."""
     paths: list[str] = Field(default_factory=list)
@@ -157,8 +157,9 @@ def open_corpus(
     any file on this machine read.
 
     Args:
-        paths: Files, and folders including all their subfolders. URLs that fsspec reads, such as
-            `s3://bucket/docs`, and those of sitemaps stand for copies in the user's cache folder.
+        paths: Files, and folders including all their subfolders; also URLs that fsspec reads, such
+            as `s3://bucket/docs`, and URLs of sitemaps, whose files and pages are copied to the
+            user's cache folder.
         k: The number of passages to find.
         title: The title field of records in JSONL or CSV; by default `title`, `name`, `subject`,
             `question` or `headline`.

@@ -42,8 +42,8 @@ class Page(NamedTuple):
     """The path that is stored with its passages."""
     group: str
     state: str
-    """A value that changes whenever the file does; a page's mark is its state plus any problem with
-    it.
+    """A value that changes whenever the file does. The page's mark is this value plus any problem
+    that occurred while reading the file.
     """
     ids: str
     """The prefix of its entries' ids."""
@@ -74,7 +74,7 @@ def update(
     tried: set[str],
     on_progress: Callable[[Updated], object] = lambda _: None,
 ) -> Updated:
-    """Read changed pages into an index, and drop those that are gone.
+    """Read new and changed pages into an index, and drop deleted ones.
 
     Args:
         index: The index.

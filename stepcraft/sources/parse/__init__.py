@@ -7,5 +7,5 @@ TITLES = ("title", "name", "subject", "question", "headline")
 
 Parsed: TypeAlias = tuple[str, list[str], str]
 """What a parser returns for the bytes of a file: its title, its parts (pages, cells or the whole
-text), and a note on anything that was not read because of a limit.
+text), and a note on anything that was not read, or not read correctly.
 """

@@ -29,7 +29,7 @@ _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # no types
-    """Reads YAML 1.2, in which "on" and "no" are words, and keeps dates as written."""
+    """Reads YAML 1.2, in which "on" and "no" are strings, and keeps dates as written."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [each for each in resolvers if each[0] not in _AS_WRITTEN]
@@ -73,7 +73,7 @@ def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[s
     has_sections = False
     for name, each in items:
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
-        if has_sections:  # what follows does not belong to the last of them
+        if has_sections:  # what follows does not belong to the last section
             yield f"\n## {name}\n"
         has_sections |= is_named and outer and not indent and any(map(_title, _list(each)))
         if not each or not isinstance(each, dict | list):
@@ -104,8 +104,8 @@ def _operations(spec: _Data) -> Parsed:
     """Return the operations and schemas of a description.
 
     Raises:
-        ValueError: There are none. The other errors in `_OTHERWISE` mean that the layout is
-            different.
+        ValueError: The description has none. The other errors in `_OTHERWISE` mean that the
+            data is not laid out like one.
     """
     info = spec.get("info") or {}
     servers = [each["url"] for each in spec.get("servers") or ()]

@@ -30,7 +30,7 @@ _UNFOLDS = (
     ", :is([class*=accordion i], [class*=collaps i], [class*=faq i])"
     f", {_SWITCH} + *, :has(> {_SWITCH}) + *"
 )
-"""Hidden elements that a reader can expand, apart from those that a switch controls."""
+"""Hidden elements that a reader can expand, besides those in a switch's `aria-controls`."""
 _HEAD = {"html", "head", "base", "link", "meta", "title", "style", "script", "noscript", "template"}
 _HEADINGS = {f"h{level}" for level in range(1, 7)}
 _SPECIAL = {
@@ -54,16 +54,16 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
     "optgroup": ({"option", "optgroup"}, {"select"}),
     **dict.fromkeys(("rt", "rp"), ({"rt", "rp"}, {"ruby"})),
 }
-"""The elements whose end tags an opening tag implies, and those that stop the search for them."""
+"""For each opening tag, the open elements that it closes and those that end the search."""
 _HIDES = {"hidden", "aria-hidden", "style"}
 _DEPTH = 100
-"""The maximum number of open elements searched for those to close."""
+"""The maximum number of open elements searched for ones that a tag closes."""
 _LEAST_SHARE = 0.2
 """The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
 
 class _Page(BeautifulSoup):
-    """A page; the end tags that may be omitted are implied, as in a browser."""
+    """A page that closes elements whose end tags were omitted, as a browser does."""
 
     # Any: the arguments are Beautiful Soup's own.
     def handle_starttag(self, name: str, *rest: Any, **attributes: Any) -> Tag | None:  # noqa: ANN401

@@ -64,7 +64,7 @@ def _texts(message: EmailMessage) -> Iterator[str]:
 
 
 def _bodies(part: MIMEPart) -> Iterator[str]:
-    """Yield the texts of a part: those of its parts, or of its first alternative with text."""
+    """Yield the texts in a part: those of its subparts, or of the first alternative with text."""
     if part.get_content_type() == "message/rfc822":
         yield from _texts(cast("EmailMessage", part.get_payload(0)))
     elif part.is_multipart():

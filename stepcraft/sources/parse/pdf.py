@@ -10,7 +10,7 @@ from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
-"""The number of seconds after which no more pages are read, so that those already read are kept."""
+"""The number of seconds after which reading stops, in time to return the pages already read."""
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
 """A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""

@@ -43,7 +43,7 @@ def xml(data: bytes) -> Parsed:
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
-    """Yield the texts; an element without text next to it starts a new line with its name."""
+    """Yield pieces of text; an element with no text beside it starts a new line with its name."""
     mixed: dict[int, bool] = {}
     is_data = soup.find(["p", "para", "t", "title"]) is None
     for node in soup.descendants:
@@ -57,7 +57,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
                 yield _beginning(node, is_data=is_data)
         elif _is_text(node):
             text = str(node)
-            if "</" in text:  # a page, such as an article in a feed
+            if "</" in text:  # HTML within the text, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
             is_title = node.parent and node.parent.name == "title"
             yield text if is_title else _SIGN.sub(r"\1\\#", text)

@@ -36,13 +36,13 @@ class Record(NamedTuple):
 
 
 Item: TypeAlias = tuple[Entry, bytes]
-"""A passage, with the id `version:digest of title and text`, and its unit vector as 32-bit floats,
-which may be empty.
+"""A passage with the id `version:digest of title and text`, and its unit vector as 32-bit floats,
+or b"" without an embedder.
 """
 
 
 class SharedPassages(ABC):
-    """The passages of a corpus on a server; a `stepcraft.sources.corpus.update.Index`.
+    """The passages of a corpus on a server, implementing `stepcraft.sources.corpus.update.Index`.
 
     Args:
         name: The URL.
@@ -125,8 +125,8 @@ class SharedPassages(ABC):
     def fill(self, entries: Iterable[Entry], complete: Mapping[str, Complete]) -> Sequence[Failed]:
         """Store entries, publish complete pages, and return the entries that were refused.
 
-        A text that is already stored for any page is not embedded again. The server stores these
-        entries while the next ones are read; `finish` waits until it is done.
+        Text that is already stored for any page is not embedded again. These entries are stored
+        while the next ones are read; `finish` waits until the server is done.
 
         Raises:
             MemoryFailure: The server or the embedding model failed. Anything already stored is

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _Some: TypeAlias = Any
-"""The type of values and connections, whose types in psycopg depend on each other."""
+"""Stands for psycopg's value and connection types, which depend on each other."""
 
 ALPHA = 0.4
 """The default weight of vectors in a hybrid search, as for a corpus in a file."""
@@ -291,7 +291,7 @@ class PostgresPassages(SharedPassages):
             return [*self._run(connection, query, values)]
 
     def _run(self, connection: _Some, query: str, values: _Some = None) -> Iterable[dict[str, Any]]:
-        """Run a query on the table, planned for these values, as in a memory."""
+        """Run a query on the table, unprepared so that it is planned for these values."""
         cursor: Iterable[dict[str, Any]] = connection.execute(
             query.replace("{name}", self._table), values, prepare=False
         )
@@ -304,7 +304,7 @@ class PostgresPassages(SharedPassages):
 
     @contextmanager
     def _failures(self) -> Generator[None]:
-        """Turn failures of the database in the block into a MemoryFailure."""
+        """Raise a MemoryFailure for database errors in the block."""
         try:
             yield
         except psycopg.Error as error:

@@ -41,7 +41,7 @@ class SharedCorpus(Source):
     alpha: float | None = None
     """The weight of the vectors, from 0 to 1; None for the server's default."""
     where: dict[str, str] = Field(default_factory=dict)
-    """The tags that passages must have, with their values; `path` is a prefix of their paths."""
+    """The tag values that passages must have; the value of `path` is a prefix of their paths."""
 
     def close(self) -> None:
         """Close the connection, which is also closed when it is garbage-collected."""

@@ -97,7 +97,7 @@ class WeaviatePassages(SharedPassages):
         filters = [Filter.by_property("tags").contains_all(as_texts(tags))] if tags else []
         if path:
             filters.append(Filter.by_property("path").like(f"{path}*"))
-        # Passages of versions that are being stored or deleted take up places too.
+        # Passages of versions that are being stored or deleted also count towards the limit.
         hits = self._objects.search(
             query,
             min(2 * k, MOST_RESULTS),

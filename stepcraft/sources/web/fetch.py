@@ -51,7 +51,7 @@ class Fetched(NamedTuple):
 
 @dataclass
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects only to public addresses, with the Host header and certificate of the URL's host."""
+    """Connects only to public addresses, keeping the URL's host in the Host header and for TLS."""
 
     inner: httpx.AsyncBaseTransport
     """Connects to an address."""
@@ -146,7 +146,7 @@ class Fetcher:
             FetchRefused: The URL, a redirect or the content type is not allowed.
             FetchFailed: The page does not exist, does not arrive in time, or redirects endlessly.
         """
-        # Asynchronous, because only that can be interrupted at any moment.
+        # Only asynchronous code can be interrupted at any moment.
         method = "GET" if json is None else "POST"
         return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
 

@@ -37,7 +37,7 @@ _PARSER = "stepcraft.sources.parse.article:article"
 _SECONDS = 8.0
 """The maximum processor time for parsing a page."""
 _KEPT_S = 300
-"""The number of seconds for which a page is not requested again."""
+"""The maximum number of seconds for which a page is cached."""
 
 
 class Page(NamedTuple):

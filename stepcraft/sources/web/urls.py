@@ -41,7 +41,7 @@ def is_public(address: str) -> bool:
 
 
 def checked_url(url: str) -> httpx.URL:
-    """Parse a URL, refusing any that must not be fetched whatever its host resolves to.
+    """Parse a URL, refusing one that must never be fetched, whatever its host resolves to.
 
     Raises:
         FetchRefused: It is not a valid http or https URL, or carries credentials.
