@@ -378,6 +378,12 @@ def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
         assert text in read(tmp_path, name, data.encode("cp1252"))[0].text
 
 
+def test_an_indented_fence_that_begins_a_passage_has_one_opening(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text(f"# T\n\n{'Word ' * 196}\n\n  ```py\n  x = 1\n  ```\n\nEnd.\n")
+    assert [each.text.count("```py") for each in passages(file)] == [0, 1]
+
+
 def test_a_fence_holds_fences(tmp_path: Path) -> None:
     code = "# no heading\n```\n# none\n```"
     cells = [

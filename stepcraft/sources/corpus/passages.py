@@ -108,15 +108,15 @@ def passages_of(content: Content) -> Iterator[Passage]:
         else:
             number, counted = number + content.text.count("\n", counted, start), start
         if text:
-            text = _completed(text, start, wholes)
+            line = content.text.rfind("\n", begin, start) + 1
+            text = _completed(text, max(begin, line), start + len(text), wholes)
             yield Passage(title, text, content.place.format(number))
     if content.cut:
         raise Unreadable(content.cut)
 
 
-def _completed(text: str, start: int, wholes: Sequence[Heading]) -> str:
+def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> str:
     """Return a passage's text, restoring the table header or fences of a block that was split."""
-    stop = start + len(text)
     if (first := _around(wholes, start)) and len(first.repeated) <= _MAX_REPEATED:
         text = f"{first.repeated}\n{text}"
     if (last := _around(wholes, stop)) and (fence := _MARK.match(last.repeated)):
