@@ -46,7 +46,7 @@ def beginning(text: str, length: int = 200) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a text on one line in quotation marks."""
+    """Return the beginning of a text as a single line in quotation marks."""
     return f"\u201c{beginning(text, 120)}\u201d"
 
 

@@ -79,7 +79,7 @@ class Record:
     """
 
     def moved(self, source: str, root: str) -> "Record":
-        """Return the record with its source and the places within the document renamed."""
+        """Return the record under the new name of its source, also in its places."""
 
         def renamed(place: str) -> str:
             return source + place.removeprefix(self.source)

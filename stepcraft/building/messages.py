@@ -163,7 +163,7 @@ def first_of(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: AN
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool call in LangChain's form."""
+    """Return a tool call in LangChain's format."""
     call = first_of(block, ("function", "functionCall", "function_call")) or block
     arguments = first_of(call, _ARGUMENTS) or {}
     if isinstance(arguments, str):

@@ -70,7 +70,7 @@ _TRUSTED = ("model", "node_models", "memory", "sources")
 
 
 class SearchOptions(TypedDict):
-    """The options of commands whose graphs search."""
+    """The options of commands that run a graph with a search."""
 
     sources: Sources
     memory: Memory

@@ -172,7 +172,7 @@ def _counted(
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
-    """Run a method on a sample; record a failure, unless it would affect every sample."""
+    """Run a method on a sample; record a failure, or raise it if it would affect every sample."""
     began, began_s, trace = datetime.now(UTC), time.monotonic(), uuid7()
     metadata = {"stepcraft_sample": sample["id"]}
     config: RunnableConfig = {"run_id": trace, "callbacks": [calls], "metadata": metadata}

@@ -111,7 +111,10 @@ class Method:
         return Resources.of(self.graph, context_of(self.graph), self.options)
 
     def input(self, sample: Sample) -> dict[str, Any]:
-        """Return the input for a sample; a graph without `resources` gets them in the question."""
+        """Return the input for a sample.
+
+        If the graph has no `resources` input, they are added to the question.
+        """
         question, resources = sample["question"], sample.get("resources")
         if not resources:
             return {"question": question}

@@ -112,8 +112,8 @@ def holm(ps: Sequence[float], families: Sequence[object] = ()) -> list[float]:
 def power(count: int, points: float) -> float:
     """Return the power of the sign test to detect a difference in accuracy (p < 0.05).
 
-    One method is right on half of the samples, and the other on a proportion that is larger by
-    `points`. Two thirds of the samples are equally hard for both, as in
+    It is assumed that one method is right on half of the samples and the other on `points` more,
+    and that two thirds of the samples are equally hard for both, as in
     `benchmarks/evaluation_proof.py`.
 
     Args:

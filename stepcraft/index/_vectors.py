@@ -52,7 +52,7 @@ class Hit(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """The vectors of texts."""
+    """The embedding vectors of some texts."""
 
     vectors: dict[str, bytes]
     """The unit vector of each text that has one, as 32-bit floats."""

@@ -147,48 +147,60 @@ class _Step:
     calls: int = 0
     replies: list[AIMessage] = field(default_factory=list[AIMessage])
     warnings: list[str] = field(default_factory=list[str])
+    unread: UnreadableReply | None = None
+    """Why the first reply could not be read, if it was returned to the model."""
 
     async def update(self, choice: ChatModel | str, calls: Calls) -> Update:
-        """Ask the model, retrying once after an unreadable reply, and return the update."""
-        node, first_update, first_reason = self.node, None, ""
+        """Ask the model and return the update; if that fails, return what replaces the step."""
         try:
             model = await calls.model(choice)
-            state = self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
-            prompt = _Prompt(node, state, self.settings, model)
-            problem: list[BaseMessage] = []
-            while True:
-                reply = await self._reply(prompt, problem, calls)
-                try:
-                    text = restored(reply_text(reply))
-                    return node.read(text, {**state, "left_out": prompt.left_out}, self.settings)
-                except UnreadableReply as error:
-                    if error.update is not None:
-                        first_update = error.update
-                        state = {**self.state, "first_update": first_update}
-                    is_second = bool(problem)
-                    if is_second or (first_update is not None and is_cut_off(reply)):
-                        raise
-                    first_reason = str(error)
-                    words = str(reply.text).strip()  # without tool calls, which have no results
-                    problem = [AIMessage(words)] if words else []
-                    request = _HAND_BACK if error.update is None else _HAND_BACK_IN_PART
-                    problem.append(HumanMessage(request.format(f"{error}".rstrip(".") + ".")))
+            self.state = {**self.state, "input_limit": input_limit(model, self.settings)}
+            return await self._asked(_Prompt(self.node, self.state, self.settings, model), calls)
         except (GraphBubbleUp, BadInput):
             raise
+        except UnreadableReply as error:
+            update, reason = error.update, str(error)
+            if update is None and self.unread and self.unread.update is not None:
+                update, reason = self.unread.update, f"{self.unread} The second reply: {error}"
+            elif update is None:
+                reason = self._reason(error, choice)
         except Exception as error:
-            is_read = isinstance(error, UnreadableReply)
-            reason = self._reason(error, choice)
-            if first_reason and not is_read:
-                reason += f", after a reply that could not be read: {first_reason}"
-            if first_update is not None:
-                is_rest = isinstance(error, UnreadableReply) and error.update is not None
-                if is_read:
-                    reason = str(error) if is_rest else f"{first_reason} The second reply: {error}"
-                self.warnings.append(f"{node.name}: its reply was used only in part: {reason}")
-                return first_update
-            self.warnings.append(reason)
-            emit(self.graph, node.name, reason)
-            return node.fallback(self.state, reason)
+            update, reason = None, self._reason(error, choice)
+            if self.unread:
+                update = self.unread.update
+                reason += f", after a reply that could not be read: {self.unread}"
+        if update is not None:
+            self.warnings.append(f"{self.node.name}: its reply was used only in part: {reason}")
+            return update
+        self.warnings.append(reason)
+        emit(self.graph, self.node.name, reason)
+        return self.node.fallback(self.state, reason)
+
+    async def _asked(self, prompt: "_Prompt", calls: Calls) -> Update:
+        """Return the update from the model's reply, or from a second one if it cannot be read.
+
+        Raises:
+            UnreadableReply: The second reply cannot be read either, or the first was cut off after
+                a part that can be used.
+        """
+        reply = await self._reply(prompt, [], calls)
+        try:
+            return self._read(reply, prompt)
+        except UnreadableReply as error:
+            if error.update is not None and is_cut_off(reply):
+                raise
+            self.unread = error
+        words = str(reply.text).strip()  # without tool calls, which have no results
+        request = _HAND_BACK if self.unread.update is None else _HAND_BACK_IN_PART
+        problem = HumanMessage(request.format(f"{self.unread}".rstrip(".") + "."))
+        reply = await self._reply(prompt, [*([AIMessage(words)] if words else []), problem], calls)
+        if self.unread.update is not None:
+            self.state = {**self.state, "first_update": self.unread.update}
+        return self._read(reply, prompt)
+
+    def _read(self, reply: AIMessage, prompt: "_Prompt") -> Update:
+        text = restored(reply_text(reply))
+        return self.node.read(text, {**self.state, "left_out": prompt.left_out}, self.settings)
 
     async def _reply(
         self, prompt: "_Prompt", problem: Sequence[BaseMessage], calls: Calls

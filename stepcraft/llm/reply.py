@@ -97,7 +97,7 @@ def answer_text(reply: str) -> str:
 
 
 def _is_tool_call(text: str) -> bool:
-    """Return whether a text is a tool call, or several in JSON."""
+    """Return whether a text is a tool call, or a JSON list of tool calls."""
     if _TOOL_CALL.fullmatch(text):
         return True
     with suppress(ValueError, RecursionError):

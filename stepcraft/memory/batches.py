@@ -18,7 +18,7 @@ _OF_TEXT = ("approved", "provenance", "stale")
 
 
 def merged(stored: Procedure, added: Procedure) -> Procedure:
-    """Return the procedure to store when another is added under its id.
+    """Return the procedure to store when `added` has the id of a stored one.
 
     This is the added procedure with the outcomes of both combined and the earlier versions kept. If
     the text is unchanged, the metadata that builds and people recorded about it is kept as well.

@@ -174,7 +174,7 @@ class ProcedureMemory(ABC):
         )
 
     def is_empty(self) -> bool:
-        """Return whether there are no procedures; False if the memory cannot count."""
+        """Return whether the memory has no procedures; False if it does not support counting."""
         return type(self).count is not ProcedureMemory.count and self.count() == 0
 
     def as_retriever(

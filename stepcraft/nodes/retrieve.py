@@ -36,8 +36,8 @@ class Retrieve(Node):
     If a query is run on several sources, their results are interleaved by rank, because scores from
     different sources are not comparable. The passages for several planned queries are chosen
     together if `fuse` is set. A search that fails or exceeds the deadline becomes a warning. A
-    query for a part returns one passage if it is for a single statement, or if the draft was
-    written from passages.
+    query returns one passage if it is for a single statement, or if the draft was written from
+    passages.
     Parts that are looked up statement by statement also get the neighbouring passage on the same
     page that shares the most words with them, since exceptions are often stated in the next
     section.
@@ -133,7 +133,7 @@ class Retrieve(Node):
 
 
 class Passages:
-    """The evidence of a run, to which search results are added."""
+    """The evidence collected for a run; search results are added to it."""
 
     def __init__(self, state: Mapping[str, Any], *, has_deadline: bool = False) -> None:
         self.has_deadline = has_deadline

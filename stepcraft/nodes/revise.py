@@ -178,8 +178,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     """Return the changes that a reply requests and, unless it is about steps, its verdicts.
 
     Raises:
-        UnreadableReply: The reply contains nothing usable and does not say that nothing changes, a
-            change cannot be made, or a contradicted statement is left unchanged.
+        UnreadableReply: A change cannot be made, a contradicted statement is left unchanged, or the
+            reply has nothing usable and does not say that nothing changes.
     """
     of_steps, cites = isinstance(settings, AagContext), isinstance(settings, RpgContext)
     parts = [part["text"] for part in state["parts"]]
@@ -291,7 +291,7 @@ def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> l
 
 
 def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
-    """Return a warning if changes insert passage numbers such as p3, up to `last`."""
+    """Return a warning if changes insert the number of a passage (p1 to p`last`)."""
     numbers = {
         number
         for change in changes

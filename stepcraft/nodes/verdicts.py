@@ -126,8 +126,8 @@ def read_verdicts(
 def _without_tallies(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
 
-    Such a line names no passage, and any of its numbers that is also the number of a part has a
-    verdict on another line.
+    Such a line names no passage. If one of its numbers is also the number of a part, another line
+    has the verdict on that part.
     """
     counts = {row: [*_COUNT.finditer(row)] for row in text.split("\n")}
     tallies = {
@@ -241,7 +241,7 @@ def _of_part(part: int, line: _Line) -> _Line:
 
 
 def _lines(text: str) -> list[_Line]:
-    """Return the lines with verdicts, such as those on "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
+    """Return the lines with verdicts. A line is about "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     lines: list[_Line] = []
     outside, *sections = _PART.split(text)
     for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:

@@ -30,7 +30,9 @@ def opened_memory(
     store: BaseStore | None = None,
     create: bool = False,
 ) -> ProcedureMemory:
-    """Return the memory at a URL, waiting if it is being opened; a changed file is read again.
+    """Return the memory at a URL, waiting if another thread is opening it.
+
+    A file that has changed is read again.
 
     Args:
         url: The URL, as for `open_memory`.

@@ -178,7 +178,7 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
     """Return the change in a block, or the reason why it contains none.
 
     If the parts themselves contain lines of equal signs, the block is split at the last such line
-    for which the old words can be found in a part.
+    above which the old words match a part.
     """
     middles = ([*_MIDDLE.finditer(body)] or [*_LOOSE_MIDDLE.finditer(body)])[:_MOST_MIDDLES]
     if not middles:
@@ -205,7 +205,7 @@ def _change(kind: str, number: int, body: str, parts: Sequence[str]) -> Change |
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:
     """Return the parts after the changes, and the outcome of each change.
 
-    All changes are located in the original parts, so that two of them can swap words. All other
+    All changes are matched against the original parts, so two of them can swap words. All other
     text stays exactly as it is. The order of the changes matters only for additions at the same
     place.
 

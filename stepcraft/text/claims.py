@@ -97,5 +97,5 @@ def with_numbers(text: str, part: int) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return a text without statement numbers."""
+    """Return a text with its statement numbers removed."""
     return _MARK.sub("", text)

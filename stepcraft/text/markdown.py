@@ -164,7 +164,7 @@ def shown_heading(heading: str) -> str:
 
 
 def as_shown(text: str, *, comments: bool = True) -> str:
-    """Return a Markdown text as readers see it, with hidden text replaced by as many spaces.
+    """Return Markdown as readers see it, with each hidden character replaced by a space.
 
     As in CommonMark, a comment that begins a line hides everything to its end or, if it has none,
     to the end of the text. Anywhere else, a comment that does not end within its paragraph is

@@ -32,7 +32,7 @@ COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYW
 
 
 def names_in(texts: Iterable[str]) -> dict[str, int]:
-    """Return each name in the texts' code, with the number (from 1) of its first text.
+    """Return each name in the code in texts, with the number (from 1) of the first text that has it.
 
     A code span of one word is a name. In other code, only words that look like names count: those
     with a dot, an underscore or inner capitals, options, and calls. Names that the code itself
@@ -76,10 +76,10 @@ def mentions(text: str, name: str) -> bool:
 
 
 def has_word(text: str, name: str) -> bool:
-    """Return whether a text contains a name, option or number as a whole.
+    """Return whether a text contains a name, option or number as a whole word.
 
     `--force` is not in `--force-recreate`, nor `app.yaml` in `app.yaml.example`, but `Graph` is in
-    `Graph-based`. Letters of scripts without spaces may be directly next to it.
+    `Graph-based`. In scripts that use no spaces, letters may be directly next to it.
     """
     before, after = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     if name[0].isdigit():

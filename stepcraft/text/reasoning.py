@@ -101,7 +101,7 @@ def without_reasoning(text: str) -> tuple[str, bool]:
 
 
 def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.Match[str]) -> bool:
-    """Return whether a closing tag ends reasoning rather than being just mentioned.
+    """Return whether a closing tag ends the reasoning rather than just being mentioned.
 
     Args:
         text: The reply.

@@ -133,7 +133,7 @@ def difference_text(interval: Interval) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value with three decimals."""
+    """Format a p-value to three decimal places."""
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 

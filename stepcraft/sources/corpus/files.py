@@ -87,10 +87,10 @@ class Files(NamedTuple):
 
 
 def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
-    """List each file once: named files first, then the others sorted by name.
+    """List each file once: files given by name first, then those in folders, sorted by name.
 
     Hidden files, installed packages (node_modules, virtual environments) and files without text are
-    left out of folders. No folder is entered twice.
+    skipped in folders. No folder is entered twice.
 
     Args:
         roots: The files and folders.

@@ -11,7 +11,7 @@ MAX_HEADING = 200
 
 
 class Heading(NamedTuple):
-    """A heading with its character offsets, including any underline."""
+    """A heading with its character offsets, which include the underline if it has one."""
 
     start: int
     stop: int

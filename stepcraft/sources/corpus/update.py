@@ -148,7 +148,7 @@ class _Reader:
 
 
 def state_of(fields: Fields, *facts: object) -> str:
-    """Return a page's state: how it is read, and values that change with its content."""
+    """Return a page's state: settings for reading it, and values that change with its content."""
     return f"{VERSION} {digest(repr(fields))} {' '.join(map(str, facts))} "
 
 

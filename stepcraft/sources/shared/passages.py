@@ -75,7 +75,7 @@ class SharedPassages(ABC):
         """Close the connection. This can safely be called twice."""
 
     def _check(self, made_with: str, *, create: bool) -> None:
-        """Reject embeddings that differ from the corpus's own or, when building it, are missing.
+        """Reject embeddings that differ from the corpus's own, and missing ones during a build.
 
         Raises:
             MemoryFailure: The corpus was made with other embeddings.
