@@ -32,7 +32,7 @@ COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYW
 
 
 def names_in(texts: Iterable[str]) -> dict[str, int]:
-    """Return each name in the code in texts, with the number (from 1) of the first text that has it.
+    """Return each name in the code in texts, with the number (from 1) of the first such text.
 
     A code span of one word is a name. In other code, only words that look like names count: those
     with a dot, an underscore or inner capitals, options, and calls. Names that the code itself
