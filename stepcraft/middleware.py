@@ -393,9 +393,12 @@ def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
 
 
 def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
-    """Return whether the calls contain at least half of the names in the code of the steps."""
+    """Return whether the calls contain at least half of the names in the code of the steps.
+
+    Steps without code count as followed by any call.
+    """
     names = {name for step in steps for code in codes(step) for name in _NAME.findall(code)}
-    return 2 * len(names & {*called}) >= len(names)
+    return bool(called) and 2 * len(names & {*called}) >= len(names)
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:

@@ -300,6 +300,22 @@ def test_what_a_run_shows_of_a_known_task_is_merged_with_it(
     assert ("approved" in kept.metadata) == approve
 
 
+def test_a_run_that_shows_nothing_new_asks_for_no_approval(memory: LocalMemory) -> None:
+    bread = bread_of(memory)
+    shown = LEARNED.replace("bake a rye bread", bread.output).replace(
+        "1. Call `search(query=<bread>)`.\n2. Bake for `50` minutes.\n",
+        numbered([*bread.steps, "Serve it."]),
+    )
+    same = MERGED_BREAD.format(
+        input=bread.input, steps=numbered(bread.steps[:-1]), number=len(bread.steps)
+    ).replace("Call `search(query=<bread>)`.", bread.steps[-1])
+    writer = ScriptedModel({"extract": [shown], "compare": [same]})
+    agent = learning(memory, writer, outcome=lambda _state: True, approve=True)
+    result = agent.invoke(TASK, THREAD)
+    assert "__interrupt__" not in result
+    assert not memory.get(bread.id).versions  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("approve", [True, False])
 def test_a_procedure_that_made_a_run_fail_is_repaired(

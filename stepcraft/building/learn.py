@@ -80,6 +80,8 @@ def build_learn(
         alike = next(iter(nearest_alike(memory(), Procedure.from_dict(content))), None)
         if not alike:
             return Command(goto=END)
+        if content == content_of(alike):  # nothing was learned
+            return Command(goto=END, update={"procedures": []})
         update = {"like": alike.id, "first": content_of(alike), "second": content}
         return Command(goto="compare", update=update)
 
@@ -125,6 +127,8 @@ def proposed(result: LearnState) -> Proposal | None:
             why=result["cause"],
         )
     if merged := result.get("merged"):
+        if {**merged} == result["first"]:
+            return None
         return Proposal(
             **merged,
             replaces=result["like"],

@@ -406,14 +406,15 @@ def compare(
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        most = _most_changed([it for it in summary.pairs if (it.method, it.against) in pairs])
+        scored = [it for it in summary.pairs if score in {None, it.score}]
+        most = _most_changed([it for it in scored if (it.method, it.against) in pairs])
         changed = (most.method, most.against) if most else pairs[0]
         html.write_text(page(summary, changed), encoding="utf-8")
 
 
 def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
-    """Return the comparison in which the most samples differ."""
-    return max(comparisons, key=lambda each: each.wins + each.losses, default=None)
+    """Return the comparison with the largest mean difference."""
+    return max(comparisons, key=lambda each: abs(each.difference.mean), default=None)
 
 
 def _differing(

@@ -148,9 +148,18 @@ class Method:
 
 
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
-    """Return a result's text or last message as the answer, and any other mapping unchanged."""
+    """Return a result's text or last message as the answer, and any other mapping unchanged.
+
+    Raises:
+        TypeError: The result is a list that does not consist of messages.
+    """
+    if isinstance(result, list):
+        if not all(isinstance(each, BaseMessage) for each in result):
+            raise TypeError("a method returns a string, messages or a mapping, not another list")
+        result = {"messages": result}
     if not isinstance(result, Mapping):
-        return {"answer": result.text if isinstance(result, BaseMessage) else str(result)}
+        text = result.text if isinstance(result, BaseMessage) else str(result)
+        return {"answer": "" if result is None else text}
     if result.get("answer") is None and result.get("messages"):
         [last] = convert_to_messages(result["messages"][-1:])
         return {"answer": last.text}

@@ -6,6 +6,7 @@ A score is 0 if there is nothing to compare an answer with.
 import math
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -21,6 +22,7 @@ _MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]
 """Punctuation that carries meaning: the decimal point or sign of a number, and the ending of C++ or
 C#.
 """
+_QUOTES = "\u00ab\u00bb\u2018-\u201f\u2039\u203a"
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
@@ -43,12 +45,15 @@ def normalise(text: str) -> str:
 def plain(text: str, gap: str = "") -> str:
     """Return normalised text that keeps meaningful punctuation, as in -5, 3.5, C++ and C#.
 
+    Unicode's forms of a character are equal, and so are its cases, as in "Maß" and "MASS".
+
     Args:
         text: The text.
         gap: The replacement for other punctuation, such as hyphens.
     """
-    signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), text.lower())
-    return normalise(re.sub(f"[{re.escape(string.punctuation)}]", gap, signed))
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)
+    return normalise(re.sub(f"[{re.escape(string.punctuation)}{_QUOTES}]", gap, signed))
 
 
 def exact_match(

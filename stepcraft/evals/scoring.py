@@ -38,7 +38,7 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     For `answers`: exact match, F1, and whether an answer occurs in the output (the signs and
     decimal points of numbers count). For `contains`: the share of the items that occur. For
     `steps`: the F1 of aligned steps. For `long_answers`: ROUGE-Lsum with the best match. For
-    `gold`: the recall of gold passages and gold sentences.
+    `gold`: the recall of gold passages and gold sentences, if the output has `evidence`.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
@@ -54,7 +54,9 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
         scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
     if long_answers := sample.get("long_answers"):
         scores["ROUGE-Lsum"] = max(rouge_lsum(answer, gold) for gold in long_answers)
-    return scores | gold_scores(sample.get("gold", ()), output.get("evidence") or ())
+    if (evidence := output.get("evidence")) is not None:
+        scores |= gold_scores(sample.get("gold", ()), evidence)
+    return scores
 
 
 def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> dict[str, float]:

@@ -70,7 +70,7 @@ def as_tool(
             f"{excerpt(tool_name)} is no name of a tool, which has letters, digits, _ and - alone"
         )
     shown = graph.get_input_jsonschema().get("properties", {})
-    question: Any = (str, Field(description=shown["question"].get("description")))
+    question: Any = (str, Field(description="The question, or the goal."))
     optional = _optional_fields(graph, arguments, shown)
 
     def run(config: RunnableConfig, **values: Any) -> tuple[str, dict[str, Any]]:

@@ -50,7 +50,7 @@ GRAPHS: Mapping[str, GraphInfo] = {
     "rat": GraphInfo(
         "stepcraft.graphs.rat:build_rat",
         "stepcraft.contexts.rat:RatContext",
-        "For a draft, or a question that requires reasoning: "
+        "For a question that requires reasoning, or a draft of its answer: "
         "every part is looked up, and what is wrong is changed",
         ("question", "draft"),
     ),

@@ -17,7 +17,13 @@ from langgraph.pregel.remote import RemoteGraph
 
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.directory import read_configuration, read_outcomes
-from stepcraft.evals.methods import Method, OwnMethod, read_methods, read_named_method
+from stepcraft.evals.methods import (
+    Method,
+    OwnMethod,
+    plain_output,
+    read_methods,
+    read_named_method,
+)
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.summary import summarise
@@ -275,3 +281,21 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")
     assert searched("rag") == ["team.db"]
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Yes.", "Yes."),
+        (None, ""),
+        ([HumanMessage("Is it old?"), AIMessage("Yes.")], "Yes."),
+        ({"messages": [AIMessage("Yes.")]}, "Yes."),
+    ],
+)
+def test_the_answer_in_a_result(result: Any, answer: str) -> None:
+    assert plain_output(result)["answer"] == answer
+
+
+def test_a_list_is_no_answer() -> None:
+    with pytest.raises(TypeError, match="not another list"):
+        plain_output(["a", "b"])

@@ -106,6 +106,21 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
     assert scores == {"exact match": em, "F1": em, "occurs": em}
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [("STANDARDMÄSSIG", "standardmäßig"), ("Gro\u0308ße", "Größe"), ("»Weiter«", "„Weiter“")],
+)
+def test_forms_of_the_same_characters_are_equal(answer: str, gold: str) -> None:
+    scores = default_scores(Sample(id="1", question="?", answers=[gold]), {"answer": answer})
+    assert scores == {"exact match": 1, "F1": 1, "occurs": 1}
+
+
+def test_a_method_without_evidence_has_no_score_for_it() -> None:
+    sample = Sample(id="1", question="?", gold=[{"title": "Oster", "sentences": []}])
+    assert default_scores(sample, {"answer": "Yes."}) == {}
+    assert default_scores(sample, {"answer": "Yes.", "evidence": []}) == {"gold passages": 0}
+
+
 def test_contains_counts_the_needles_found() -> None:
     answer = "It was written by the Beatles in 1967, and sung by Ringo."
     assert contains(answer, [["the beatles"], ["1968"], ["Starr", "ringo!"]]) == pytest.approx(

@@ -60,8 +60,9 @@ def test_what_may_be_of_something_else_stays(statement: str) -> None:
         ("The free plan has a limit of 15 functions.", "15", "25"),
         ("If you need logs for longer, the team keeps them for a period of 60 days.", "60", "30"),
         ("For free accounts, the retention period is only 15 days.", "15", "7"),
+        ("The proxy manages 90-day certificates and starts renewing them 14 days before they expire.", "14", "30"),
     ],
-)
+)  # fmt: skip
 def test_limits_and_finished_conditions_are_corrected(text: str, wrong: str, right: str) -> None:
     evidence = [sentence(text.replace(wrong, right), place="p1")]
     assert corrected(sentence(text), evidence) == (text.replace(wrong, right), "p1")
@@ -71,6 +72,13 @@ def test_limits_and_finished_conditions_are_corrected(text: str, wrong: str, rig
 def test_a_value_in_a_condition_stays(word: str) -> None:
     text = f"{word} the queue holds 15 messages, the worker stops."
     evidence = [sentence(text.replace("15", "25"))]
+    assert corrected(sentence(text), evidence) is None
+
+
+@pytest.mark.parametrize("label", ["version ", "HTTP/", "step "])
+def test_the_number_of_a_name_stays(label: str) -> None:
+    text = f"The proxy has been tested with {label}2 of all the clients that we could get hold of."
+    evidence = [sentence(text.replace("2", "3"))]
     assert corrected(sentence(text), evidence) is None
 
 

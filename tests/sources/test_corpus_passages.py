@@ -378,6 +378,14 @@ def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
         assert text in read(tmp_path, name, data.encode("cp1252"))[0].text
 
 
+def test_the_head_of_a_wide_table_is_repeated_without_its_padding(tmp_path: Path) -> None:
+    head = f"| Option{' ' * 400} | Default{' ' * 200} |\n|{'-' * 408}|{'-' * 209}|"
+    rows = "\n".join(f"| option{number} | {'value ' * 20}|" for number in range(20))
+    found = read(tmp_path, "a.md", f"# T\n\n{head}\n{rows}\n")
+    assert len(found) > 2
+    assert all(each.text.startswith("| Option | Default |\n|---|---|\n") for each in found[1:])
+
+
 def test_an_indented_fence_that_begins_a_passage_has_one_opening(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text(f"# T\n\n{'Word ' * 196}\n\n  ```py\n  x = 1\n  ```\n\nEnd.\n")

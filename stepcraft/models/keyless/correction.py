@@ -55,6 +55,14 @@ _BEFORE = re.compile(
 )
 """What may precede a value: neither a noun ("chapter 3") nor a bound ("at least 3")."""
 _BEHIND = re.compile(r"[*_`]{0,2} ?%|[*_`]{0,2}[.,;:!?)]*(?:\s|\Z)")
+_UNIT = re.compile(r"[*_`]{0,2} [a-z]{3,}")
+_LABEL = re.compile(
+    r"(?:[A-Z]\w*[ /]|\b(?:version|chapter|step|page|section|part|level|phase|type|layer|stage"
+    r"|number|no\.) )[*_`]{0,2}\Z"
+)
+"""What precedes a number that names something, as in "HTTP/2" or "step 3"."""
+_LONG = 12
+"""The number of words from which an amount such as "14 days" is corrected after any word."""
 _NO_CLAIM = re.compile(
     r"[?\uff1f]|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b", re.IGNORECASE
 )
@@ -196,12 +204,12 @@ def _correctable(statement: Sentence) -> Iterator[Value]:
     values = [value for value in statement.values if value.start >= verb.end()]
     numbers = [value for value in values if value.kind == "number"]
     for value in values:
-        if (
-            numbers in ([], [value])
-            and not _BESIDE.search(text[: value.start])
-            and _BEFORE.search(text[: value.start])
-            and _BEHIND.match(text, value.start + len(value.text))
-        ):
+        before, end = text[: value.start], value.start + len(value.text)
+        is_claimed = numbers in ([], [value]) and _BEFORE.search(before)
+        is_amount = (
+            len(statement.tokens) >= _LONG and _UNIT.match(text, end) and not _LABEL.search(before)
+        )
+        if (is_claimed or is_amount) and not _BESIDE.search(before) and _BEHIND.match(text, end):
             yield value
 
 

@@ -70,12 +70,15 @@ class Material:
         ]
 
 
-def statements(text: str) -> list[str]:
-    """Return the sentences in a text's prose, without list numbers and, if possible, titles."""
+def statements(text: str, *, titles: bool = False) -> list[str]:
+    """Return the sentences in a text's prose, without list numbers.
+
+    Unless `titles` is set, lines that end in no full stop are left out if there are others.
+    """
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
     prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))
     parts = [*map(without_number, sentences(prose))]
-    return [part for part in parts if _ENDED.search(part)] or parts
+    return parts if titles else [part for part in parts if _ENDED.search(part)] or parts
 
 
 def _without_markup(markup: re.Match[str]) -> str:

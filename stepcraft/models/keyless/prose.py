@@ -121,7 +121,7 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
         sentence(each, title, id_)
         for id_, text in passages.items()
         for title in [heading(text)]
-        for whole in statements(text)
+        for whole in statements(text, titles=True)
         for each in dict.fromkeys([whole, *whole.split("; ")])
     ][:_MAX_SENTENCES]
     verdicts: list[str] = []
@@ -132,7 +132,8 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
             supporting: list[str] = []
             deciding: list[str] = []
             missing: list[str] = []
-            for statement in map(str.strip, sentences(text)):
+            for whole in sentences(text):
+                statement = whole.removeprefix("Answer: ").strip()
                 compared += 1
                 others = evidence if compared <= _MAX_STATEMENTS else ()
                 read = sentence(without_marks(statement))

@@ -39,6 +39,8 @@ _PART = re.compile(
 )
 """As much text as fits into a passage, ending at the best place to split."""
 
+_PADDING = re.compile(r"(?<=[^ ] ) +|(?<=---)-+")
+"""The spaces and dashes that only align the columns of a table."""
 _MAX_REPEATED = 500
 """The maximum length of a table header or an opening fence that is repeated."""
 _RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
@@ -117,8 +119,10 @@ def passages_of(content: Content) -> Iterator[Passage]:
 
 def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> str:
     """Return a passage's text, restoring the table header or fences of a block that was split."""
-    if (first := _around(wholes, start)) and len(first.repeated) <= _MAX_REPEATED:
-        text = f"{first.repeated}\n{text}"
+    if first := _around(wholes, start):
+        is_long = len(first.repeated) > _MAX_REPEATED
+        repeated = _PADDING.sub("", first.repeated) if is_long else first.repeated
+        text = f"{repeated}\n{text}" if len(repeated) <= _MAX_REPEATED else text
     if (last := _around(wholes, stop)) and (fence := _MARK.match(last.repeated)):
         text = f"{text}\n{fence[1]}"
     return text
