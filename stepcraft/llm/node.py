@@ -23,7 +23,7 @@ from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
 from stepcraft.llm.resources import Resources
-from stepcraft.llm.usage import usage_of
+from stepcraft.llm.usage import add_warnings, usage_of
 from stepcraft.models.resolve import ChatModel, model_name, unbound, with_options
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
 from stepcraft.secrets import masked_line
@@ -124,14 +124,14 @@ class BoundNode(Node):
             emit(graph, node.name, text)
         if "first_draft" in update:
             emit_draft(graph, update["first_draft"])
+        if warnings := [*update.get("warnings", []), *step.warnings]:
+            update = {**update, "warnings": warnings}
         if node.is_last:
             update = published(graph, state, update)
-        warnings = [*update.get("warnings", []), *step.warnings]
         return {
             **update,
             **({} if state.get("limits") is limits else {"limits": limits}),
             **({"usage": usage_of(node.name, step.calls, step.replies)} if step.calls else {}),
-            **({"warnings": warnings} if warnings else {}),
         }
 
 
@@ -322,11 +322,15 @@ class _Prompt:
 def published(graph: str, state: State, update: Update) -> Update:
     """Stream the answer in a run's last update, and return the update.
 
-    If the run started from messages, the answer is also added as a message.
+    If the run started from messages, the answer is also added as a message, which says in its
+    metadata what a reader should know.
     """
     emit_answer(graph, update["answer"])
-    messages = {"messages": [AIMessage(update["answer"])]} if state.get("messages") else {}
-    return {**update, **messages}
+    if not state.get("messages"):
+        return update
+    warnings = add_warnings(state.get("warnings") or [], update.get("warnings") or [])
+    metadata = {"stepcraft": {"warnings": warnings}} if warnings else {}
+    return {**update, "messages": [AIMessage(update["answer"], response_metadata=metadata)]}
 
 
 @Inline
