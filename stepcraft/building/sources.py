@@ -16,13 +16,15 @@ from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, masked_line, without_secrets
-from stepcraft.sources.corpus.content import content_of, file_title
+from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.files import files_of, roots_of, shown
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """A source of documents: a name, or an object that contains them."""
 
+_AUTOMATIC = re.compile(r"^([ \t]*)#\.[ \t]+(?=\S)", re.MULTILINE)
+"""An item that reStructuredText numbers by itself."""
 _PROSE = re.compile(
     r"\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|odt"
     r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
@@ -120,7 +122,17 @@ def _file(path: Path, source: str) -> Document:
     # If a file begins with a heading, that is its title rather than the name of the file.
     if first and title == file_title(path) and not content.text[: first.start].strip():
         title = first.text
-    return Document(source, title, content.text, note=content.cut)
+    return Document(source, title, _as_markdown(content), note=content.cut)
+
+
+def _as_markdown(content: Content) -> str:
+    """Return a file's text with all headings, and the numbered lists of markup, as in Markdown."""
+    parts, end = list[str](), 0
+    for block in content.blocks:
+        if block.level and not content.text.startswith("#", block.start):
+            parts += [content.text[end : block.start], f"{'#' * block.level} {block.text}\n"]
+            end = block.stop
+    return _AUTOMATIC.sub(r"\g<1>1. ", "".join([*parts, content.text[end:]]))
 
 
 def _of_page(url: str) -> Listed:

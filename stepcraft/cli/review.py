@@ -12,7 +12,7 @@ from typing import Any
 from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import open_memory
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import numbered, read_steps, without_number
 
 
 def check_can_review(options: Mapping[str, Any]) -> None:
@@ -86,24 +86,32 @@ def _decision(
 ) -> dict[str, Any]:
     while True:
         say("approve (a), edit (e) or reject (r)?", err=True)
-        choice = read().strip().lower()[:1]
-        if choice == "a":
+        choice = read().strip().lower()
+        if choice in {"a", "approve"}:
             return {"type": "approve"}
-        if choice == "r":
+        if choice in {"r", "reject"}:
             say("What should change, and why?", err=True)
             if message := read().strip():
                 return {"type": "reject", "message": message}
-        if choice == "e" and (steps := _edited(action["args"]["steps"], edit)):
+        if choice in {"e", "edit"} and (steps := _edited(action["args"]["steps"], edit)):
             edited = {"name": action["name"], "args": {"steps": steps}}
             return {"type": "edit", "edited_action": edited}
 
 
 def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
-    """Return the edited steps, or none if editing failed, changed nothing or left no steps."""
+    """Return the edited steps, or none if they cannot be used.
+
+    This is the case if editing failed, changed nothing, left no steps, or left a line outside them.
+    """
     try:
-        edited = read_steps(edit(numbered(steps)))
+        text = edit(numbered(steps))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         note(f"the editor cannot be used: {error}; name another in EDITOR")
+        return []
+    edited = read_steps(text)
+    lines = [without_number(line.strip(), bullets=True) for line in text.splitlines()]
+    if lost := [line for line in lines if line not in "\n".join(edited)]:
+        note(f"{lost[0]!r} belongs to no step; begin it with a number")
         return []
     if not edited or edited == steps:
         note("nothing was changed" if edited else "there were no steps")

@@ -65,7 +65,8 @@ def read_procedures(
     Raises:
         BadInput: The file cannot be read, or none of its records is a procedure.
     """
-    names = {field: field for field in FIELDS} | dict(fields or {})
+    given = dict(fields or {})  # first, as a column can have the name of another field
+    names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
     for record in (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names)):
         try:

@@ -57,6 +57,19 @@ def test_titles_and_headings_of_formats(tmp_path: Path) -> None:
     assert "print(1)" in read[3].text
 
 
+def test_headings_and_lists_of_other_markup_are_written_as_markdown(tmp_path: Path) -> None:
+    (tmp_path / "a.rst").write_text("Keys\n====\n\nRotate\n------\n\n#. Stop it.\n#. Start it.\n")
+    (tmp_path / "b.md").write_text("Keys\n====\n\n## Rotate ##\n\n1. Stop it.\n")
+    rst, md = [one.read().text for one in list_documents([str(tmp_path)]).documents]
+    assert [line for line in rst.splitlines() if line] == [
+        "# Keys",
+        "## Rotate",
+        "1. Stop it.",
+        "1. Start it.",
+    ]
+    assert [line for line in md.splitlines() if line] == ["# Keys", "## Rotate ##", "1. Stop it."]
+
+
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
     (tmp_path / "torn.ipynb").write_text("{")

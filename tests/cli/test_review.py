@@ -53,7 +53,8 @@ def decided(*lines: str, edited: str = "") -> Any:
 
 
 def test_what_the_user_types(capsys: pytest.CaptureFixture[str]) -> None:
-    assert decided("what?", "", " Approve ")["type"] == "approve"
+    assert decided("what?", "", "Also tell the team.", " Approve ")["type"] == "approve"
+    assert decided("Remove step 2.", "a")["type"] == "approve"
     assert decided("reject", "", "r", " Shorter. ")["message"] == "Shorter."
     edit = decided("e", edited="1. Mix.\n2. Bake it.\n3. Taste it.\n")
     assert edit["edited_action"]["args"] == {"steps": MINE}
@@ -65,6 +66,7 @@ def test_what_the_user_types(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("1. Mix.\n   ```\n   a\n   ```\n2. Bake it.\n", "nothing was changed"),
         ("\n\n", "there were no steps"),
+        ("Wash your hands.\n1. Mix.\n2. Bake it.\n", "'Wash your hands.' belongs to no step"),
         ("", "there is no editor"),
     ],
 )

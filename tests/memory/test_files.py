@@ -97,6 +97,13 @@ def test_broken_records_are_named_with_their_lines_and_the_others_go_in(
         assert reason in failure.reason
 
 
+def test_a_column_called_id_can_be_the_key(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("id,output,input,steps\nRB-1,tea,leaves,1. Boil.\n")
+    [tea] = read_procedures(path, [], fields={"key": "id"})
+    assert (tea.key, tea.metadata) == ("RB-1", {})
+
+
 def test_fields_of_other_names_are_mapped(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text(
