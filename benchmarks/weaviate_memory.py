@@ -3,7 +3,7 @@
 It starts the server that `scripts/weaviate install` built, and prints for procedures of one domain:
 
 - import: add ÷ the raw client's batch.fixed_size(1000, concurrent_requests=2), as rates, in turns,
-  with vectors made beforehand on both sides;
+  with the same properties and with vectors made beforehand on both sides;
 - recall@10 at alpha 1 against the exact search of a local memory, and the time of a search;
 - kill: the server is killed three times while procedures are imported, and started again; a second
   import completes each, and nothing is lost or doubled.
@@ -29,6 +29,7 @@ from stepcraft.errors import AddStopped
 from stepcraft.index import embedded
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.weaviate.collection import words_of
 from stepcraft.models.embeddings import WordLlamaEmbedder
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -44,6 +45,7 @@ class Ready(Embeddings):
             text: np.frombuffer(row or b"", np.float32)
             for text, row in embedded(WordLlamaEmbedder(), [*texts, "procedure"]).vectors.items()
         }
+        self.words = {text: words_of(text) for text in texts}
 
     def embed_documents(self, texts):
         """One vector a text."""
@@ -55,7 +57,10 @@ class Ready(Embeddings):
 
 
 def raw_import(server: WeaviateServer, name: str, known: list[Procedure], ready: Ready) -> None:
-    """Import with the client's own batch, into a collection of the same shape."""
+    """Import with the client's own batch, into a collection of the same shape.
+
+    The words that are searched are made beforehand, too; ours makes them while it imports.
+    """
     with weaviate.connect_to_local(
         port=server.port, grpc_port=server.grpc_port, skip_init_checks=True
     ) as client:
@@ -63,7 +68,12 @@ def raw_import(server: WeaviateServer, name: str, known: list[Procedure], ready:
         with collection.batch.fixed_size(1000, concurrent_requests=2) as batch:
             for item in known:
                 batch.add_object(
-                    {"input": item.input, "output": item.output, "steps": list(item.steps)},
+                    {
+                        "input": item.input,
+                        "output": item.output,
+                        "steps": list(item.steps),
+                        **ready.words[item.text()],
+                    },
                     uuid=item.id,
                     vector=ready.vectors[item.text()].tolist(),
                 )
