@@ -14,7 +14,6 @@ from typing import Any
 from stepcraft.contexts.base import Settings
 
 TOO_LATE = "the run stopped early: its deadline has passed; raise deadline_s for a complete answer"
-TOO_FEW_CALLS = "the run stopped early: max_calls was not enough; raise it for a complete answer"
 _EARLY_S = 0.05
 """An event loop's timer may fire up to this many seconds early."""
 _LOCK = Lock()
@@ -51,11 +50,18 @@ class RunLimits:
         """
         with _LOCK:
             if self.max_calls is not None and self.calls + 1 + reserved > self.max_calls:
-                return TOO_FEW_CALLS
+                return self.too_few_calls()
             if self.seconds_left() == 0:
                 return TOO_LATE
             self.calls += 1
             return ""
+
+    def too_few_calls(self) -> str:
+        """Return the warning for a run that has no calls left."""
+        return (
+            f"the run stopped early: max_calls={self.max_calls} was not enough; "
+            "raise it for a complete answer"
+        )
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the deadline, at least 0, or None without a deadline."""

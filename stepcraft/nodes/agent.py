@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from stepcraft.contexts.baselines import ReactContext
 from stepcraft.llm.calls import Call, Calls, Node
-from stepcraft.llm.limits import TOO_FEW_CALLS, TOO_LATE, RunLimits, limits_of
+from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.node import ending_warnings, input_limit, sampling_options
 from stepcraft.llm.prompt import passages, prompt_tokens, without_system_role
 from stepcraft.llm.reply import answer_text, reply_text
@@ -221,7 +221,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         self.counter.resume(state["messages"])
         if self.most_calls is not None and self.counter.calls >= self.most_calls:
-            self.warnings.append(TOO_FEW_CALLS)
+            self.warnings.append(self.counter.limits.too_few_calls())
             return {"jump_to": "end"}
         is_over = self.counter.limits.seconds_left() == 0  # the run has ended, but not its thread
         if is_over or (self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens):

@@ -157,7 +157,7 @@ def test_one_call_is_reserved_for_the_agents_answer(most: int, calls: list[str])
     result = graph.invoke(QUESTION, context=ReactContext(max_calls=most))
     assert (model.nodes, result["usage"]["calls"]) == (calls, most)
     assert result["answer"] == "Haldruvin."
-    assert "max_calls was not enough" in str(result["warnings"])
+    assert f"max_calls={most} was not enough" in str(result["warnings"])
 
 
 def test_an_agent_asks_nothing_after_the_deadline_of_a_blocking_run() -> None:

@@ -115,7 +115,7 @@ def test_the_graph_has_the_calls_that_are_left() -> None:
     graph = build_chat(model=model, sources=Shelf())
     result = graph.invoke({"question": "Who?"}, context=ChatContext(max_calls=2))
     assert result["usage"]["calls"] == 2
-    assert "max_calls was not enough" in str(result["warnings"])
+    assert "max_calls=1" in str(result["warnings"])
 
 
 @pytest.mark.parametrize("subgraphs", [False, True])

@@ -205,7 +205,7 @@ def test_the_calls_of_an_abandoned_branch_do_not_count() -> None:
 def test_the_calls_before_an_interruption_count() -> None:
     graph, model = rat(interrupt_before=["revise"])
     graph.invoke(QUESTION, THREAD, context=RatContext(max_calls=1))
-    assert "max_calls was not enough" in str(graph.invoke(None, THREAD)["warnings"])
+    assert "max_calls=1" in str(graph.invoke(None, THREAD)["warnings"])
     assert model.nodes == ["draft"]
 
 
