@@ -395,6 +395,13 @@ def test_a_wrong_answer_is_corrected_before_the_user_sees_it() -> None:
     assert (messages[-1].text, len(model.calls)) == (RIGHT, 2)
 
 
+def test_a_corrected_answer_without_verdicts_is_not_called_unchecked() -> None:
+    messages, _ = checked([searching("bridge"), WRONG], [CHANGE])
+    note = messages[-1].response_metadata["stepcraft"]
+    assert "unchecked" not in note
+    assert note["unjudged"]
+
+
 class TooLong(Exception):
     """What a server raises for a prompt that is too long."""
 
