@@ -164,12 +164,11 @@ def sitemap(*entries: str, kind: str = "url") -> Served:
     return Served(text.encode(), type="application/xml")
 
 
-def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    def page(text: str, title: str = "Kitchen: a page") -> Served:
-        return html(
-            text, "It has been so since the house was built, as everybody knows.", title=title
-        )
+def page(text: str, title: str = "Kitchen: a page") -> Served:
+    return html(text, "It has been so since the house was built, as everybody knows.", title=title)
 
+
+def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     with PagesServer({}) as server:
         host = server.url.removesuffix("/")
         monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", host.partition("//")[2])
@@ -197,3 +196,21 @@ def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.Monk
         corpus.refresh()
         again = [each.path for each in server.asked[asked:]]
         assert sorted(again) == ["/gone", "/more.xml", "/sitemap.xml"]
+
+
+def test_more_sitemaps_than_are_read_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with PagesServer({}) as server:
+        host = server.url.removesuffix("/")
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", host.partition("//")[2])
+        names = [f"{host}/{number}.xml" for number in range(101)]
+        listed = [f"<loc>{name}</loc>" for name in (*names, names[0])]
+        server.routes |= {
+            "/sitemap.xml": sitemap(*listed, kind="sitemap"),
+            **{f"/{number}.xml": sitemap() for number in range(101)},
+            "/0.xml": sitemap(f"<loc>{host}/tea</loc>"),
+            "/tea": page("Green tea is steeped for two minutes here."),
+        }
+        corpus = opened(f"{host}/sitemap.xml")
+        assert found(corpus, "green tea") == [f"{host}/tea"]
+        [note] = corpus.notes
+        assert "only 100 sitemaps are read" in note

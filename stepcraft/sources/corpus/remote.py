@@ -101,8 +101,9 @@ def copy_files(
 
 
 def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str, str]:
+    problems: dict[str, str] = {}
     try:
-        files = dict(_pages(url) if _SITEMAP.fullmatch(url) else _stored(url))
+        files = dict(_pages(url, problems) if _SITEMAP.fullmatch(url) else _stored(url))
     except BadInput:
         raise
     except Exception as error:
@@ -111,7 +112,6 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
     copied: dict[str, str] = {}
     with suppress(OSError, ValueError):
         copied = json.loads(manifest.read_text("utf-8"))
-    problems: dict[str, str] = {}
     for name in copied.keys() - files.keys():
         (folder / name).unlink(missing_ok=True)
         del copied[name]
@@ -170,8 +170,10 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
         yield name, _File(json.dumps(state), partial(storage.get_file, path))
 
 
-def _pages(url: str) -> Iterator[tuple[str, _File]]:
+def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
     """Yield the pages in a sitemap and its nested sitemaps, except pages on other sites.
+
+    Too many nested sitemaps are noted in `problems`.
 
     Raises:
         BadInput: A package is missing.
@@ -183,7 +185,7 @@ def _pages(url: str) -> Iterator[tuple[str, _File]]:
     sitemaps = [url]
     for sitemap in islice(sitemaps, _MOST_SITEMAPS):
         pages, more = _locations(fetch(sitemap).body)
-        sitemaps += [each for each in more if each not in sitemaps]
+        sitemaps[:] = [*dict.fromkeys([*sitemaps, *more])][: _MOST_SITEMAPS + 1]
         for page, changed in pages:
             if _site(page) == _site(url):
                 parts = urlsplit(page)
@@ -196,6 +198,8 @@ def _pages(url: str) -> Iterator[tuple[str, _File]]:
                     to.write_text(front + read.text, encoding="utf-8")
 
                 yield f"{name or '%2E'}{PAGE}", _File(changed or _today(), copy)
+    if len(sitemaps) > _MOST_SITEMAPS:
+        problems[url] = f"only {_MOST_SITEMAPS} sitemaps are read; give the URLs of the others too"
 
 
 def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
