@@ -85,8 +85,8 @@ class MemoryState(AgentState[Any]):
     """The ids of the procedures shown, which `record_outcome` credits with the outcome of the run.
     """
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """The `save_procedure` arguments for a procedure that was learned from the run or repaired, or
-    {} if there is none.
+    """The `save_procedure` arguments for a procedure that was learned or repaired, or {} if there
+    is none. They outlast a run that nobody resumes, so that a person is asked again.
     """
 
 
@@ -104,7 +104,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     demonstrates, merged with any procedure in memory for the same task. With `repair`, it also
     rewrites a procedure that made a run fail. Before anything is stored, a person is asked through
     `interrupt`, with LangChain's HITLRequest for the action `save_procedure`, so the agent needs a
-    checkpointer.
+    checkpointer. If another message comes first, the person is asked again after its answer, and
+    nothing more is learned until then.
 
     Args:
         memory: The memory, or a URL for `open_memory`, opened when a run begins. `store:` means the
@@ -172,7 +173,6 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             "procedures": procedures,
             "found_procedures": {},
             "shown_procedures": ids,
-            "learned": {},
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
                 return _learned(await self._learn.ainvoke(run))
         return None
 
-    def after_agent(self, state: MemoryState, runtime: object) -> None:
+    def after_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Credit the outcome, and ask a person whether to store what was learned."""
         del runtime
         with _logged("the outcome is not recorded"):
@@ -243,10 +243,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         with _logged("what was learned is not saved"):
             if learned := state.get("learned"):
                 save_procedure(self._opened(), learned, get_config(), approve=self.approve)
+        return {"learned": {}}
 
-    async def aafter_agent(self, state: MemoryState, runtime: object) -> None:
+    async def aafter_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Do the same as `after_agent`, in a thread."""
-        await to_thread(self.after_agent, state, runtime)
+        return await to_thread(self.after_agent, state, runtime)
 
     def _opened(self) -> ProcedureMemory:
         return opened(self.memory, self.embeddings)
@@ -272,6 +273,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Return the transcript and outcome of an answered turn with tool calls, or else None."""
         turn = _turn(state)
         if not (any(each.type == "tool" for each in turn) and _answer(state)):
+            return None
+        if learned := state.get("learned"):
+            _log.warning("%s: nobody has decided on %r yet", _NOT_LEARNED, learned["goal"])
             return None
         run = {**vars(transcript(turn, "an agent")), "shown": state.get("shown_procedures", [])}
         succeeded = self.outcome(state)

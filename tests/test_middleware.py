@@ -230,6 +230,35 @@ async def test_what_a_run_shows_is_stored_once_a_person_approves(memory: LocalMe
     assert writer.nodes == ["success", "extract"]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_person_who_writes_something_else_is_asked_again(
+    memory: LocalMemory, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
+    turns = [searching("bread"), "Baked.", "Hello.", searching("rolls"), "Baked.", "Bye."]
+    agent: Any = create_agent(
+        ToolModel(turns),
+        [search],
+        middleware=[ProceduralMemoryMiddleware(memory, learn=writer)],
+        checkpointer=InMemorySaver(),
+    )
+
+    def run(given: Any) -> Any:
+        return (
+            asyncio.run(agent.ainvoke(given, THREAD)) if is_async else agent.invoke(given, THREAD)
+        )
+
+    before = memory.count()
+    for text in ("bake a bread", "thanks", "bake rolls"):
+        (asked,) = run({"messages": [("human", text)]})["__interrupt__"]
+        assert asked.value["action_requests"][0]["args"]["goal"] == "bake a rye bread"
+    assert "nobody has decided on 'bake a rye bread' yet" in caplog.text
+    assert writer.nodes == ["success", "extract"]
+    run(Command(resume={"decisions": [{"type": "approve"}]}))
+    assert memory.count() == before + 1
+    assert "__interrupt__" not in run({"messages": [("human", "bye")]})
+
+
 @pytest.mark.parametrize("turn", [["Hello."], [searching("bread"), "I could not."]])
 def test_nothing_is_offered_where_nothing_was_learned(
     memory: LocalMemory, turn: list[str | AIMessage]
