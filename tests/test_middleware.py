@@ -345,6 +345,15 @@ def test_a_run_that_shows_nothing_new_asks_for_no_approval(memory: LocalMemory) 
     assert not memory.get(bread.id).versions  # type: ignore[union-attr]
 
 
+def test_a_procedure_that_is_stored_already_asks_for_no_approval(memory: LocalMemory) -> None:
+    replies = {"success": ["REACHED\nIt is baked."] * 2, "extract": [LEARNED] * 2}
+    for count in (1, 0):
+        agent, before = learning(memory, ScriptedModel(replies)), memory.count()
+        assert ("__interrupt__" in agent.invoke(TASK, THREAD)) == bool(count)
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+        assert memory.count() == before + count
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("approve", [True, False])
 def test_a_procedure_that_made_a_run_fail_is_repaired(

@@ -77,11 +77,12 @@ def build_learn(
     def find_like(state: LearnState) -> Command[str]:
         """Find the procedure in the memory that the learned one may be merged with."""
         content = content_of(state["procedures"][0])
-        alike = next(iter(nearest_alike(memory(), Procedure.from_dict(content))), None)
+        learned = Procedure.from_dict(content)
+        alike = next(iter(nearest_alike(memory(), learned)), None)
+        if memory().get(learned.id) or (alike and content == content_of(alike)):
+            return Command(goto=END, update={"procedures": []})  # nothing was learned
         if not alike:
             return Command(goto=END)
-        if content == content_of(alike):  # nothing was learned
-            return Command(goto=END, update={"procedures": []})
         update = {"like": alike.id, "first": content_of(alike), "second": content}
         return Command(goto="compare", update=update)
 
