@@ -230,6 +230,16 @@ async def test_what_a_run_shows_is_stored_once_a_person_approves(memory: LocalMe
     assert writer.nodes == ["success", "extract"]
 
 
+def test_without_a_checkpointer_the_agent_does_not_pause_for_good(
+    memory: LocalMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
+    middleware = [ProceduralMemoryMiddleware(memory, learn=writer)]
+    agent = create_agent(ToolModel([searching("bread"), "Baked."]), [search], middleware=middleware)
+    assert "__interrupt__" not in agent.invoke(TASK)
+    assert "not saved: approvals of procedures pause the run for a person" in caplog.text
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_person_who_writes_something_else_is_asked_again(
     memory: LocalMemory, is_async: bool, caplog: pytest.LogCaptureFixture

@@ -88,7 +88,7 @@ def _initial(
     if settings.remember:
         check_may_remember()
     if settings.review or settings.remember:
-        check_can_pause()
+        check_can_pause("review=True and remember=True")
     memory = searched[0].memory if len(searched) == 1 else None
     is_empty = memory is not None and memory.is_empty()
     return {

@@ -23,6 +23,7 @@ from stepcraft.memory.procedure import Found, Procedure
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.decision import Decision, ask_person
+from stepcraft.nodes.review import check_can_pause
 from stepcraft.retrieval.opening import opened_memory
 from stepcraft.secrets import excerpt
 from stepcraft.text.lists import numbered
@@ -155,6 +156,7 @@ def save_procedure(
 
     Raises:
         GraphInterrupt: The person has not answered yet.
+        BadInput: A person must approve it, and the run has no checkpointer.
         ToolException: The memory refuses the procedure.
         Conflict: The procedure to replace has changed.
     """
@@ -162,6 +164,7 @@ def save_procedure(
     procedure = Procedure(output=goal, input=needs, steps=tuple(steps))
     replaced = memory.get(args["replaces"]) if args.get("replaces") else None
     if approve:
+        check_can_pause("approvals of procedures")
         text = f"Save in {memory.name}: {goal}\nNeeded: {needs}\n\n{numbered(steps)}"
         if replaced:
             text += f"\n\nIn place of {replaced.id} ({args['why']}):\n{replaced.text()}"

@@ -93,15 +93,18 @@ def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:
     return "edit", "", texts
 
 
-def check_can_pause() -> None:
+def check_can_pause(what: str) -> None:
     """Reject a run that would pause but could not be resumed.
+
+    Args:
+        what: What pauses the run.
 
     Raises:
         BadInput: The run has no checkpointer.
     """
     if get_config().get("configurable", {}).get("__pregel_checkpointer", ...) is None:
         raise BadInput(
-            "review=True and remember=True pause the run for a person, which requires a "
-            "checkpointer: build the graph, or its parent, with checkpointer=InMemorySaver() "
-            "or another, or run it on a thread of a LangGraph server"
+            f"{what} pause the run for a person, which requires a checkpointer: build the graph, "
+            "or its parent, with checkpointer=InMemorySaver() or another, or run it on a thread of "
+            "a LangGraph server"
         )

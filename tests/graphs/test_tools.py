@@ -274,6 +274,11 @@ def test_an_edit_that_cannot_be_saved_is_asked_for_again(
     assert words in request["description"]
 
 
+def test_an_agent_without_a_checkpointer_reads_that_nobody_can_approve(memory: LocalMemory) -> None:
+    (reply,) = replies(memory_tools(memory), SAVE)
+    assert (reply.status, "requires a checkpointer" in reply.text) == ("error", True)
+
+
 def test_an_agent_reads_why_a_procedure_was_not_saved() -> None:
     with FullMemory(":memory:", embeddings="none", create=True) as full:
         (reply,) = replies(memory_tools(full, approve=False), SAVE)
