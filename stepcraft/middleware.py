@@ -41,6 +41,8 @@ from stepcraft.memory.credit import record_outcome
 from stepcraft.memory.outcomes import OUTCOME_WEIGHT, ranked
 from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
+from stepcraft.memory.urls import is_text, path_of, scheme_of
+from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.message import last_human, message_text, text_of
@@ -127,7 +129,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         embeddings: The embeddings for a memory given as a URL.
 
     Raises:
-        BadInput: `memory` is neither a memory nor a URL, or `repair` is set without `learn`.
+        BadInput: `memory` is neither a memory nor a URL, its file does not exist, or cannot be
+            changed although `learn` is set; the `learn` model cannot be used; or `repair` is set
+            without it.
     """
 
     state_schema = MemoryState
@@ -148,8 +152,12 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     ) -> None:
         super().__init__()
         check_memory(memory)
+        if isinstance(memory, str):
+            _check_file(memory.strip(), learns=bool(learn))
         if repair and not learn:
             raise BadInput("repair=True needs the model that repairs: name it as learn=")
+        if learn and isinstance(learn, str):
+            resolve_model(learn)
         self.memory = memory
         self.k = k
         self.k_results = k_results
@@ -309,8 +317,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
         embeddings: The embeddings for sources given by name.
 
     Raises:
-        BadInput: A source, the model or the settings have the wrong type, or a source does not
-            exist.
+        BadInput: A source, the model or the settings have the wrong type, a source does not exist,
+            or the model cannot be used.
     """
 
     state_schema = AnswerState
@@ -328,6 +336,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
         options: GraphOptions = {"sources": sources, "settings": settings}
         if model:
             options["model"] = model
+            if isinstance(model, str):
+                resolve_model(model)
         if embeddings:
             options["embeddings"] = embeddings
         self._rat: Any = build_rat(**options)
@@ -362,6 +372,25 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
             raise
         except Exception as error:
             return _unchecked(answer, error)
+
+
+def _check_file(url: str, *, learns: bool) -> None:
+    """Check the URL of a memory in a file without opening it.
+
+    Raises:
+        BadInput: The file or its folder does not exist, or the file cannot be changed.
+    """
+    if not url or scheme_of(url).startswith(("store", "weaviate")):
+        return
+    path = path_of(url)
+    needed = path if is_text(path) else path.parent
+    if not needed.exists():
+        raise BadInput(f"the memory {url} cannot be opened: there is no {needed}")
+    if learns and is_text(path):
+        raise BadInput(
+            f"learn= cannot save in {url}, which can be searched, not changed; copy it into a .db "
+            "file with `stepcraft memory copy` first"
+        )
 
 
 @contextmanager

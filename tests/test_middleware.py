@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -597,6 +598,34 @@ def test_wrong_arguments_are_refused_when_the_agent_is_built() -> None:
         CheckAnswerMiddleware(42)  # type: ignore[arg-type]
     assert CheckAnswerMiddleware(Shelf(), settings=RatContext(rounds=1)).name
     assert Procedure
+
+
+@pytest.mark.parametrize(
+    ("memory", "options", "words"),
+    [
+        ("missing.jsonl", {}, "there is no missing.jsonl"),
+        ("no/such/folder/own.db", {}, "there is no no/such/folder"),
+        ("mongodb://host/db", {}, "what kind of memory"),
+        ("own.jsonl", {"learn": "extractive"}, "copy it into a .db file"),
+        ("own.db", {"learn": "nonsense"}, "the model 'nonsense' cannot be used"),
+    ],
+)
+def test_a_memory_or_a_model_that_cannot_be_used_is_refused_at_once(
+    memory: str,
+    options: dict[str, Any],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.jsonl").touch()
+    with pytest.raises(BadInput, match=words):
+        ProceduralMemoryMiddleware(memory, **options)
+
+
+def test_a_model_that_cannot_check_is_refused_at_once() -> None:
+    with pytest.raises(BadInput, match="the model 'nonsense' cannot be used"):
+        CheckAnswerMiddleware(Shelf(), model="nonsense")
 
 
 def test_an_answer_that_was_not_checked_says_why() -> None:
