@@ -85,7 +85,7 @@ def as_tool(
         run,
         arun,
         name=tool_name,
-        description=description or _description(str(graph.name)),
+        description=description or _description(str(graph.name), arguments),
         args_schema=create_model(tool_name, question=question, **optional),
         infer_schema=False,
         response_format="content_and_artifact",
@@ -111,10 +111,11 @@ def _optional_fields(
     return fields
 
 
-def _description(graph: str) -> str:
+def _description(graph: str, arguments: Sequence[str]) -> str:
     sentence = graph_info(graph).sentence if graph in graph_names() else "Answers a question"
+    of_draft = " It also checks a draft of the answer." if "draft" in arguments else ""
     return (
-        f"{sentence}. It sees nothing of this conversation: "
+        f"{sentence}.{of_draft} It sees nothing of this conversation: "
         "the question has to say all that it needs."
     )
 

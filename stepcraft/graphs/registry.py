@@ -50,8 +50,8 @@ GRAPHS: Mapping[str, GraphInfo] = {
     "rat": GraphInfo(
         "stepcraft.graphs.rat:build_rat",
         "stepcraft.contexts.rat:RatContext",
-        "For a question that requires reasoning, or a draft of its answer: "
-        "every part is looked up, and what is wrong is changed",
+        "For a question that requires reasoning: "
+        "every part of the answer is looked up, and what is wrong is changed",
         ("question", "draft"),
     ),
     "rpg": GraphInfo(

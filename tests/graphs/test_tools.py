@@ -201,6 +201,13 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
         as_tool(graph, name="has a space")
 
 
+@pytest.mark.parametrize("arguments", [[], ["draft"]])
+def test_a_model_is_told_of_drafts_only_if_it_can_pass_one(arguments: list[str]) -> None:
+    tool = as_tool(build_rat(), arguments=arguments)
+    assert tool.description.startswith("For a question that requires reasoning: ")
+    assert ("draft" in tool.description) == bool(arguments)
+
+
 def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook()), memory=memory)
     tool = as_tool(graph, context=AagContext(review=True))
