@@ -303,9 +303,9 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
     The message's `response_metadata["stepcraft"]` holds `checks` (the last verdict on each
-    statement), `evidence` (the deciding passages), and `unjudged` (the statements without a
-    verdict). Statements that have changed since are omitted from `checks`, unless the evidence
-    contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
+    statement), `evidence` (the deciding passages), `unjudged` (the statements without a verdict)
+    and any `warnings`. Statements that have changed since are omitted from `checks`, unless the
+    evidence contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.
@@ -473,8 +473,10 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     state, numbers = {"parts": parts, "judges_statements": True}, range(1, len(parts) + 1)
     missing = unjudged(result["checks"], state, numbers)
     note: dict[str, Any] = {"checks": checks, "evidence": evidence, "unjudged": missing}
-    if result["warnings"] and not checks and "content" not in update:
-        note = {"unchecked": "; ".join(result["warnings"])}
+    if warnings := result["warnings"]:
+        note["warnings"] = warnings
+        if not checks and "content" not in update:
+            note = {"unchecked": "; ".join(warnings)}
     update |= _noted(answer, note)
     return {"messages": [answer.model_copy(update=update)]}
 

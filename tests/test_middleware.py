@@ -638,6 +638,15 @@ def test_an_answer_that_was_not_checked_says_why() -> None:
     assert "a search failed" in last.response_metadata["stepcraft"]["unchecked"]
 
 
+def test_an_answer_that_no_language_model_checked_says_so() -> None:
+    check = CheckAnswerMiddleware(Shelf(), model="extractive")
+    agent = create_agent(ToolModel([RIGHT]), [], middleware=[check])
+    [*_, last] = agent.invoke({"messages": [HumanMessage("Who built it?")]})["messages"]
+    note = last.response_metadata["stepcraft"]
+    [warning] = note["warnings"]
+    assert (note["checks"][0]["verdict"], "no language model" in warning) == ("supported", True)
+
+
 def test_the_passages_that_decide_come_with_the_checks() -> None:
     messages, _ = checked([WRONG], [f"1.1 contradicted p1\n{CHANGE}"])
     note = messages[-1].response_metadata["stepcraft"]
