@@ -142,6 +142,13 @@ def test_an_outcome_is_credited_to_what_was_followed(memory: LocalMemory) -> Non
     assert successes == [1, 0]
 
 
+def test_a_run_that_called_no_tool_credits_nothing(memory: LocalMemory) -> None:
+    middleware = [ProceduralMemoryMiddleware(memory, k=9, outcome=lambda _state: False)]
+    result = create_agent(ToolModel(["Baked."]), [search], middleware=middleware).invoke(TASK)
+    assert bread_of(memory).id in result["shown_procedures"]
+    assert {procedure.outcomes[:2] for procedure in memory} == {(0, 0)}
+
+
 def test_without_a_memory_the_agent_works_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     with small_memory() as memory:
         middleware = [ProceduralMemoryMiddleware(memory)]

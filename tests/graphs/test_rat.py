@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 
 from stepcraft import BadInput, NoAnswer, RatContext, build_rat
 from stepcraft.graphs.rat import RatInput, RatOutput
@@ -331,6 +332,20 @@ def test_two_sources_of_one_name_are_both_searched() -> None:
     result = graph.invoke({**QUESTION, "draft": "Oster has four arches."})
     assert {each["text"] for each in result["evidence"]} >= {"Oster has four arches."}
     assert first.queries == second.queries != []
+
+
+@pytest.mark.parametrize(
+    ("reply", "failed"), [("1.1 supported p1\n2.1 supported p2", False), ("What?", True)]
+)
+def test_the_message_of_a_node_has_the_warnings_of_its_check(reply: str, failed: bool) -> None:
+    settings = RatContext(check_last=True)
+    rat = build_rat(model=ScriptedModel([reply] * 4), sources=Shelf(), settings=settings)
+    parent = StateGraph(MessagesState).add_node("rat", rat).add_edge(START, "rat").compile()
+    given: Any = {"messages": [HumanMessage(QUESTION["question"]), AIMessage(ANSWER)]}
+    warnings = rat.invoke(given)["warnings"]
+    assert bool(warnings) == failed
+    metadata = parent.invoke(given)["messages"][-1].response_metadata
+    assert metadata == ({"stepcraft": {"warnings": warnings}} if failed else {})
 
 
 @pytest.mark.parametrize(
