@@ -15,7 +15,7 @@ from stepcraft import CheckAnswerMiddleware, ProceduralMemoryMiddleware, open_me
 
 
 def main(task: str) -> None:
-    """Give the agent a task; print how many procedures it saw, and its answer."""
+    """Give the agent a task; print how many procedures it saw, the verdicts, and its answer."""
     memory = open_memory()  # the bundled procedures; "procedures.db" for your own
     middleware = [
         ProceduralMemoryMiddleware(memory),
@@ -25,7 +25,14 @@ def main(task: str) -> None:
     model = chat_model("Compile the graph with a store, and let its nodes search the store.")
     agent = create_agent(model, middleware=middleware)
     state = agent.invoke({"messages": [HumanMessage(task)]})
-    print(state["messages"][-1].text)
+    print(f"The agent saw {len(state['shown_procedures'])} procedures.")
+    answer = state["messages"][-1]
+    checked = answer.response_metadata["stepcraft"]
+    for check in checked.get("checks", []):
+        print(f"{check['verdict']}: {check['text']}")
+    if "unchecked" in checked:
+        print(f"unchecked: {checked['unchecked']}")
+    print(answer.text)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,9 @@ def test_the_remembering_agent(show: Show) -> None:
 
 
 def test_the_middleware(show: Show) -> None:
-    assert show("middleware", TASK).endswith("let its nodes search the store.\n")
+    printed = show("middleware", TASK)
+    assert "The agent saw 3 procedures.\nnot found: Compile the graph" in printed
+    assert printed.endswith("let its nodes search the store.\n")
 
 
 def test_the_review_by_a_person(show: Show) -> None:
