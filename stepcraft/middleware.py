@@ -117,15 +117,18 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         least_score: The minimum cosine similarity between a procedure's goal and the message or the
             results, from 0 to 1. With 0, the search uses words as well as vectors.
         outcome: A function that takes the state of an answered run and returns whether the run
-            reached its goal, or None if it cannot tell. The outcome is credited to each
-            shown procedure that the agent followed: at least half of the names in the code of its
-            steps occur in the tool calls. If the outcome is None, nothing is credited, and the
-            `learn` model judges by the messages.
+            reached its goal, or None if it cannot tell. It may be called several times for a run.
+            The outcome is credited to each shown procedure that the agent followed: at least half
+            of the names in the code of its steps occur in the tool calls. One without code counts
+            as followed by any call. If the outcome is None, nothing is credited, and the `learn`
+            model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and
             replacements of approved ones are stored alongside the originals.
-        max_calls: The maximum number of calls to that model in a run.
+        max_calls: The maximum number of calls to that model in a run. One judges the run unless
+            `outcome` does, one writes the procedure, one compares it with any stored one like it,
+            and an unreadable reply costs another.
         embeddings: The embeddings for a memory given as a URL.
 
     Raises:
@@ -306,6 +309,9 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     statement), `evidence` (the deciding passages), `unjudged` (the statements without a verdict)
     and any `warnings`. Statements that have changed since are omitted from `checks`, unless the
     evidence contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
+
+    The check judges by the sources alone. What the agent's tools returned is no evidence, so pass a
+    tool with live data as one of the sources, or its results may be overruled.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.
