@@ -18,7 +18,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import MOST_RESULTS, Matrix, check_recorded, check_search, query_vector
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import is_uuid
-from stepcraft.memory.weaviate.connection import Connection, Objects
+from stepcraft.memory.weaviate.connection import Connection, Objects, T
 from stepcraft.memory.weaviate.schema import (
     WORDS,
     Layout,
@@ -204,11 +204,17 @@ class OpenCollection:
             yield from page
             last = page[-1].uuid
 
-    def insert(self, items: Sequence[Item]) -> list[Failed]:
-        """Store objects, replacing those with the same ids, and return those that were refused."""
+    def insert(self, values: Sequence[T], as_object: Callable[[T], Item]) -> list[Failed]:
+        """Store values as objects, replacing those with the same ids; return those refused.
+
+        One request is prepared while the server answers another.
+        """
 
         def insert(objects: Objects) -> list[Failed]:
-            inserts = [partial(_insert, objects, part) for part in batch_iterate(BATCH, items)]
+            def send(part: Sequence[T]) -> list[Failed]:
+                return _insert(objects, [*map(as_object, part)])
+
+            inserts = [partial(send, part) for part in batch_iterate(BATCH, values)]
             return [*chain.from_iterable(results(inserts, AT_ONCE))]
 
         return self.connection.call(insert)

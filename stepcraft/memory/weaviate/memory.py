@@ -205,8 +205,8 @@ class WeaviateMemory(ServedMemory):
             for id_, text in texts.items()
             if text not in refused
         }
-        items = [_object(procedures[id_], vector) for id_, vector in vectors.items()]
-        return failed + self._objects.insert(items)
+        items = [(procedures[id_], vector) for id_, vector in vectors.items()]
+        return failed + self._objects.insert(items, _object)
 
 
 def _set_words(objects: Objects, items: Sequence[Any]) -> None:
@@ -215,8 +215,9 @@ def _set_words(objects: Objects, items: Sequence[Any]) -> None:
     results(changes, _CHANGED_AT_ONCE)
 
 
-def _object(procedure: Procedure, vector: Matrix) -> Item:
+def _object(item: tuple[Procedure, Matrix]) -> Item:
     """Return an object; a vector that is empty or zero is left out, since it has no direction."""
+    procedure, vector = item
     fields = procedure.to_dict()
     return DataObject(
         properties={name: fields.get(name) for name in _LAYOUT.content}

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from stepcraft.memory.weaviate.collection import (
     words_of,
 )
 from stepcraft.memory.weaviate.collection import Item as Stored
-from stepcraft.memory.weaviate.connection import Objects
+from stepcraft.memory.weaviate.connection import Objects, T
 from stepcraft.memory.weaviate.schema import Layout
 from stepcraft.sources.shared.passages import (
     AGAIN,
@@ -172,11 +172,13 @@ class WeaviatePassages(SharedPassages):
     def _store(
         self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
     ) -> None:
-        objects = [_object(item, self.tags) for item in items]
-        for stored in (objects, [*map(_record_object, records)]):
-            for failure in self._objects.insert(stored):
-                raise MemoryFailure(f"{self.name} refused {failure.where}: {failure.reason}")
+        self._insert(items, partial(_object, tags=self.tags))
+        self._insert(records, _record_object)
         self._delete_versions(replaced)
+
+    def _insert(self, values: Sequence[T], as_object: Callable[[T], Stored]) -> None:
+        for failure in self._objects.insert(values, as_object):
+            raise MemoryFailure(f"{self.name} refused {failure.where}: {failure.reason}")
 
     def _drop(self, records: Sequence[Record]) -> None:
         self._objects.delete(_record_id(each.path, each.tags) for each in records)
