@@ -25,6 +25,7 @@ _MARKUP = re.compile(
     r"|(?<![*_])(?P<mark>\*{1,3}+|_{1,3}+)(?=[^\s*_])(?P<text>[^*_\n]{1,300}+)(?<=\S)(?P=mark)(?!\w)",
     re.IGNORECASE | re.MULTILINE,
 )
+_NO_CLAIM = re.compile(r"\A#{1,6} |[:?\uff1a\uff1f]\W*\Z")
 _ALIKE = 0.6
 _MAX_COMPARED = 100
 """The maximum number of texts, best first, that are compared with those already known."""
@@ -62,11 +63,11 @@ class Material:
 
     @cached_property
     def statements(self) -> list[str]:
-        """The passages' sentences, with citation marks if the prompt requests them."""
+        """The sentences to quote from passages, with citation marks if the prompt requests them."""
         return [
             _END.sub(rf" [{passage.id}]\g<0>", text, count=1) if self.cites else text
             for passage in self.named("passage")
-            for text in statements(passage.text)
+            for text in _quotable(passage.text)
         ]
 
 
@@ -79,6 +80,15 @@ def statements(text: str, *, titles: bool = False) -> list[str]:
     prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))
     parts = [*map(without_number, sentences(prose))]
     return parts if titles else [part for part in parts if _ENDED.search(part)] or parts
+
+
+def _quotable(passage: str) -> list[str]:
+    """Return a passage's sentences without titles, questions and words that introduce a list."""
+    first, below, _ = passage.partition("\n")
+    parts = statements(passage)
+    if below and parts[:1] == statements(first) and not _ENDED.search(first):
+        del parts[0]  # the passage's title
+    return [part for part in parts if not _NO_CLAIM.search(part)]
 
 
 def _without_markup(markup: re.Match[str]) -> str:
