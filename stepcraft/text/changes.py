@@ -28,7 +28,7 @@ from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
-from stepcraft.text.markdown import code_blocks
+from stepcraft.text.markdown import code, code_blocks
 from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
@@ -52,7 +52,12 @@ _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[
 """The markers of list items, headings and quotations at the beginning of a line."""
 _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
-_EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
+_AROUND = re.compile(
+    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09|\u300c\n\u300d"
+    r"|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
+    r"|(?<!\w)[\"\u201c-\u201e\u00ab\u00bb]\n[\"\u201c-\u201e\u00ab\u00bb](?!\w)"
+)
+"""Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
 """A run of whitespace, or a character with its combining marks."""
@@ -554,9 +559,11 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
         if blank.count("\n") == 1:
             return first, last + 1, ""
         return first, len(part) - len(below.lstrip("\r\n")), ""
-    emphasis = _EMPHASIS.search(before)
-    if emphasis and after.startswith(emphasis[0]):
-        return _without_blanks(part, start - len(emphasis[0]), stop + len(emphasis[0]), "")
+    if around := _AROUND.search(f"{before}\n{after}"):
+        spans = [span for span in code(part) if span[0] < start < span[1]]
+        if spans in ([], [(start - 1, stop + 1)]):
+            opening, _, closing = around[0].partition("\n")
+            return _without_blanks(part, start - len(opening), stop + len(closing), "")
     if before[-1:] in {"", " "}:
         stop += len(after) - len(after.lstrip(" "))
     if before.strip() and after.lstrip(" \r")[:1] in {"", *".,;:!?)"}:
