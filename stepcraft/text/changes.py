@@ -306,7 +306,7 @@ def _applied(
     origins: list[int] = []
     for number, part in enumerate(["", *parts]):
         text, end, inserted = "", 0, list[str]()
-        for edit in by_part.get(number, []):
+        for edit in _merged(by_part.get(number, []), part):
             if edit.kind == "insert":
                 inserted.append(edit.new)
                 continue
@@ -320,6 +320,23 @@ def _applied(
         texts += [text, *map(without_number, inserted)]
         origins += [number, *[0] * len(inserted)]
     return texts[1:], origins[1:]
+
+
+def _merged(edits: list[_Edit], part: str) -> list[_Edit]:
+    """Return ordered edits with neighbouring removals as one, for the whitespace around them."""
+    merged: list[_Edit] = []
+    for edit in edits:
+        before = merged[-1] if merged else edit
+        is_next = not (before.new or edit.new or part[before.stop : edit.start].strip())
+        if merged and is_next:
+            words = part[before.start : edit.stop]
+            start = before.start + len(words) - len(words.lstrip())
+            stop = before.start + len(words.rstrip())
+            start, stop, _ = _without_blanks(part, start, stop, "")
+            merged[-1] = before._replace(start=start, stop=stop)
+        else:
+            merged.append(edit)
+    return merged
 
 
 def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:

@@ -546,6 +546,19 @@ def test_two_paragraphs_at_the_end_are_removed() -> None:
     assert ("".join(edited.parts).strip(), reasons) == ("A.", [])
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\nG h.\r\n", "\n- x\n"])
+@pytest.mark.parametrize("start", ["", "A b. ", "- ", "- (A b. ", "A b.\n", "> A b. "])
+@pytest.mark.parametrize("between", [" ", "  ", "\n"])
+def test_two_neighbouring_removals_leave_what_one_leaves(
+    start: str, between: str, end: str
+) -> None:
+    text = f"T.\n\n{start}C d.{between}E f.{end}"
+    once, _ = changed([text], block(1, f"C d.{between}E f.", ""))
+    twice, reasons = changed([text], f"{block(1, 'C d.', '')}\n{block(1, 'E f.', '')}")
+    assert twice.parts == once.parts
+    assert (once.refused, reasons) == ([], [])
+
+
 def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
     reply = "<<<<<<< PART 1: The limit is 100\n=======\nThe limit is 200\n>>>>>>> END"
     edited, reasons = changed(["The limit is 100 a minute.\n"], reply)
