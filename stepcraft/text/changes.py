@@ -59,7 +59,8 @@ _AROUND = re.compile(
 )
 """Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
-_CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
+_COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
+_CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
 """A run of whitespace, or a character with its combining marks."""
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts written without spaces between words, and of Korean, whose particles are
@@ -504,10 +505,13 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_inside(text: str, place: int) -> bool:
-    """Return whether a position is inside a word, a contraction or a number."""
+    """Return whether a position is inside a character, a word, a contraction or a number."""
     left, right = text[max(place - 1, 0) : place], text[place : place + 4]
-    return _is_in_number(text, place) or (
-        _is_letter(left) and (_is_letter(right[:1]) or _CONTRACTED.match(right) is not None)
+    is_inner = _is_letter(right[:1]) or _CONTRACTED.match(right) is not None
+    return (
+        _is_in_number(text, place)
+        or re.match(_COMBINING, right) is not None
+        or (_is_letter(left) and is_inner)
     )
 
 
