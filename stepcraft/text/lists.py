@@ -89,6 +89,8 @@ _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
+_HTML_ITEM = re.compile(r"<(/?[ou]l|li)\b[^<>]*>", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"</?(?:li|p)\b[^<>]*>|<br[ /]*>", re.IGNORECASE)
 _MARKUP = ("<", "|", "{")
 """How lines of XML, tables and JSON begin."""
 
@@ -137,7 +139,8 @@ def read_steps(text: str) -> list[str]:
         return steps
     lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     lines = _led(_without_notes(lines))
-    return _items(lines) or _without_items(lines)
+    is_html = any(_HTML_ITEM.match(line.text) for line in lines if not line.is_code)
+    return _items(lines) or (_html_items(text) if is_html else []) or _without_items(lines)
 
 
 def read_bullets(text: str) -> list[str]:
@@ -399,6 +402,24 @@ def _outer_mark(items: list[_Line]) -> str:
 def _joined(start: _Line, below: str) -> str:
     """Return an item as one string, with the lines below its first dedented."""
     return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
+
+
+def _html_items(text: str) -> list[str]:
+    """Return the outer items of HTML lists; inner ones become bullets."""
+    items: list[str] = []
+    depth = 0
+    _, *pieces = _HTML_ITEM.split(text)
+    for tag, words in zip(pieces[::2], pieces[1::2], strict=True):
+        if tag.lower() == "li":
+            if depth < 2 or not items:
+                items.append("")
+            else:
+                items[-1] += f"\n{'  ' * (depth - 2)}- "
+        else:
+            depth += -1 if tag[0] == "/" else 1
+        if items and depth > 0:
+            items[-1] += _PARAGRAPH.sub("", words).strip()
+    return [*filter(None, (item.strip("\n") for item in items))]
 
 
 def _without_items(lines: list[_Line]) -> list[str]:

@@ -154,6 +154,18 @@ REPLIES = {
     "a range of steps": ("Step 1-2: Mix and rest\nStep 3: Bake", ["Mix and rest", "Bake"]),
     "escaped numbers": ("1\\. Mix\n   - flour\n2\\. Bake", ["Mix\n- flour", "Bake"]),
     "a JSON array": ('```json\n["Mix", "Bake"]\n```', ["Mix", "Bake"]),
+    "a list in HTML": (
+        "Here:\n<ol>\n  <li><p>Peel it.</p></li>\n  <LI class='a'>Run:\n```\nx\n  y\n```</li>\n</ol>\nEnjoy.",
+        ["Peel it.", "Run:\n```\nx\n  y\n```"],
+    ),
+    "a list in HTML with another list in it": (
+        "<ol><li>Cut:<ul><li>peel</li><li>dice<ul><li>thin</li></ul></li></ul></li><li>Boil</ol>",
+        ["Cut:\n- peel\n- dice\n  - thin", "Boil"],
+    ),
+    "HTML in code": (
+        "Write:\nthis\n```\n<ol><li>a</li></ol>\n```\nStop",
+        ["this\n```\n<ol><li>a</li></ol>\n```", "Stop"],
+    ),
     "a quotation": ("> 1. Mix\n> 2. Bake", ["Mix", "Bake"]),
     "two steps with letters": ("a) Wash them.\nb) Peel them.", ["Wash them.", "Peel them."]),
     "two steps with dashes behind their numbers": ("1 - Wash.\n2 - Peel.", ["Wash.", "Peel."]),
