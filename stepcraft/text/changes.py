@@ -53,8 +53,8 @@ _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[
 _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _AROUND = re.compile(
-    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09|\u300c\n\u300d"
-    r"|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
+    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09"
+    r"|\u300c\n\u300d|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
     r"|(?<!\w)[\"\u201c-\u201e\u00ab\u00bb]\n[\"\u201c-\u201e\u00ab\u00bb](?!\w)"
 )
 """Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
@@ -480,7 +480,7 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
         halves.append((_unwrapped(old), _unwrapped(new)))
     if (bare := without_number(old, bullets=is_long)) != old:
         halves.append((bare, without_number(new, bullets=is_long)))
-    forms = [
+    forms: list[tuple[Callable[[str], _Folded], str, str]] = [
         form
         for words, by in halves
         for form in ((_exact, words, by), (_folded, words.strip(), by.strip()))
@@ -573,8 +573,8 @@ def _unmarked(text: str) -> _Folded:
     """Return a text as `_folded` does, without citation marks, emphasis and bullets."""
     folded, spans = _folded(text)
     marked = {at for mark in MARK.finditer(folded) for at in range(*mark.span())}
-    kept = [at for at in range(len(folded)) if at not in marked]
-    return "".join(folded[at] for at in kept), [spans[at] for at in kept]
+    places = [at for at in range(len(folded)) if at not in marked]
+    return "".join(folded[at] for at in places), [spans[at] for at in places]
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:

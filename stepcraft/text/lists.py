@@ -58,11 +58,11 @@ _COUNTED = re.compile(
     re.VERBOSE,
 )
 """Numbers recognised only as part of a sequence: "1 - ", "a) ", "iv. ", or "Schritt 1 von 3: "."""
-_ROMAN = [
-    f"{tens}{ones}"
-    for tens in ("", "x", "xx")
-    for ones in ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-]
+_ROMAN = re.findall(
+    r"\w+",
+    """i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii xxiv
+    xxv xxvi xxvii""",
+)
 _ROMAN_LETTERS = {9: 1, 22: 5, 24: 10}
 """The numbers of i, v and x as Roman numerals, by their numbers as letters."""
 _HEADING = re.compile("#{1,6}(?= )")
@@ -300,7 +300,7 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
     if digits.isdecimal():
         return f"1{words}", int(digits)
     if len(digits) > 1 and digits.lower() in _ROMAN:
-        return f"Nl{words}", _ROMAN.index(digits.lower())
+        return f"Nl{words}", 1 + _ROMAN.index(digits.lower())
     if digits.lower() in _NUMBERS:
         return f"1{words}", 1 + _NUMBERS.index(digits.lower())
     number = sum(int(unicodedata.numeric(digit, ord(digit) & 31)) for digit in digits)
