@@ -24,11 +24,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
-from stepcraft.text.blanks import kept_blanks, plain
+from stepcraft.text.blanks import MARK, kept_blanks, kept_marks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
-from stepcraft.text.markdown import code_blocks
+from stepcraft.text.markdown import code, code_blocks
 from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
@@ -52,9 +52,15 @@ _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[
 """The markers of list items, headings and quotations at the beginning of a line."""
 _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
-_EMPHASIS = re.compile(r"(?<![*_~\w])(?:\*{1,3}|_{1,3}|~~)\Z")
+_AROUND = re.compile(
+    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09"
+    r"|\u300c\n\u300d|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
+    r"|(?<!\w)[\"\u201c-\u201e\u00ab\u00bb]\n[\"\u201c-\u201e\u00ab\u00bb](?!\w)"
+)
+"""Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
-_CLUSTER = re.compile(r"\s+|\S[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]*+")
+_COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
+_CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
 """A run of whitespace, or a character with its combining marks."""
 _SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
 """Characters of scripts written without spaces between words, and of Korean, whose particles are
@@ -301,7 +307,7 @@ def _applied(
     origins: list[int] = []
     for number, part in enumerate(["", *parts]):
         text, end, inserted = "", 0, list[str]()
-        for edit in by_part.get(number, []):
+        for edit in _merged(by_part.get(number, []), part):
             if edit.kind == "insert":
                 inserted.append(edit.new)
                 continue
@@ -315,6 +321,23 @@ def _applied(
         texts += [text, *map(without_number, inserted)]
         origins += [number, *[0] * len(inserted)]
     return texts[1:], origins[1:]
+
+
+def _merged(edits: list[_Edit], part: str) -> list[_Edit]:
+    """Return ordered edits with neighbouring removals as one, for the whitespace around them."""
+    merged: list[_Edit] = []
+    for edit in edits:
+        before = merged[-1] if merged else edit
+        is_next = not (before.new or edit.new or part[before.stop : edit.start].strip())
+        if merged and is_next:
+            words = part[before.start : edit.stop]
+            start = before.start + len(words) - len(words.lstrip())
+            stop = before.start + len(words.rstrip())
+            start, stop, _ = _without_blanks(part, start, stop, "")
+            merged[-1] = before._replace(start=start, stop=stop)
+        else:
+            merged.append(edit)
+    return merged
 
 
 def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
@@ -409,7 +432,10 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
             if is_whole and not any(_is_in_number(part, at) for at in (start, stop)):
                 line = part[part.rfind("\n", 0, start) + 1 : start]
                 fitting = _fitted(old, new, line, part[stop : stop + 3])
-                by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
+                if fold is _unmarked:
+                    by = kept_marks(part[start:stop], fitting)
+                else:
+                    by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
                 places += [] if by is None else [(start, stop, by)]
         if places:
             return places
@@ -445,18 +471,21 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
 
     The words are first looked for verbatim, then ignoring differences in whitespace, quotes and
     dashes. Both searches are then repeated without any quotes, backticks or fence around both
-    halves, or without a leading number.
+    halves, or without a leading number. If there are enough words, a leading bullet and the text's
+    own marks are ignored at last.
     """
+    is_long = len(_WORDS.findall(old)) >= _LEAST_WORDS
     halves = [(old, new)]
     if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
         halves.append((_unwrapped(old), _unwrapped(new)))
-    if without_number(old) != old:
-        halves.append((without_number(old), without_number(new)))
-    return [
+    if (bare := without_number(old, bullets=is_long)) != old:
+        halves.append((bare, without_number(new, bullets=is_long)))
+    forms: list[tuple[Callable[[str], _Folded], str, str]] = [
         form
         for words, by in halves
         for form in ((_exact, words, by), (_folded, words.strip(), by.strip()))
     ]
+    return [*forms, (_unmarked, *forms[-1][1:])] if is_long else forms
 
 
 def _unwrapped(half: str) -> str:
@@ -482,10 +511,13 @@ def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_inside(text: str, place: int) -> bool:
-    """Return whether a position is inside a word, a contraction or a number."""
+    """Return whether a position is inside a character, a word, a contraction or a number."""
     left, right = text[max(place - 1, 0) : place], text[place : place + 4]
-    return _is_in_number(text, place) or (
-        _is_letter(left) and (_is_letter(right[:1]) or _CONTRACTED.match(right) is not None)
+    is_inner = _is_letter(right[:1]) or _CONTRACTED.match(right) is not None
+    return (
+        _is_in_number(text, place)
+        or re.match(_COMBINING, right) is not None
+        or (_is_letter(left) and is_inner)
     )
 
 
@@ -536,6 +568,15 @@ def _folded(text: str) -> _Folded:
     return "".join(folded), spans
 
 
+@lru_cache(maxsize=256)
+def _unmarked(text: str) -> _Folded:
+    """Return a text as `_folded` does, without citation marks, emphasis and bullets."""
+    folded, spans = _folded(text)
+    marked = {at for mark in MARK.finditer(folded) for at in range(*mark.span())}
+    places = [at for at in range(len(folded)) if at not in marked]
+    return "".join(folded[at] for at in places), [spans[at] for at in places]
+
+
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:
     """Extend a removal to cover leftover whitespace, or a line that would be left empty."""
     if new.strip():
@@ -554,9 +595,11 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
         if blank.count("\n") == 1:
             return first, last + 1, ""
         return first, len(part) - len(below.lstrip("\r\n")), ""
-    emphasis = _EMPHASIS.search(before)
-    if emphasis and after.startswith(emphasis[0]):
-        return _without_blanks(part, start - len(emphasis[0]), stop + len(emphasis[0]), "")
+    if around := _AROUND.search(f"{before}\n{after}"):
+        spans = [span for span in code(part) if span[0] < start < span[1]]
+        if spans in ([], [(start - 1, stop + 1)]):
+            opening, _, closing = around[0].partition("\n")
+            return _without_blanks(part, start - len(opening), stop + len(closing), "")
     if before[-1:] in {"", " "}:
         stop += len(after) - len(after.lstrip(" "))
     if before.strip() and after.lstrip(" \r")[:1] in {"", *".,;:!?)"}:

@@ -134,6 +134,22 @@ def test_what_the_evidence_says_is_supported() -> None:
     assert checked(right) == (["supported"], right)
 
 
+@pytest.mark.parametrize("label", ["Answer: ", "**Answer:** ", "**Answer**: ", "answer: "])
+def test_the_label_of_a_short_answer_is_not_part_of_the_statement(label: str) -> None:
+    right = f"{label}Full backups of billing are kept for 35 days."
+    assert checked(right) == (["supported"], right)
+    assert checked(right.replace("35", "90")) == (["contradicted"], right)
+
+
+@pytest.mark.parametrize("stops", [("", "."), (".", ""), ("", "")])
+def test_a_sentence_without_a_full_stop_is_corrected(stops: tuple[str, str]) -> None:
+    ours, theirs = (f"The limit of uploads is {{}} days{stop}" for stop in stops)
+    assert decided(ours.format(14), theirs.format(30)) == ours.format(30)
+    graph = build_rat(sources=Shelf(passages={"uploads": f"# Limits\n\n- {theirs.format(30)}"}))
+    result = graph.invoke({"question": "Which uploads?", "draft": ours.format(14)})
+    assert result["answer"] == ours.format(30)
+
+
 TRUE = ["The limit is {v} for uploads.", "The store opens at {v}.", "Backups are kept for {v}."]
 VALUES = [("30 days", "7 days"), ("$10", "$25"), ("9:00", "11:00"), ("five", "9"), ("5%", "15%")]
 QUALIFIERS = [

@@ -290,6 +290,28 @@ def test_code_and_tables_are_no_sentences() -> None:
     assert replied(answer, state(evidence=found(page)), DirectContext())["answer"] == REBUILT
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        f"FAQ \u203a {QUESTION}",
+        "# Bridge of Mostar",
+        "The bridge of Mostar was rebuilt as follows:",
+        "Bridge \u203a Mostar\n```sh\nbuild\n```",
+        "Bridge \u203a Mostar\n## When it was rebuilt\nOn the bridge of Mostar, see:\n\n| a |",
+    ],
+)
+def test_titles_questions_and_introductions_are_not_quoted(title: str) -> None:
+    evidence = found(title)
+    assert replied(answer, state(evidence=evidence), DirectContext())["answer"] == NOTHING
+
+
+@pytest.mark.parametrize("passage", ["{}", "Mostar \u203a Bridge\n\n- {}\n- Bread is good"])
+def test_a_line_without_a_full_stop_is_quoted(passage: str) -> None:
+    line = REBUILT.rstrip(".")
+    evidence = found(passage.format(line))
+    assert replied(answer, state(evidence=evidence), DirectContext())["answer"].endswith(line)
+
+
 def looked_over(texts: list[str], query: str, **keys: Any) -> list[str]:
     """Return parts after the changes of a check; with resources they are steps."""
     keys["parts"] = [part(text, query) for text in texts]

@@ -62,6 +62,7 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("!!! note\n    A. B.\n", "B.", "C.\nD.", "!!! note\n    A. C.\n    D.\n"),
         ("- a\n- b\n", "\n- a\n", "\n- c\n", "- c\n- b\n"),
         ("At \uff11\uff18\uff13\uff17 it fell", "1837", "1873", "At 1873 it fell"),
+        ("\uff76\uff9e\uff7d\u306f\u201c10\u201d", "\u30ac\u30b9\u306f\"10\"", "\u30ac\u30b9\u306f\"20\"", "\uff76\uff9e\uff7d\u306f\u201c20\u201d"),
         ("caf\u0065\u0301 x", "caf\u00e9 x", "tea", "tea"),
         ("a\tb  c", "a b c", "d", "d"),
         ("It is a\tb now", " a b ", " c ", "It is c now"),
@@ -96,6 +97,18 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("A.\n\nB.", "B.", "", "A."),
         ("- a\n- b\n", "b", "", "- a\n"),
         ("## Title\n\nx", "Title", "", "x"),
+        # So it does with brackets, quotes and links around the words, but not in code.
+        ("It is (very) tall (so).", "very", "", "It is tall (so)."),
+        ("It is (so) tall (**very**).", "very", "", "It is (so) tall."),
+        ("It is \u201cvery\u201d tall.", "very", "", "It is tall."),
+        ("It is `very` tall.", "very", "", "It is tall."),
+        ("See [a b](http://x.y/z) and [c][1].", "a b", "", "See and [c][1]."),
+        ("See [a](http://x.y) and [c][1].", "c", "", "See [a](http://x.y) and."),
+        ("- (a b)\n- c\n", "a b", "", "- c\n"),
+        ("\u5b83\u9ad8\uff08\u5f88\uff09\u3002", "\u5f88", "", "\u5b83\u9ad8\u3002"),
+        ("Call f(x) or `(a b)`.", "x", "", "Call f() or `(a b)`."),
+        ("Call f(x) or `(a b)`.", "a b", "", "Call f(x) or `()`."),
+        ("![tea](a.png) is hot.", "tea", "", "![](a.png) is hot."),
         (TABLE, "| 1 | 2 |", "| 1 | 3", TABLE.replace("2 |", "3")),
         (TABLE, "| 1 | 2 |", "1 | 3", TABLE.replace("| 1 | 2 |", "1 | 3")),
         (TABLE, "| 1 | 2 |", "", "| a | b |\n|---|---|\n\n"),
@@ -148,6 +161,8 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         ("aa aa aa", "aa aa", "c", "several times"),
         ("100", "10", "20", "not there"),
         ("na\u00efve", "nai", "x", "not there"),
+        ("\uff8a\uff9f\uff9d", "\uff8a", "x", "not there"),
+        ("\u30cf\u309a\u30f3", "\u30cf", "x", "not there"),
         ("Wait\u2026 then", "Wait.", "Stop.", "not there"),
         ("\u0915\u093f\u0924\u093e\u092c\u0947\u0902", "\u0915\u093f\u0924\u093e\u092c", "x", "not there"),
         ("A.\n\nB.", "A. B.", "C.", "not there"),
@@ -413,6 +428,41 @@ def test_what_is_copied_by_halves_keeps_its_marker_and_its_stop(
 
 
 @pytest.mark.parametrize(
+    ("draft", "after"),
+    [
+        ("The wall is 8 m wide [p1]. So.", "The wall is 9 m wide [p1]. So."),
+        ("The wall [1] is 8 m wide. So.", "The wall [1] is 9 m wide. So."),
+        ("The **wall** is 8 m wide. So.", "The **wall** is 9 m wide. So."),
+        ("The *wall is **8** m* wide [p1][p2]. So.", "The *wall is **9** m* wide [p1][p2]. So."),
+        ("- The **wall** is\n  8 m wide.\n", "- The **wall** is\n  9 m wide.\n"),
+        ("\u2022 The wall is 8 m wide.\n\u2022 So.", "\u2022 The wall is 9 m wide.\n\u2022 So."),
+    ],
+)
+@pytest.mark.parametrize("bullet", ["", "- ", "\u2022 "])
+def test_marks_that_a_copy_lacks_stay(draft: str, after: str, bullet: str) -> None:
+    old, new = (f"{bullet}The wall is {width} m wide." for width in (8, 9))
+    edited, reasons = changed([draft], block(1, old, new))
+    assert (edited.parts, reasons) == ([after], [])
+
+
+@pytest.mark.parametrize(
+    ("draft", "new", "after"),
+    [
+        ("A.\n\nThe **wall** is 8 m [p1].", "The wall is 9 m [p2].", "A.\n\nThe wall is 9 m [p2]."),
+        ("A.\n\nThe **wall** is 8 m [p1].", "", "A."),
+        ("The **wall** is 8 m. The *wall* is 8 m.", "The wall is 9 m.", ""),  # which?
+        ("The wall **is** 8 m.", "The wall 8 m.", ""),  # emphasis of nothing
+        ("The **wall is 8 m. So** it is.", "", ""),  # half of it
+    ],
+)
+def test_marks_that_a_copy_lacks_are_replaced_or_removed_whole(
+    draft: str, new: str, after: str
+) -> None:
+    edited, reasons = changed([draft], block(1, "The wall is 8 m.", new))
+    assert (edited.parts, len(reasons)) == ([after or draft], not after)
+
+
+@pytest.mark.parametrize(
     ("draft", "old", "new", "reason"),
     [
         ("The **port is 8** now.", "is 8** now", "is 9 now", "leave **"),
@@ -532,6 +582,19 @@ def test_the_second_step_after_a_change(parts: list[str], reply: str, after: str
 def test_two_paragraphs_at_the_end_are_removed() -> None:
     edited, reasons = changed(["A.\n\nB.\n\nC.\n"], f"{block(1, 'B.', '')}\n{block(1, 'C.', '')}")
     assert ("".join(edited.parts).strip(), reasons) == ("A.", [])
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\nG h.\r\n", "\n- x\n"])
+@pytest.mark.parametrize("start", ["", "A b. ", "- ", "- (A b. ", "A b.\n", "> A b. "])
+@pytest.mark.parametrize("between", [" ", "  ", "\n"])
+def test_two_neighbouring_removals_leave_what_one_leaves(
+    start: str, between: str, end: str
+) -> None:
+    text = f"T.\n\n{start}C d.{between}E f.{end}"
+    once, _ = changed([text], block(1, f"C d.{between}E f.", ""))
+    twice, reasons = changed([text], f"{block(1, 'C d.', '')}\n{block(1, 'E f.', '')}")
+    assert twice.parts == once.parts
+    assert (once.refused, reasons) == ([], [])
 
 
 def test_old_words_on_the_line_of_the_label_are_old_words() -> None:

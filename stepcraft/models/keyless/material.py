@@ -25,6 +25,7 @@ _MARKUP = re.compile(
     r"|(?<![*_])(?P<mark>\*{1,3}+|_{1,3}+)(?=[^\s*_])(?P<text>[^*_\n]{1,300}+)(?<=\S)(?P=mark)(?!\w)",
     re.IGNORECASE | re.MULTILINE,
 )
+_NO_CLAIM = re.compile(r"\A#{1,6} |[:?\uff1a\uff1f]\W*\Z")
 _ALIKE = 0.6
 _MAX_COMPARED = 100
 """The maximum number of texts, best first, that are compared with those already known."""
@@ -62,11 +63,11 @@ class Material:
 
     @cached_property
     def statements(self) -> list[str]:
-        """The passages' sentences, with citation marks if the prompt requests them."""
+        """The sentences to quote from passages, with citation marks if the prompt requests them."""
         return [
             _END.sub(rf" [{passage.id}]\g<0>", text, count=1) if self.cites else text
             for passage in self.named("passage")
-            for text in statements(passage.text)
+            for text in _quotable(passage.text)
         ]
 
 
@@ -76,14 +77,20 @@ def statements(text: str, *, titles: bool = False) -> list[str]:
     Unless `titles` is set, lines that end in no full stop are left out if there are others.
     """
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
-    prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))
+    # The text of a link or of emphasis stays; a blockquote marker or an HTML tag has none.
+    shown = replaced("".join(rows), _MARKUP, lambda markup: markup["link"] or markup["text"] or "")
+    prose = html.unescape(shown)
     parts = [*map(without_number, sentences(prose))]
     return parts if titles else [part for part in parts if _ENDED.search(part)] or parts
 
 
-def _without_markup(markup: re.Match[str]) -> str:
-    """Return the text of a link or of emphasis, or "" for a blockquote marker or an HTML tag."""
-    return markup["link"] or markup["text"] or ""
+def _quotable(passage: str) -> list[str]:
+    """Return a passage's sentences without titles, questions and words that introduce a list."""
+    first, below, _ = passage.partition("\n")
+    parts = statements(passage)
+    if below and parts[:1] == statements(first) and not _ENDED.search(first):
+        del parts[0]  # the passage's title
+    return [part for part in parts if not _NO_CLAIM.search(part)]
 
 
 def heading(text: str) -> str:

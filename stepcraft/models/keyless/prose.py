@@ -33,6 +33,7 @@ _PERSON = re.compile(r"(?m)^Person: (.+)")
 _NUMBERED = re.compile("\u27e6([\\d.]+)\u27e7\\s?([^\u27e6]*)")
 _MAX_CORRECTED, _MAX_STATEMENTS, _MAX_SENTENCES = 200, 2_000, 1_000
 """The maximum numbers of statements to correct, statements to judge, and sentences of evidence."""
+_LABEL = re.compile(r"(?i)\A[*_]{0,3}answer[*_]{0,3}:[*_]{0,3} ")
 _CODE = re.compile(r"(?ms)^```[^\n]*\n(.*?)^```")
 
 
@@ -133,7 +134,7 @@ def _judged(material: Material) -> tuple[list[str], list[str]]:
             deciding: list[str] = []
             missing: list[str] = []
             for whole in sentences(text):
-                statement = whole.removeprefix("Answer: ").strip()
+                statement = _LABEL.sub("", whole)
                 compared += 1
                 others = evidence if compared <= _MAX_STATEMENTS else ()
                 read = sentence(without_marks(statement))
