@@ -27,6 +27,7 @@ from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections
 from stepcraft.nodes.finish import finishing_calls
+from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
@@ -205,6 +206,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     if missing := [] if of_steps else unjudged(checks, state, group):
         what = counted(len(missing), "statement" if state["judges_statements"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
+    checks, undecided = _decided(checks, state)
+    warnings += undecided
     update: dict[str, Any] = {
         "changes": [*state["changes"], *applied],
         "checks": [*state["checks"], *checks],
@@ -227,6 +230,24 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     if problems:
         raise UnreadableReply(f"{joined(problems)}.", update=update)
     return update
+
+
+def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str]]:
+    """Drop verdicts of `not found` on statements whose passages were left out, with a warning."""
+    decided: list[Check] = []
+    undecided: list[str] = []
+    for check in checks:
+        part: Part = state["parts"][check["part"] - 1]
+        statement = part_query(check["text"])
+        queries = [each for each in part["queries"] if statement in each] or part["queries"]
+        numbers = {*marks(part["text"]), *passages_of(state, queries)}
+        if check["verdict"] != "not found" or numbers.isdisjoint(state.get("left_out", ())):
+            decided.append(check)
+        else:
+            undecided.append(quoted(check["text"]))
+    texts = joined(list(dict.fromkeys(undecided)))
+    warning = f"revise: no verdict on {texts}: a passage found for it was left out of the prompt"
+    return decided, [warning] if undecided else []
 
 
 def _says_unchanged(reply: str) -> bool:
