@@ -104,7 +104,7 @@ class Retrieve(Node):
                 chosen = fused(results, settings.k, lambda _: ())
         else:
             chosen = {query: _interleaved(lists) for query, lists in results.items()}
-        for query in queries:
+        for query in filter(results.get, queries):  # failed searches are not recorded as made
             passages.add(query, chosen[query])
         parts = pending_parts(state) if self._searches_statements(state) else []
         if parts and sources:
@@ -256,7 +256,8 @@ def _best_beside(
 
         best = max((each for each in near if not passages.has(each)), key=fit, default=None)
         if best and fit(best) >= LEAST_FIT:
-            chosen.append((part["queries"][0], best))
+            query = next(filter(passages.found.__contains__, part["queries"]))
+            chosen.append((query, best))
     return chosen
 
 

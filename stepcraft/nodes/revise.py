@@ -233,7 +233,11 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
 
 
 def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str]]:
-    """Drop verdicts of `not found` on statements whose passages were left out, with a warning."""
+    """Drop verdicts of `not found` for which the check did not see all passages.
+
+    Passages that were left out of the prompt are reported; failed searches have been already.
+    """
+    searched = {each["query"] for each in state["findings"]}
     decided: list[Check] = []
     undecided: list[str] = []
     for check in checks:
@@ -241,10 +245,12 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
         statement = part_query(check["text"])
         queries = [each for each in part["queries"] if statement in each] or part["queries"]
         numbers = {*marks(part["text"]), *passages_of(state, queries)}
-        if check["verdict"] != "not found" or numbers.isdisjoint(state.get("left_out", ())):
+        if check["verdict"] != "not found":
             decided.append(check)
-        else:
+        elif not numbers.isdisjoint(state.get("left_out", ())):
             undecided.append(quoted(check["text"]))
+        elif searched.issuperset(queries):
+            decided.append(check)
     texts = joined(list(dict.fromkeys(undecided)))
     warning = f"revise: no verdict on {texts}: a passage found for it was left out of the prompt"
     return decided, [warning] if undecided else []

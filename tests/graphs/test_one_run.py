@@ -182,6 +182,20 @@ def test_a_failed_run_is_resumed_with_a_new_deadline() -> None:
     assert (result["answer"], result["usage"]["calls"]) == (BUILT, 2)
 
 
+def test_not_found_is_no_verdict_on_a_statement_whose_search_failed() -> None:
+    def fail(query: str) -> None:
+        if "arches" in query:
+            raise OSError("down")
+
+    model = by_node(revise="1.1-1.2 not found")
+    graph, _ = rat(model, sources=Shelf(fail=fail))
+    result = graph.invoke(
+        {**QUESTION, "draft": "It has five arches. Haldruvin paid for it."}, THREAD
+    )
+    assert [each["text"] for each in result["checks"]] == ["Haldruvin paid for it."]
+    assert "a search failed" in str(result["warnings"])
+
+
 def test_the_nodes_of_a_resumed_run_share_its_new_deadline() -> None:
     graph, _ = rat(ScriptedModel(["NO CHANGE"] * 2, latency=0.6))
     part = "Oster has arches. " * 60
