@@ -15,7 +15,7 @@ from langgraph.types import Overwrite
 
 from stepcraft.concurrency import within
 from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings, Settings
-from stepcraft.errors import BadInput, SourceFailure, UnreadableReply
+from stepcraft.errors import BadInput, NoAnswer, SourceFailure, UnreadableReply
 from stepcraft.llm.limits import TOO_LATE, RunLimits
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.resources import Resources
@@ -99,6 +99,7 @@ class Begin:
         Raises:
             BadInput: The question, another part of the input, a setting or a name is invalid.
             MemoryFailure, SourceFailure: The memory or a source cannot be opened.
+            NoAnswer: The deadline has passed, and there is no draft to check.
         """
         settings = self.resources.settings()
         limits = RunLimits.of(settings)
@@ -116,6 +117,8 @@ class Begin:
             if not limits.has_ended(error):
                 raise SourceFailure(f"what is searched cannot be opened: {error}") from error
             update = self.initial(state, settings, [])
+            if not update.get("answer"):
+                raise NoAnswer(f"nothing was written: {TOO_LATE}") from error
             warnings.append(TOO_LATE)
         return {
             "answer": "",
