@@ -22,6 +22,7 @@ from stepcraft.contexts.base import UNCHANGED
 from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.calls import Inline
+from stepcraft.llm.limits import limits_of
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
@@ -360,9 +361,12 @@ def no_changes(state: Any, _reason: str) -> dict[str, Any]:
     return {"pending": pending, "warnings": ["the draft is unchecked, in part or in whole"]}
 
 
-def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:
-    """Skip the model if no passage was found, as there is nothing to check against."""
-    if state["evidence"]:
+def without_evidence(state: Any, settings: Any) -> dict[str, Any] | None:
+    """Skip the model if no passage was found, as there is nothing to check against.
+
+    After the deadline it is not skipped but refused, with a warning.
+    """
+    if state["evidence"] or limits_of(state, settings).seconds_left() == 0:
         return None
     return {
         "pending": [],

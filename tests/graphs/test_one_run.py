@@ -216,6 +216,13 @@ def test_a_run_without_an_answer_is_resumed_at_the_step_that_was_too_late(
     assert "deadline" not in str(result["warnings"])
 
 
+def test_a_search_after_the_deadline_is_not_said_to_have_found_nothing() -> None:
+    graph, _ = rat(sources=Slow())
+    warnings = graph.invoke(CHECKED, THREAD, context={"deadline_s": 0.1})["warnings"]
+    assert "the run stopped early: its deadline has passed" in str(warnings)
+    assert "nothing was found" not in str(warnings)
+
+
 def test_not_found_is_no_verdict_on_a_statement_whose_search_failed() -> None:
     def fail(query: str) -> None:
         if "arches" in query:
