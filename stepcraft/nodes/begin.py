@@ -155,7 +155,9 @@ def _asked_message(
 def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
     """Return the initial values of the keys in `CheckState` or `LookState`."""
     looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
-    query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
+    query, scope = "claims", None
+    if isinstance(settings, PartQuerySettings):
+        query, scope = settings.query, settings.scope
     for_web = query == "auto" and any(each.is_web for each in searched)
     return {
         "queries": [],
@@ -169,7 +171,7 @@ def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> di
         "passages_seen": 0,
         "rounds": 0,
         "model_queries": query == "model" or for_web,
-        "scope": "complete",
+        "scope": scope or "complete",
         "judges_statements": False,
         **looks,
     }
