@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from stepcraft.errors import BadInput
 from stepcraft.llm.calls import Inline
 from stepcraft.nodes.state import Part
 from stepcraft.text.citations import marks, without_marks
@@ -90,5 +91,9 @@ def split_into_steps(state: Any) -> dict[str, Any]:
 
 
 def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:
+    if not state["first_draft"].strip():
+        raise BadInput(
+            "there is no draft to split; a node that writes it must return it as `first_draft`"
+        )
     parts = as_parts(state, texts, by_statement=by_statement)
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

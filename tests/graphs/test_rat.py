@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from stepcraft import BadInput, NoAnswer, RatContext, build_rat
+from stepcraft import (
+    BadInput,
+    NoAnswer,
+    RatContext,
+    aag_builder,
+    build_rat,
+    rat_builder,
+    rpg_builder,
+)
 from stepcraft.graphs.rat import RatInput, RatOutput
 from stepcraft.nodes.begin import empty_check
 from stepcraft.retrieval.target import OpenedSource
@@ -77,6 +85,18 @@ def test_a_draft_that_comes_in_is_checked_and_a_right_one_stays_word_for_word(
     assert model.nodes == ["revise"] * len(replies)
     assert result["answer"] == ANSWER
     assert bool(result["revisions"]) == (draft == DRAFT)
+
+
+@pytest.mark.parametrize(
+    ("builder", "node"), [(rat_builder, "draft"), (rpg_builder, "generate"), (aag_builder, "draft")]
+)
+@pytest.mark.parametrize("update", [{"answer": DRAFT}, {"first_draft": " "}])
+def test_a_node_that_writes_no_draft_is_reported(builder: Any, node: str, update: Any) -> None:
+    made = builder(model=ScriptedModel(lambda *_: "- Oster"), sources=Shelf(), memory=None)
+    del made.nodes[node]
+    made.add_node(node, lambda _state: update)
+    with pytest.raises(BadInput, match="`first_draft`"):
+        made.compile().invoke(QUESTION)
 
 
 def test_an_ai_message_after_the_question_is_a_draft_only_with_check_last() -> None:
