@@ -78,7 +78,8 @@ def ask(state: Any, settings: Any, *, form: str, kind: str) -> list[BaseMessage]
 
 def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the draft without passage ids."""
-    return written(without_marks(answer_text(reply), plain=False), state)
+    text = without_marks(answer_text(reply), plain=False)
+    return {**written(text, state), "own_draft": text}
 
 
 def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
