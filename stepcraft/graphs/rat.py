@@ -58,6 +58,9 @@ class RatOutput(Answer):
 class State(CheckState, RatInput):
     """The state of RAT."""
 
+    own_draft: str
+    """The draft that the graph wrote, or "" if it was passed in."""
+
 
 def _initial(
     state: Mapping[str, Any], settings: RatContext, searched: Sequence[OpenedSource]
@@ -75,8 +78,7 @@ def _initial(
         "queries": [] if text else [state["task"]],
         "first_draft": text,
         "answer": text,
-        "scope": settings.scope or ("correct" if text else "complete"),
-        "judges_statements": bool(text),
+        "own_draft": "",
     }
 
 
@@ -100,7 +102,7 @@ def rat_builder(
     for node in MODEL_NODES:
         builder.add_node(node.name, node.bound(resources))
     builder.add_node("retrieve", Retrieve(resources, by_statement=True))
-    builder.add_node("split", split_into_thoughts)
+    builder.add_node("split", resources.bind(split_into_thoughts))
     builder.add_node("edit", edit_text)
 
     builder.add_edge(START, "begin")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.config import ensure_config, set_config_context
 from typing_extensions import override
 
 from stepcraft.concurrency import in_thread, to_thread, within
@@ -157,7 +157,11 @@ def _blocks(runnable: Runnable[Any, Any]) -> bool:
 
 
 class Node(Runnable[Any, dict[str, Any]], ABC):
-    """A graph node whose work is done in `run`."""
+    """A graph node whose work is done in `run`.
+
+    LangGraph sets the context of the config only for the first runnable of a sequence, so a node
+    sets it itself.
+    """
 
     @abstractmethod
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
@@ -165,13 +169,16 @@ class Node(Runnable[Any, dict[str, Any]], ABC):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
         """Do the work in the calling thread."""
-        return _completed(self.run(input, BlockingCalls(config)))
+        with set_config_context(ensure_config(config)) as context:
+            return context.run(_completed, self.run(input, BlockingCalls(config)))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> dict[str, Any]:
         """Do the work on the running event loop."""
-        return await self.run(input, AsyncCalls(config))
+        with set_config_context(ensure_config(config)) as context:
+            work = self.run(input, AsyncCalls(config))
+            return await asyncio.create_task(work, context=context)
 
 
 class Inline(Runnable[Any, Any]):

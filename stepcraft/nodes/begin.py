@@ -15,7 +15,7 @@ from langgraph.types import Overwrite
 
 from stepcraft.concurrency import within
 from stepcraft.contexts.base import CheckSettings, LookSettings, PartQuerySettings, Settings
-from stepcraft.errors import BadInput, SourceFailure, UnreadableReply
+from stepcraft.errors import BadInput, NoAnswer, SourceFailure, UnreadableReply
 from stepcraft.llm.limits import TOO_LATE, RunLimits
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.resources import Resources
@@ -99,6 +99,7 @@ class Begin:
         Raises:
             BadInput: The question, another part of the input, a setting or a name is invalid.
             MemoryFailure, SourceFailure: The memory or a source cannot be opened.
+            NoAnswer: The deadline has passed, and there is no draft to check.
         """
         settings = self.resources.settings()
         limits = RunLimits.of(settings)
@@ -116,6 +117,8 @@ class Begin:
             if not limits.has_ended(error):
                 raise SourceFailure(f"what is searched cannot be opened: {error}") from error
             update = self.initial(state, settings, [])
+            if not update.get("answer"):
+                raise NoAnswer(f"nothing was written: {TOO_LATE}") from error
             warnings.append(TOO_LATE)
         return {
             "answer": "",
@@ -152,7 +155,9 @@ def _asked_message(
 def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> dict[str, Any]:
     """Return the initial values of the keys in `CheckState` or `LookState`."""
     looks = {"looks_left": settings.looks - 1} if isinstance(settings, LookSettings) else {}
-    query = settings.query if isinstance(settings, PartQuerySettings) else "claims"
+    query, scope = "claims", None
+    if isinstance(settings, PartQuerySettings):
+        query, scope = settings.query, settings.scope
     for_web = query == "auto" and any(each.is_web for each in searched)
     return {
         "queries": [],
@@ -166,7 +171,7 @@ def empty_check(settings: CheckSettings, searched: Sequence[OpenedSource]) -> di
         "passages_seen": 0,
         "rounds": 0,
         "model_queries": query == "model" or for_web,
-        "scope": "complete",
+        "scope": scope or "complete",
         "judges_statements": False,
         **looks,
     }

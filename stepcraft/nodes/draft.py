@@ -7,6 +7,7 @@ from langchain_core.messages import BaseMessage
 
 from stepcraft.contexts.base import LENGTHS, Settings
 from stepcraft.errors import NoAnswer, UnreadableReply
+from stepcraft.llm.limits import TOO_LATE
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
@@ -77,7 +78,8 @@ def ask(state: Any, settings: Any, *, form: str, kind: str) -> list[BaseMessage]
 
 def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the draft without passage ids."""
-    return written(without_marks(answer_text(reply), plain=False), state)
+    text = without_marks(answer_text(reply), plain=False)
+    return {**written(text, state), "own_draft": text}
 
 
 def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
@@ -101,6 +103,18 @@ def no_draft(_state: Any, reason: str) -> dict[str, Any]:
         NoAnswer: Always.
     """
     raise NoAnswer(f"nothing was written: {reason}")
+
+
+def end_if_late(reason: str) -> None:
+    """End a run whose deadline passes before there is a draft.
+
+    The step that was too late is then repeated if the run is resumed.
+
+    Raises:
+        NoAnswer: The reason why a step failed is that the deadline has passed.
+    """
+    if reason == TOO_LATE:
+        raise NoAnswer(f"nothing was written: {reason}")
 
 
 draft = ModelNode(

@@ -12,7 +12,7 @@ from stepcraft.contexts.base import LookSettings
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
-from stepcraft.nodes.draft import found_sections
+from stepcraft.nodes.draft import end_if_late, found_sections
 from stepcraft.nodes.plan import ONE_FACT, read_queries
 from stepcraft.text.lists import read_items
 from stepcraft.text.sections import Section
@@ -67,8 +67,9 @@ def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
     }
 
 
-def as_found(_state: Any, _reason: str) -> dict[str, Any]:
+def as_found(_state: Any, reason: str) -> dict[str, Any]:
     """Write from the evidence found so far."""
+    end_if_late(reason)
     return {"looks_left": 0}
 
 

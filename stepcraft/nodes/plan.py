@@ -10,6 +10,7 @@ from stepcraft.contexts.rpg import RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
+from stepcraft.nodes.draft import end_if_late
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS, is_declined
 from stepcraft.text.lists import read_items, read_lines
 
@@ -42,8 +43,9 @@ def read_plan(reply: str, state: Any, settings: RpgContext) -> dict[str, Any]:
     return {"queries": [state["task"], *queries], "form": form}
 
 
-def without_plan(state: Any, _reason: str) -> dict[str, Any]:
+def without_plan(state: Any, reason: str) -> dict[str, Any]:
     """Search only for the question; assume a long answer unless a short one was requested."""
+    end_if_late(reason)
     kind = "long" if state["form"] == "auto" else state["form"]
     return {"queries": [state["task"]], "form": kind}
 
@@ -61,8 +63,9 @@ def read_look_up(reply: str, state: Any, settings: AagContext) -> dict[str, Any]
     return {"queries": [goal_query(state), *read_queries(reply)[: settings.max_queries]]}
 
 
-def only_the_goal(state: Any, _reason: str) -> dict[str, Any]:
+def only_the_goal(state: Any, reason: str) -> dict[str, Any]:
     """Search only for the goal."""
+    end_if_late(reason)
     return {"queries": [goal_query(state)]}
 
 

@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langgraph.errors import GraphBubbleUp
 
-from stepcraft.errors import StepcraftError
+from stepcraft.errors import NoAnswer, StepcraftError
 from stepcraft.evidence import NOTES, Evidence, key_of
 from stepcraft.llm.calls import Call, Calls, Node
-from stepcraft.llm.limits import limits_of
+from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.state import Finding, Part
@@ -94,6 +94,7 @@ class Retrieve(Node):
             query: passages.results([(each.label, next(outcomes)) for each in searched])
             for query in queries
         }
+        _check_time(state, results, limits)
         sources = [each.retriever for each in searched if _knows_neighbours(each.retriever)]
         neighbours = partial(_beside, sources)
         if is_fused:
@@ -104,7 +105,7 @@ class Retrieve(Node):
                 chosen = fused(results, settings.k, lambda _: ())
         else:
             chosen = {query: _interleaved(lists) for query, lists in results.items()}
-        for query in queries:
+        for query in filter(results.get, queries):  # failed searches are not recorded as made
             passages.add(query, chosen[query])
         parts = pending_parts(state) if self._searches_statements(state) else []
         if parts and sources:
@@ -219,6 +220,19 @@ class Passages:
         }
 
 
+def _check_time(state: Mapping[str, Any], results: Mapping[str, Any], limits: RunLimits) -> None:
+    """End a run that has no draft if a search failed and the deadline has passed.
+
+    The searches are then repeated if the run is resumed.
+
+    Raises:
+        NoAnswer: The run ends.
+    """
+    has_draft = state.get("answer") or state.get("first_draft")
+    if not (has_draft or all(results.values())) and limits.seconds_left() == 0:
+        raise NoAnswer(f"nothing was written: {TOO_LATE}")
+
+
 def pending_parts(state: Mapping[str, Any]) -> list[Part]:
     """Return the parts that are still to be checked, or none before there is a draft."""
     return [state["parts"][number - 1] for number in state.get("pending", ())]
@@ -256,7 +270,8 @@ def _best_beside(
 
         best = max((each for each in near if not passages.has(each)), key=fit, default=None)
         if best and fit(best) >= LEAST_FIT:
-            chosen.append((part["queries"][0], best))
+            query = next(filter(passages.found.__contains__, part["queries"]))
+            chosen.append((query, best))
     return chosen
 
 

@@ -22,11 +22,13 @@ from stepcraft.contexts.base import UNCHANGED
 from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.calls import Inline
+from stepcraft.llm.limits import limits_of
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
 from stepcraft.nodes.draft import found_sections
 from stepcraft.nodes.finish import finishing_calls
+from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
@@ -205,6 +207,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     if missing := [] if of_steps else unjudged(checks, state, group):
         what = counted(len(missing), "statement" if state["judges_statements"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
+    checks, undecided = _decided(checks, state)
+    warnings += undecided
     update: dict[str, Any] = {
         "changes": [*state["changes"], *applied],
         "checks": [*state["checks"], *checks],
@@ -227,6 +231,30 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     if problems:
         raise UnreadableReply(f"{joined(problems)}.", update=update)
     return update
+
+
+def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str]]:
+    """Drop verdicts of `not found` for which the check did not see all passages.
+
+    Passages that were left out of the prompt are reported; failed searches have been already.
+    """
+    searched = {each["query"] for each in state["findings"]}
+    decided: list[Check] = []
+    undecided: list[str] = []
+    for check in checks:
+        part: Part = state["parts"][check["part"] - 1]
+        statement = part_query(check["text"])
+        queries = [each for each in part["queries"] if statement in each] or part["queries"]
+        numbers = {*marks(part["text"]), *passages_of(state, queries)}
+        if check["verdict"] != "not found":
+            decided.append(check)
+        elif not numbers.isdisjoint(state.get("left_out", ())):
+            undecided.append(quoted(check["text"]))
+        elif searched.issuperset(queries):
+            decided.append(check)
+    texts = joined(list(dict.fromkeys(undecided)))
+    warning = f"revise: no verdict on {texts}: a passage found for it was left out of the prompt"
+    return decided, [warning] if undecided else []
 
 
 def _says_unchanged(reply: str) -> bool:
@@ -333,9 +361,12 @@ def no_changes(state: Any, _reason: str) -> dict[str, Any]:
     return {"pending": pending, "warnings": ["the draft is unchecked, in part or in whole"]}
 
 
-def without_evidence(state: Any, _settings: Any) -> dict[str, Any] | None:
-    """Skip the model if no passage was found, as there is nothing to check against."""
-    if state["evidence"]:
+def without_evidence(state: Any, settings: Any) -> dict[str, Any] | None:
+    """Skip the model if no passage was found, as there is nothing to check against.
+
+    After the deadline it is not skipped but refused, with a warning.
+    """
+    if state["evidence"] or limits_of(state, settings).seconds_left() == 0:
         return None
     return {
         "pending": [],

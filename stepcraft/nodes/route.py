@@ -10,6 +10,7 @@ from stepcraft.contexts.chat import ChatContext, MethodName
 from stepcraft.errors import UnreadableReply
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
+from stepcraft.nodes.draft import end_if_late
 from stepcraft.nodes.message import message_text
 from stepcraft.text.clean import unfenced
 from stepcraft.text.sections import Section
@@ -70,8 +71,9 @@ def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
     return {"method": method, "asked": question[1].strip()}
 
 
-def as_it_stands(state: Any, _reason: str = "") -> dict[str, Any]:
+def as_it_stands(state: Any, reason: str) -> dict[str, Any]:
     """Pass the message to RPG unchanged."""
+    end_if_late(reason)
     return {"method": "rpg", "asked": state["task"]}
 
 

@@ -4,7 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from stepcraft.contexts.rat import RatContext
+from stepcraft.errors import BadInput
 from stepcraft.llm.calls import Inline
+from stepcraft.llm.resources import Resources
 from stepcraft.nodes.state import Part
 from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims
@@ -71,9 +74,18 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
 
 
 @Inline
-def split_into_thoughts(state: Any) -> dict[str, Any]:
-    """Split the draft into thoughts, which become its parts."""
-    return _parts(state, split_thoughts(state["first_draft"]), by_statement=True)
+def split_into_thoughts(state: Any, resources: Resources[RatContext]) -> dict[str, Any]:
+    """Split the draft into thoughts, which become its parts.
+
+    A draft that the graph did not write, but a caller, another node or a person, is only corrected,
+    and each of its statements gets a verdict.
+    """
+    draft: str = state["first_draft"]
+    update: dict[str, Any] = {}
+    if draft != state.get("own_draft"):
+        scope = resources.settings(state).scope or "correct"
+        update = {"answer": draft, "passages_seen": 0, "scope": scope, "judges_statements": True}
+    return {**update, **_parts({**state, **update}, split_thoughts(draft), by_statement=True)}
 
 
 @Inline
@@ -90,5 +102,9 @@ def split_into_steps(state: Any) -> dict[str, Any]:
 
 
 def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:
+    if not state["first_draft"].strip():
+        raise BadInput(
+            "there is no draft to split; a node that writes it must return it as `first_draft`"
+        )
     parts = as_parts(state, texts, by_statement=by_statement)
     return {"parts": parts, "pending": [*range(1, len(parts) + 1)]}

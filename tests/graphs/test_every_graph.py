@@ -19,10 +19,13 @@ from stepcraft import (
     BadInput,
     NoAnswer,
     RatContext,
+    aag_builder,
     build_aag,
     build_rat,
     build_rpg,
     get_graph,
+    rat_builder,
+    rpg_builder,
 )
 from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
@@ -584,3 +587,31 @@ def test_a_parents_retry_policy_does_not_ask_again_what_had_no_answer(reply: Any
     with pytest.raises(NoAnswer):
         parent.invoke({"messages": [HumanMessage("Who?")]})
     assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("make_builder", "last"),
+    [(rat_builder, "finish"), (rpg_builder, "trace"), (aag_builder, "finish")],
+)
+def test_a_step_before_the_last_node_changes_the_answer_everywhere(
+    make_builder: Any, last: str, way: str
+) -> None:
+    def marked(state: Any) -> Any:
+        return {**state, "answer": f"{state['answer']}\n\nRead twice."}
+
+    model = ScriptedModel(lambda node, _: "NO CHANGE" if node == "revise" else "1. It has arches.")
+    builder = make_builder(model=model, sources=Shelf(), memory=small_memory())
+    builder.add_node(last, marked | builder.nodes.pop(last).runnable)
+    graph = builder.compile()
+    given: Any = {"messages": [HumanMessage(QUESTION["question"])]}
+    modes: Any = ["custom", "values"]
+
+    async def streamed() -> list[Any]:
+        return [each async for each in graph.astream(given, stream_mode=modes)]
+
+    parts = asyncio.run(streamed()) if way == "async" else [*graph.stream(given, stream_mode=modes)]
+    result = [state for mode, state in parts if mode == "values"][-1]
+    (event,) = [each for mode, each in parts if mode == "custom" and each["type"] == "answer"]
+    assert result["answer"].endswith("Read twice.")
+    assert result["messages"][-1].text == event["answer"] == result["answer"]

@@ -26,8 +26,11 @@ from stepcraft import (
     build_rat,
     build_rpg,
     get_graph,
+    rat_builder,
+    rpg_builder,
 )
 from stepcraft.contexts.baselines import RagContext
+from stepcraft.graphs.baselines import rag_builder
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import DRAFT, GAPS, LOOK_UP, PROCEDURES, small_memory
 from tests.scripted import ScriptedModel, block
@@ -180,6 +183,58 @@ def test_a_failed_run_is_resumed_with_a_new_deadline() -> None:
     time.sleep(4.2)  # past the deadline of the failed run
     result = graph.invoke(None, THREAD)
     assert (result["answer"], result["usage"]["calls"]) == (BUILT, 2)
+
+
+@pytest.mark.parametrize(
+    ("make_builder", "slow", "unfinished"),
+    [
+        (rat_builder, "begin", "retrieve"),
+        (rag_builder, "begin", "retrieve"),
+        (rpg_builder, "begin", "plan"),
+        (rpg_builder, "retrieve", "look_again"),
+    ],
+)
+def test_a_run_without_an_answer_is_resumed_at_the_step_that_was_too_late(
+    make_builder: Any, slow: str, unfinished: str
+) -> None:
+    waits = [1.2]
+
+    def slowly(update: Any) -> Any:
+        time.sleep(waits.pop() if waits else 0)
+        return update
+
+    replies = {"plan": "- mayor", "look_again": "NOTHING"}
+    model = ScriptedModel(lambda node, _prompt: replies.get(node, BUILT))
+    graph = make_builder(model=model, sources=Shelf(fail=lambda _query: time.sleep(0.05)))
+    graph.add_node(slow, graph.nodes.pop(slow).runnable | slowly)
+    graph = graph.compile(checkpointer=InMemorySaver())
+    with pytest.raises(NoAnswer, match="deadline"):
+        graph.invoke(QUESTION, THREAD, context={"deadline_s": 1})
+    assert graph.get_state(THREAD).next == (unfinished,)
+    result = graph.invoke(None, THREAD, context={"deadline_s": 60})
+    assert graph.get_state(THREAD).values["findings"][0]["passages"]
+    assert "deadline" not in str(result["warnings"])
+
+
+def test_a_search_after_the_deadline_is_not_said_to_have_found_nothing() -> None:
+    graph, _ = rat(sources=Slow())
+    warnings = graph.invoke(CHECKED, THREAD, context={"deadline_s": 0.1})["warnings"]
+    assert "the run stopped early: its deadline has passed" in str(warnings)
+    assert "nothing was found" not in str(warnings)
+
+
+def test_not_found_is_no_verdict_on_a_statement_whose_search_failed() -> None:
+    def fail(query: str) -> None:
+        if "arches" in query:
+            raise OSError("down")
+
+    model = by_node(revise="1.1-1.2 not found")
+    graph, _ = rat(model, sources=Shelf(fail=fail))
+    result = graph.invoke(
+        {**QUESTION, "draft": "It has five arches. Haldruvin paid for it."}, THREAD
+    )
+    assert [each["text"] for each in result["checks"]] == ["Haldruvin paid for it."]
+    assert "a search failed" in str(result["warnings"])
 
 
 def test_the_nodes_of_a_resumed_run_share_its_new_deadline() -> None:

@@ -6,14 +6,23 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from stepcraft import BadInput, NoAnswer, RatContext, build_rat
+from stepcraft import (
+    BadInput,
+    NoAnswer,
+    RatContext,
+    aag_builder,
+    build_rat,
+    rat_builder,
+    rpg_builder,
+)
 from stepcraft.graphs.rat import RatInput, RatOutput
 from stepcraft.nodes.begin import empty_check
 from stepcraft.retrieval.target import OpenedSource
 from tests.scripted import ScriptedModel, block
-from tests.shelf import QUESTION, Shelf, ids, shown
+from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
 
 DRAFT = "Haldruvin built the Oster bridge in 1837.\n\nIts mayor was unknown (to be looked up)."
 CHANGES = "\n\n".join(
@@ -78,6 +87,40 @@ def test_a_draft_that_comes_in_is_checked_and_a_right_one_stays_word_for_word(
     assert model.nodes == ["revise"] * len(replies)
     assert result["answer"] == ANSWER
     assert bool(result["revisions"]) == (draft == DRAFT)
+
+
+@pytest.mark.parametrize("scope", [None, "complete"])
+@pytest.mark.parametrize("way", ["input", "node", "node with the answer", "saved state"])
+def test_a_draft_is_checked_alike_however_it_comes_in(way: str, scope: Any) -> None:
+    model = ScriptedModel({"draft": ["Not known."], "revise": ["1.1 supported p1; 2.1 not found"]})
+    settings = RatContext(scope=scope)
+    builder: Any = rat_builder(model=model, sources=Shelf(), settings=settings)
+    if way.startswith("node"):
+        update = {"first_draft": DRAFT, **({"answer": DRAFT} if "answer" in way else {})}
+        del builder.nodes["draft"]
+        builder.add_node("draft", lambda _state: update)
+    graph = builder.compile(
+        checkpointer=InMemorySaver(), interrupt_after=["draft"] if way == "saved state" else None
+    )
+    result = graph.invoke({**QUESTION, "draft": DRAFT if way == "input" else ""}, THREAD)
+    if way == "saved state":
+        graph.update_state(THREAD, {"first_draft": DRAFT})
+        result = graph.invoke(None, THREAD)
+    assert [each["statement"] for each in result["checks"]] == [1, 1]
+    assert (result["first_draft"], result["answer"]) == (DRAFT, DRAFT)
+    assert ("Add nothing" in model.calls[-1].prompt) == (scope is None)
+
+
+@pytest.mark.parametrize(
+    ("builder", "node"), [(rat_builder, "draft"), (rpg_builder, "generate"), (aag_builder, "draft")]
+)
+@pytest.mark.parametrize("update", [{"answer": DRAFT}, {"first_draft": " "}])
+def test_a_node_that_writes_no_draft_is_reported(builder: Any, node: str, update: Any) -> None:
+    made = builder(model=ScriptedModel(lambda *_: "- Oster"), sources=Shelf(), memory=None)
+    del made.nodes[node]
+    made.add_node(node, lambda _state: update)
+    with pytest.raises(BadInput, match="`first_draft`"):
+        made.compile().invoke(QUESTION)
 
 
 def test_an_ai_message_after_the_question_is_a_draft_only_with_check_last() -> None:

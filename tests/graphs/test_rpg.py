@@ -50,6 +50,14 @@ def test_the_changes_of_the_check_keep_marks() -> None:
     assert "four arches [1]" in result["answer"]
 
 
+@pytest.mark.parametrize("scope", ["correct", "complete", None])
+def test_the_check_adds_nothing_where_it_only_corrects(scope: Any) -> None:
+    addition = block(1, new="It has four arches [p1].")
+    replies = [addition, addition] if scope == "correct" else [addition]
+    result, _, _ = run(PLAN, GAPS, LONG, *replies, scope=scope, rounds=1)
+    assert ("four arches" in result["answer"]) == (scope != "correct")
+
+
 def test_a_fence_is_one_part() -> None:
     text = "She governed then [p2]:\n\n```python\n" + "bridge = build()\n\n" * 40 + "```"
     _, model, _ = run(PLAN, GAPS, text, "NO CHANGE")

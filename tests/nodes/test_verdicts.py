@@ -58,6 +58,12 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         "Part 1: 1 contradicted p2, 2 not found\nPart 2: 1 not found",
         "| Part 1 | 1 | contradicted | p2 |\n| Part 1 | 2 | not found | |\n| Part 2 | 1 | not found | |",
         "1.1-2.1 not found\n1.1 contradicted p2",
+        '[{"statement": "1.1", "verdict": "contradicted", "evidence": ["p2"]},\n'
+        '{"part": 1, "statement": 2, "verdict": "not_found"}, {"id": "2.1", "verdict": "unsupported"}]',
+        '{"1.1": {"verdict": "contradicted", "confidence": 0.9, "passages": [2]},\n'
+        '"1.2": {\n"verdict": "not found"\n}, "2.1": "not found"}',
+        "| 1.1 | It was built in 1837. | contradicted | p2 |\n| 1.2 | Of steel | not found | |\n"
+        "| 2.1 | It is not used | not found | |",
         "1-1 contradicted p2\n1-2 not found\n2-1 not found",
         "Contradicted: 1.1 (p2)\n**Not found:** 1.2, 2.1",
         "1. Contradicted: 1.1 (p2)\n2. Not found: 1.2 and 2.1",
@@ -363,16 +369,31 @@ def test_a_verdict_by_a_passage_that_was_not_found_is_handed_back() -> None:
 
 def test_a_verdict_by_a_passage_that_was_left_out_is_handed_back() -> None:
     shelf = Shelf(passages={"Haldruvin": "Haldruvin built it. " * 200})
-    for second, expected in (
-        ("1.1 not found", [("Haldruvin built it.", "not found")]),
-        ("1.1 supported p1", []),
+    for second, warning in (
+        (
+            "1.1 not found",
+            "no verdict on \u201cHaldruvin built it.\u201d: a passage found for it was left out",
+        ),
+        ("1.1 supported p1", "no verdict on 1 statement"),
     ):
         model = ScriptedModel(["1.1 supported p1", second])
         graph = build_rat(model=model, sources=shelf, settings=RatContext(max_input_tokens=600))
         result = graph.invoke({**QUESTION, "draft": "Haldruvin built it."})
         assert "there is no p1." in model.calls[1].messages[-1].text
-        assert verdicts(result) == expected
-        assert ("no verdict on 1 statement" in str(result["warnings"])) is (not expected)
+        assert verdicts(result) == []
+        assert warning in str(result["warnings"])
+
+
+def test_not_found_is_no_verdict_on_a_statement_whose_passage_was_left_out() -> None:
+    passages = {"mayor": "The mayor was Ilse Quandt. " * 200, "Oster": "Oster has arches."}
+    shelf = Shelf(passages=passages)
+    given: Any = {"question": "What is true?", "draft": "The mayor was Otto. Oster is of steel."}
+    model = ScriptedModel(["1.1-1.2 not found"])
+    graph = build_rat(model=model, sources=shelf, settings=RatContext(max_input_tokens=1_200))
+    result = graph.invoke(given)
+    assert shown(model.calls[0].prompt, "passage") == [passages["Oster"]]
+    assert verdicts(result) == [("Oster is of steel.", "not found")]
+    assert "no verdict on \u201cThe mayor was Otto.\u201d: a passage" in str(result["warnings"])
 
 
 def test_a_corrected_statement_may_stand_in_another_part() -> None:
