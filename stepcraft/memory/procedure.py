@@ -100,12 +100,12 @@ _LATER: dict[str, Callable[[Any], Any]] = {
 class Procedure:
     """A procedure: input resources, an output, and the steps from one to the other (AAG §3.1).
 
-    Texts are cleaned. Unless an id is passed, it is derived from the key if there is one, or else
-    from the content.
+    Texts are cleaned. The id is derived from the key if there is one; otherwise, it is the one
+    passed, or else derived from the content.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID, a tag
-            is not a string, or `expires` is not a date.
+        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID or not
+            that of the key, a tag is not a string, or `expires` is not a date.
     """
 
     input: str
@@ -169,6 +169,11 @@ class Procedure:
                 f"id must be a UUID, not {excerpt(id_)}; leave it out to derive it from the content"
             )
         self.__dict__["id"] = str(uuid.UUID(id_))
+        if self.key and self.id != derived:
+            raise BadInput(
+                f"the procedure with the key {excerpt(self.key)} has the id {derived}, not "
+                f"{self.id}; leave the id out, as in replace(procedure, id='', key=…)"
+            )
 
     @classmethod
     def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":

@@ -442,6 +442,26 @@ def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
+def test_no_two_procedures_have_the_same_key(made, kind):
+    with made(kind).open() as memory:
+        memory.add([keyed := dish(1, key="page/1"), other := dish(2)])
+        for procedure, key in ((other, "page/1"), (other, "page/2"), (keyed, "page/2")):
+            with pytest.raises(BadInput, match=f"key '{key}' has the id {id_of_key(key)}, not"):
+                memory.update(procedure.id, lambda kept, key=key: replace(kept, key=key))
+        with pytest.raises(BadInput, match="changed its key from 'page/1' to ''"):
+            memory.update(keyed.id, lambda kept: replace(kept, key=""))
+        with pytest.raises(BadInput, match="not 00000000-"):
+            dish(3, id=WRONG_ID, key="page/1")
+        memory.add([dish(4, id=keyed.id)])
+        assert memory.get(keyed.id).key == "page/1"
+        assert memory.add([replace(other, id="", key="page/1")]).updated == 1
+        assert sorted((item.output, item.key) for item in memory) == [
+            ("dish 2", ""),
+            ("dish 2", "page/1"),
+        ]
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
 def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
     with made(kind).open() as memory:
         first = dish(1)
