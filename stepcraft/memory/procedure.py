@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import date
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -70,6 +70,9 @@ class Content(TypedDict):
 class Version(Content):
     """An earlier version of a procedure, with details of the change that replaced it."""
 
+    tags: NotRequired[dict[str, str]]
+    """Its tags; like `expires`, they are missing from versions that were stored without them."""
+    expires: NotRequired[str]
     at: str
     """When this version was replaced, as ISO 8601 in UTC."""
     why: str
@@ -133,7 +136,7 @@ class Procedure:
     outcomes: Outcomes = field(default=Outcomes(), hash=False)
     """The outcomes of following it."""
     versions: Sequence[Version] = field(default=(), hash=False)
-    """Its earlier content, latest first."""
+    """Its earlier versions, latest first."""
 
     def __post_init__(self) -> None:
         steps: Any = self.steps

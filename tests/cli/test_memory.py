@@ -118,6 +118,18 @@ def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     assert "2 present" in run(f"memory copy m.db '{target}'").stdout
 
 
+def test_the_history_has_tags_and_an_undo_without_effect_says_so() -> None:
+    tagged = {**TEA, "tags": {"garden": "herbs"}, "expires": "2999-12-31", "key": "page 7"}
+    for record in (tagged, {**TEA, "key": "page 7"}):
+        write("t.jsonl", record)
+        run("memory import t.jsonl -m m.db")
+    shown = run("memory history 'page 7' -m m.db").stdout
+    assert "\n   tags garden=herbs\n   expires 2999-12-31\n   1. Boil." in shown
+    assert "nothing was changed" not in run("memory undo 'page 7' -m m.db").stderr
+    assert "tags    garden=herbs" in run("memory show 'page 7' -m m.db").stdout
+    assert "nothing was changed" in run("memory undo 'page 7' 2 -m m.db").stderr
+
+
 def test_tags_filter_a_search_and_keys_name_a_procedure() -> None:
     tagged = {**TEA, "output": "mint tea", "tags": {"garden": "herbs"}, "key": "page 7"}
     write("t.jsonl", tagged, {**SOUP, "output": "leek soup", "tags": ["easy"]})

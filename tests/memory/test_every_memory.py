@@ -491,6 +491,30 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
+def test_changes_of_tags_and_expiry_are_versions_too(made, kind):
+    with made(kind).open() as memory:
+        memory.add([first := dish(1, tags={"kitchen": "a"}, expires="2999-12-31")])
+        with reason("moved", by="ada"):
+            memory.update(first.id, lambda kept: replace(kept, tags={"kitchen": "b"}))
+        memory.update(first.id, lambda kept: replace(kept, expires=""))
+        assert [(each["why"], each["by"]) for each in memory.get(first.id).versions] == [
+            ("", ""),
+            ("moved", "ada"),
+        ]
+        memory.update(first.id, lambda kept: undone(kept, 2))
+        restored = memory.get(first.id)
+        assert (restored.tags, restored.expires) == (first.tags, first.expires)
+        assert outputs(memory.search("dish", where={"kitchen": "a"})) == ["dish 1"]
+        assert len(restored.versions) == 3
+
+
+def test_a_version_that_was_stored_without_tags_leaves_those_of_now():
+    older = {"output": "tea", "input": "leaves", "steps": ["Boil."], "at": "", "why": "", "by": ""}
+    kept = dish(1, tags={"kitchen": "a"}, versions=[older])
+    assert (undone(kept).output, undone(kept).tags) == ("tea", {"kitchen": "a"})
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
 def test_an_older_export_that_is_imported_again_drops_no_version(made, kind):
     with made(kind).open() as memory:
         memory.add([dish(1)])
