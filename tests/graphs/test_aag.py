@@ -219,6 +219,17 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert [each["name"] for each in result["names"]] == [name]
 
 
+def test_what_is_remembered_has_the_tags_that_were_searched_for() -> None:
+    tags = {"kitchen": "a"}
+    with small_memory() as memory:
+        memory.add([dish(1, tags=tags)])
+        result, _ = reviewed(
+            *cook(), responses=[decision("approve")], memory=memory, remember=True, where=tags
+        )
+        found = memory.search(GOAL["question"], where=tags)
+    assert result["remembered"] in {hit.procedure.id for hit in found}
+
+
 @pytest.mark.parametrize(("is_full", "why"), [(False, "bundled"), (True, "the disk is full")])
 def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why: str) -> None:
     with FullMemory(":memory:", embeddings="none", create=True) as full:
