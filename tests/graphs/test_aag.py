@@ -176,6 +176,25 @@ def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
     assert "empty" in str(result["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("where", "warning"),
+    [
+        ({"kitchen": "b"}, "no procedure with the tags kitchen=b was found"),
+        ({}, "nothing was found"),
+    ],
+)
+def test_steps_for_which_nothing_was_found_have_a_warning(
+    where: dict[str, str], warning: str
+) -> None:
+    with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
+        memory.add([dish(1, output="fly", input="a zeppelin", steps=["Start."])])
+        model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+        graph = build_aag(model=model, memory=memory)
+        result = graph.invoke(GOAL, context=AagContext(where=where))
+    assert result["evidence"] == []
+    assert result["warnings"] == [f"{warning}, so the steps rest on no procedure"]
+
+
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
     result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
     assert "bundled" in str(result["warnings"])
