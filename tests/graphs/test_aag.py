@@ -284,6 +284,19 @@ def test_steps_that_are_edited_before_the_review_are_the_answer() -> None:
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+@pytest.mark.parametrize("k", [1, 20])
+def test_a_person_reads_what_was_found(k: int) -> None:
+    with small_memory() as memory:
+        memory.add(dish(number, source="a book") for number in range(20))
+        result, _ = reviewed(*cook(), responses=[], memory=memory, review=True, k=k)
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    shown = request["description"].split("\n\nEvidence:\n")[1].split("\n\n")[0].splitlines()
+    number = len(result["evidence"])
+    assert shown[0] == "[1] 1.00  feed a sourdough starter"
+    assert shown[10:] == ([f"and {number - 10} more"] if k == 20 else [])
+    assert len(shown) == (11 if k == 20 else number)
+
+
 def test_a_person_reads_that_a_rejection_changed_nothing() -> None:
     rejected = [decision("reject", message="the starter is missing")]
     with small_memory() as memory:
