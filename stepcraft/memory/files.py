@@ -11,7 +11,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.procedure import FIELDS, Procedure, has_our_form
+from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
@@ -166,17 +166,16 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
+    check_has_all(fields, record.values)
     fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
-    if "input" in fields and (needs := texts_of(fields["input"])) != [fields["input"]]:
+    if (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
-    if "steps" in fields:
-        steps = texts_of(fields["steps"])
-        fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
+    steps = texts_of(fields["steps"])
+    fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
-    others = {name: value for name, value in rest.items() if name not in FIELDS}
-    return Procedure.from_dict({**others, **fields})
+    return Procedure.from_dict(fields)
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:

@@ -222,12 +222,7 @@ class Procedure:
         Raises:
             BadInput: A field is missing or has another type.
         """
-        missing = [name for name in ("output", "input", "steps") if name not in record]
-        if missing:
-            raise BadInput(
-                f"the procedure has no {' and no '.join(map(repr, missing))}; "
-                f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
-            )
+        check_has_all(record, record)
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
@@ -250,6 +245,20 @@ def id_of_key(key: str) -> str:
 
 def _id_of(content: Sequence[str]) -> str:
     return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+
+def check_has_all(fields: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Reject fields without an output, an input or steps, naming those of the record as written.
+
+    Raises:
+        BadInput: One of them is missing.
+    """
+    missing = [name for name in ("output", "input", "steps") if name not in fields]
+    if missing:
+        raise BadInput(
+            f"the procedure has no {' and no '.join(map(repr, missing))}; "
+            f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
+        )
 
 
 def checked_tags(tags: object) -> dict[str, str]:

@@ -118,6 +118,13 @@ def test_fields_of_other_names_are_mapped(tmp_path: Path):
         list(read_procedures(path, []))
 
 
+def test_a_record_without_steps_is_refused_with_its_own_fields(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("id,title,team,needs,howto\nRB-1,tea,kitchen,leaves,1. Boil.\n")
+    with pytest.raises(BadInput, match="no 'steps'; it has howto, id, needs, team, title"):
+        list(read_procedures(path, []))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
