@@ -63,12 +63,19 @@ def read_procedures(
             `{"output": "title"}`.
 
     Raises:
-        BadInput: The file cannot be read, or none of its records is a procedure.
+        BadInput: The file cannot be read, it is a table without a column that `fields` names, or
+            none of its records is a procedure.
     """
     given = dict(fields or {})  # first, as a column can have the name of another field
     names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
+    is_table = Path(path).suffix.lower() == ".csv"
     for record in (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names)):
+        columns = record.values if is_table else None
+        if columns and (unknown := {*given.values()} - {*columns}):
+            raise BadInput(
+                f"{path} has no column {min(unknown)!r}; its columns are {', '.join(columns)}"
+            )
         try:
             yield _procedure(record, names)
             is_read = True
@@ -161,7 +168,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     rest = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
     for field in _OTHER_NAMES.keys() - fields.keys():
-        if name := _named(rest, field):
+        if names[field] == field and (name := _named(rest, field)):
             fields[field] = rest.pop(name)
             is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
             if is_piped and field != "output":

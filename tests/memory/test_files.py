@@ -104,6 +104,20 @@ def test_a_column_called_id_can_be_the_key(tmp_path: Path):
     assert (tea.key, tea.metadata) == ("RB-1", {})
 
 
+def test_a_misspelt_field_is_refused_with_those_of_the_file(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("title,needs,steps\ntea,leaves,1. Boil.\n")
+    for fields in ({"output": "titel"}, {"key": "titel"}):
+        with pytest.raises(BadInput, match="no column 'titel'; its columns are title, needs, ste"):
+            list(read_procedures(path, [], fields=fields))
+    path = tmp_path / "p.jsonl"
+    path.write_text(json.dumps({"title": "tea", "needs": "leaves", "steps": ["Boil."]}))
+    with pytest.raises(BadInput, match="no 'output'; it has needs, steps, title"):
+        list(read_procedures(path, [], fields={"output": "titel"}))
+    [tea] = read_procedures(path, [], fields={"key": "titel"})
+    assert tea.output == "tea", "records of JSON may lack a field"
+
+
 def test_fields_of_other_names_are_mapped(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text(
