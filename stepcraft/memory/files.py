@@ -60,7 +60,8 @@ def read_procedures(
             UTF-8.
         failed: Receives the records that are not procedures, with their line numbers.
         fields: A mapping from our field names to those in the file, where they differ, as in
-            `{"output": "title"}`.
+            `{"output": "title"}`. With `{"tags": "team"}`, a text in the field team is the value of
+            a tag with this name.
 
     Raises:
         BadInput: The file cannot be read, it is a table without a column that `fields` names, or
@@ -174,6 +175,8 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
     check_has_all(fields, record.values)
+    if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
+        fields["tags"] = {names["tags"]: fields["tags"]}
     fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
     if (needs := texts_of(fields["input"])) != [fields["input"]]:

@@ -195,6 +195,22 @@ def test_tags_may_be_numbers(tmp_path: Path):
     assert not tea.metadata
 
 
+@pytest.mark.parametrize(
+    ("cell", "tags"),
+    [
+        ("platform", {"team": "platform"}),
+        ("7", {"team": "7"}),
+        ('"{""product"": ""kitchen""}"', {"product": "kitchen"}),
+        ("", {}),
+    ],
+)
+def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):
+    path = tmp_path / "p.csv"
+    path.write_text(f"output,input,steps,team\ntea,leaves,1. Boil.,{cell}\n")
+    [tea] = read_procedures(path, [], fields={"tags": "team"})
+    assert (tea.tags, tea.metadata) == (tags, {})
+
+
 def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     path.write_text("old")
