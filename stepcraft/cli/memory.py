@@ -5,8 +5,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from typer import Argument, Exit, Option, Typer
 
 from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, check_writable, tags_of
@@ -197,6 +199,32 @@ def undo(
 
     with opened(memory, None) as target, reason(f"version {number} was restored"):
         _change(target, id_, partial(undone, number=number))
+
+
+@memory_app.command()
+def edit(id_: Id, memory: ChangedMemory = None) -> None:
+    """Edit a procedure in the editor set by VISUAL or EDITOR.
+
+    The new version is stored once you approve it; the old one stays in the history.
+    """
+    from stepcraft.cli.review import in_editor
+    from stepcraft.memory.history import same_text, with_text
+    from stepcraft.memory.protocol import by_short_id
+    from stepcraft.memory.skills import body_of, edited
+
+    with opened(memory, None) as target:
+        stored = by_short_id(target, id_)
+        try:
+            new = edited(stored, in_editor(body_of(stored).strip()))
+        except (OSError, ValueError, CalledProcessError) as error:
+            raise BadInput(f"nothing was changed: {error}") from error
+        if not same_text(stored, new):
+            say(new.text())
+        if same_text(stored, new) or not typer.confirm("Store it?"):
+            say("nothing was changed")
+            return
+        target.update(stored.id, lambda kept: with_text(kept, new), made_from=stored)
+        say("changed; `stepcraft memory undo` restores it")
 
 
 @memory_app.command()
