@@ -105,17 +105,19 @@ class Estimate:
     characters: int
     done: bool
     """Whether a model has already read it, so that it is not read again."""
+    calls_to_read: int
     calls: int
+    """The maximum number of calls, including comparisons with similar procedures."""
 
 
 def estimate(
     sources: Sequence[Source], reader: Reader, ledger: Ledger | None
 ) -> tuple[list[Estimate], list[Failed]]:
-    """Return the maximum number of calls for each document, and the unreadable documents.
+    """Return the number of calls for each document, and the unreadable documents.
 
     Each part takes one call, and each procedure takes further calls to compare it with its nearest
-    ones. The maximum holds if no call is repeated and no part teaches more tasks than it has
-    headings.
+    ones, if they are similar. The maximum holds if no call is repeated and no part teaches more
+    tasks than it has headings.
 
     Args:
         sources: As for `build_memory`.
@@ -131,8 +133,11 @@ def estimate(
         done = bool(ledger and ledger.same(document.digest, reader.identity))
         parts = len(parts_of(document.text, reader.settings))
         if document.kind == "transcript":  # one call to ask whether it succeeded, and a single task
-            calls = parts * (2 + NEAREST)
+            reading, tasks = parts * 2, parts
         else:
-            calls = parts + NEAREST * max(parts, len(markdown_headings(document.text)))
-        estimates.append(Estimate(listed.source, len(document.text), done, 0 if done else calls))
+            reading, tasks = parts, max(parts, len(markdown_headings(document.text)))
+        if done:
+            reading = tasks = 0
+        most = reading + NEAREST * tasks
+        estimates.append(Estimate(listed.source, len(document.text), done, reading, most))
     return estimates, listing.failed

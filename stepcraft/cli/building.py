@@ -101,8 +101,8 @@ def build(
     if dry_run:
         counts = _estimates(sources, where, ledger, Reader(context, model))
         for document in () if as_json else counts["documents"]:
-            calls = "done" if document.done else f"{document.calls:,} calls"
-            say(f"{calls:>12}  {document.characters:>9,} characters  {one_line(document.source)}")
+            calls = "done" if document.done else f"at most {document.calls:,} calls"
+            say(f"{calls:>20}  {document.characters:>9,} characters  {one_line(document.source)}")
     else:
         show = progress_lines(quiet=quiet)
         report = finish(
@@ -123,6 +123,8 @@ def build(
         counts = {**vars(report), **report.placed, "calls": report.usage["calls"]}
         show_warnings(report.warnings, quiet=quiet)
     show_failed(counts["failed"])
+    if dry_run and not as_json:
+        counts["calls_at_most"] = counts.pop("calls")
     show_counts(counts, as_json=as_json)
     if "page" in counts and not as_json:
         say(f"the page is {counts['page']}")
@@ -133,15 +135,19 @@ def build(
 def _estimates(
     sources: list[str], where: str, ledger: Path | None, reader: "Reader"
 ) -> dict[str, Any]:
-    """Return a build's documents, failures and maximum number of model calls."""
+    """Return a build's documents, failures, and numbers of model calls."""
     from stepcraft.building.ledger import Ledger, ledger_of
     from stepcraft.building.read import estimate
 
     path = ledger or ledger_of(where)
     with Ledger(path, where) if path.exists() else nullcontext() as records:
         documents, failed = estimate(sources, reader, records)
-    calls = sum(document.calls for document in documents)
-    return {"documents": documents, "failed": failed, "calls": calls}
+    return {
+        "documents": documents,
+        "failed": failed,
+        "calls_to_read": sum(document.calls_to_read for document in documents),
+        "calls": sum(document.calls for document in documents),
+    }
 
 
 def _progress(done: int, failed: int, total: int, usage: "Usage") -> "Progress":

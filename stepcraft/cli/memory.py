@@ -2,11 +2,13 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from typer import Argument, Exit, Option, Typer
 
 from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, check_writable, tags_of
@@ -156,7 +158,7 @@ def show(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     if procedure.key:
         say(f"key     {procedure.key}")
     if procedure.tags:
-        say(f"tags    {', '.join(f'{name}={value}' for name, value in procedure.tags.items())}")
+        say(f"tags    {_tag_list(procedure.tags)}")
     if procedure.source:
         say(f"source  {procedure.source}")
     if procedure.expires:
@@ -178,6 +180,10 @@ def history(id_: Id, memory: Memory = None, as_json: AsJson = False) -> None:
     for number, version in enumerate(earlier, 1):
         facts = [version["at"], version["by"], one_line(version["why"])]
         say(f"{number}. {'  '.join(filter(None, facts))}\n   {one_line(version['output'])}")
+        if tags := version.get("tags"):
+            say(f"   tags {one_line(_tag_list(tags))}")
+        if expires := version.get("expires"):
+            say(f"   expires {expires}")
         for place, step in enumerate(version["steps"], 1):
             say(f"   {place}. {one_line(step)}")
 
@@ -188,11 +194,37 @@ def undo(
     number: Annotated[int, Argument(help="The number of the version in the history.")] = 1,
     memory: ChangedMemory = None,
 ) -> None:
-    """Restore the text of an earlier version; the replaced text stays in the history."""
+    """Restore an earlier version; the replaced one stays in the history."""
     from stepcraft.memory.history import reason, undone
 
     with opened(memory, None) as target, reason(f"version {number} was restored"):
         _change(target, id_, partial(undone, number=number))
+
+
+@memory_app.command()
+def edit(id_: Id, memory: ChangedMemory = None) -> None:
+    """Edit a procedure in the editor set by VISUAL or EDITOR.
+
+    The new version is stored once you approve it; the old one stays in the history.
+    """
+    from stepcraft.cli.review import in_editor
+    from stepcraft.memory.history import same_text, with_text
+    from stepcraft.memory.protocol import by_short_id
+    from stepcraft.memory.skills import body_of, edited
+
+    with opened(memory, None) as target:
+        stored = by_short_id(target, id_)
+        try:
+            new = edited(stored, in_editor(body_of(stored).strip()))
+        except (OSError, ValueError, CalledProcessError) as error:
+            raise BadInput(f"nothing was changed: {error}") from error
+        if not same_text(stored, new):
+            say(new.text())
+        if same_text(stored, new) or not typer.confirm("Store it?"):
+            say("nothing was changed")
+            return
+        target.update(stored.id, lambda kept: with_text(kept, new), made_from=stored)
+        say("changed; `stepcraft memory undo` restores it")
 
 
 @memory_app.command()
@@ -287,7 +319,11 @@ def _change(
     """Change a stored procedure, and print it on one line."""
     from stepcraft.memory.protocol import by_short_id
 
-    say(headline(target.update(by_short_id(target, prefix).id, change)))
+    before = by_short_id(target, prefix)
+    after = target.update(before.id, change)
+    say(headline(after))
+    if after == before:
+        note("nothing was changed")
 
 
 def opened(
@@ -345,6 +381,10 @@ def _read(memory: str | None, prefix: str) -> "Procedure":
 
     with opened(memory) as source:
         return by_short_id(source, prefix)
+
+
+def _tag_list(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in tags.items())
 
 
 def _show_report(report: AddReport, *, as_json: bool) -> None:

@@ -18,10 +18,11 @@ from stepcraft.cli.review import ask_for_review, check_can_review
 from stepcraft.errors import BadInput
 from stepcraft.graphs.registry import get_graph, graph_info
 from stepcraft.nodes.checks import final_checks
+from stepcraft.nodes.review import evidence_lines
 from stepcraft.nodes.state import Check
 from stepcraft.progress import beginning, counted
 from stepcraft.report import StepTime, page
-from stepcraft.text.clean import clean, one_line
+from stepcraft.text.clean import clean
 
 
 async def _stream(
@@ -113,10 +114,8 @@ def _show(result: Mapping[str, Any]) -> None:
     say(result["answer"].removesuffix("\n"))
     if result["evidence"]:
         say("\nEvidence:")
-    for number, passage in enumerate(result["evidence"], 1):
-        title = one_line(passage["title"] or passage["text"][:80])
-        source = f"  ({one_line(passage['source'])})" if passage["source"] else ""
-        say(f"  [{number}] {passage['score']:.2f}  {title}{source}")
+    for line in evidence_lines(result["evidence"]):
+        say(f"  {line}")
     if result.get("remembered"):
         say(f"\nRemembered as {result['remembered']}.")
 

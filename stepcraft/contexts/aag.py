@@ -53,7 +53,7 @@ class AagContext(LookSettings):
 
     alpha: float | None = in_nodes(None, "retrieve", ge=0, le=1)
     """Weight of the vectors in a memory search: 1 means vectors alone, 0 means words alone."""
-    where: dict[str, str] = in_nodes({}, "retrieve")
+    where: dict[str, str] = in_nodes({}, "retrieve", "remember")
     """Tags that procedures in the memory must have, with their values."""
     length: Length = in_nodes("full", "draft")
     """The length of the steps."""

@@ -99,9 +99,7 @@ def _initial(
         "reviews": [],
         "reason": "",
         "remembered": "",
-        "warnings": [f"the memory {searched[0].label} is empty; the steps rest on none"]
-        if is_empty
-        else [],
+        "warnings": [f"the memory {searched[0].label} is empty"] if is_empty else [],
     }
 
 

@@ -20,16 +20,18 @@ _OF_TEXT = ("approved", "provenance", "stale")
 def merged(stored: Procedure, added: Procedure) -> Procedure:
     """Return the procedure to store when `added` has the id of a stored one.
 
-    This is the added procedure with the outcomes of both combined and the earlier versions kept. If
-    the text is unchanged, the metadata that builds and people recorded about it is kept as well.
+    This is the added procedure with the outcomes of both combined, and with the key and the earlier
+    versions kept. If the text is unchanged, the metadata that builds and people recorded about it
+    is kept as well.
     """
     names = _OF_TEXT if same_text(stored, added) else ()
     metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
     metadata |= added.metadata
     # Keep the higher count, so that importing an export again counts nothing twice.
     outcomes = stored.outcomes.together(added.outcomes, max)
-    if metadata != added.metadata or outcomes != added.outcomes:
-        added = replace(added, metadata=metadata, outcomes=outcomes)
+    key = added.key or stored.key  # an id that comes from a key is of no other use
+    if (key, metadata, outcomes) != (added.key, added.metadata, added.outcomes):
+        added = replace(added, key=key, metadata=metadata, outcomes=outcomes)
     return with_versions(stored, added)
 
 

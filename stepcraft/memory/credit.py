@@ -19,6 +19,8 @@ def record_outcome(
 ) -> list[Procedure]:
     """Record the outcome of a run for the procedures shown to its model, and return them.
 
+    The procedure that AAG remembered is credited too.
+
     Args:
         memory: The memory.
         used: The result of AAG or of an agent with `ProceduralMemoryMiddleware`, or the ids of the
@@ -39,6 +41,7 @@ def record_outcome(
 
 
 def shown_ids(result: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the procedures and passages that a run was shown."""
-    evidence = [str(each["id"]) for each in result.get("evidence") or ()]
-    return [*map(str, result.get("shown_procedures") or ()), *evidence]
+    """Return the ids of what a run was shown, and of the procedure that it remembered."""
+    ids = [*(result.get("shown_procedures") or ()), result.get("remembered")]
+    ids += [each["id"] for each in result.get("evidence") or ()]
+    return [str(id_) for id_ in ids if id_]

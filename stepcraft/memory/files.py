@@ -11,7 +11,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.procedure import FIELDS, Procedure, has_our_form
+from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
@@ -60,15 +60,23 @@ def read_procedures(
             UTF-8.
         failed: Receives the records that are not procedures, with their line numbers.
         fields: A mapping from our field names to those in the file, where they differ, as in
-            `{"output": "title"}`.
+            `{"output": "title"}`. With `{"tags": "team"}`, a text in the field team is the value of
+            a tag with this name.
 
     Raises:
-        BadInput: The file cannot be read, or none of its records is a procedure.
+        BadInput: The file cannot be read, it is a table without a column that `fields` names, or
+            none of its records is a procedure.
     """
     given = dict(fields or {})  # first, as a column can have the name of another field
     names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
+    is_table = Path(path).suffix.lower() == ".csv"
     for record in (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names)):
+        columns = record.values if is_table else None
+        if columns and (unknown := {*given.values()} - {*columns}):
+            raise BadInput(
+                f"{path} has no column {min(unknown)!r}; its columns are {', '.join(columns)}"
+            )
         try:
             yield _procedure(record, names)
             is_read = True
@@ -161,22 +169,23 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     rest = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
     for field in _OTHER_NAMES.keys() - fields.keys():
-        if name := _named(rest, field):
+        if names[field] == field and (name := _named(rest, field)):
             fields[field] = rest.pop(name)
             is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
             if is_piped and field != "output":
                 fields[field] = fields[field].split("|")
+    check_has_all(fields, record.values)
+    if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
+        fields["tags"] = {names["tags"]: fields["tags"]}
     fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
-    if "input" in fields and (needs := texts_of(fields["input"])) != [fields["input"]]:
+    if (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
-    if "steps" in fields:
-        steps = texts_of(fields["steps"])
-        fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
+    steps = texts_of(fields["steps"])
+    fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
-    others = {name: value for name, value in rest.items() if name not in FIELDS}
-    return Procedure.from_dict({**others, **fields})
+    return Procedure.from_dict(fields)
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:

@@ -39,14 +39,24 @@ def same_text(first: Procedure, second: Procedure) -> bool:
 
 
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
-    """Return the replacement for a stored procedure, with the stored text among its versions."""
+    """Return the replacement for a stored procedure, with the stored one among its versions.
+
+    A change of anything but the text, the tags and the expiry makes no new version.
+    """
     earlier = (*stored.versions, *(each for each in new.versions if each not in stored.versions))
     if earlier != stored.versions:  # an import of another history
         earlier = (*sorted(earlier, key=itemgetter("at"), reverse=True),)
-    if not same_text(stored, new):
+    is_same = (stored.tags, stored.expires) == (new.tags, new.expires) and same_text(stored, new)
+    if not is_same:
         why, by = _reason.get()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        latest = Version(at=now, why=why, by=by, **content_of(stored))
+        latest = Version(
+            **content_of(stored),
+            tags={**stored.tags},
+            expires=stored.expires,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            why=why,
+            by=by,
+        )
         earlier = (latest, *earlier)
     earlier = earlier[:MOST_VERSIONS]
     return new if earlier == new.versions else replace(new, versions=earlier)
@@ -59,9 +69,9 @@ def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
 
 
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
-    """Return a procedure with the text of an earlier version, for `ProcedureMemory.update`.
+    """Return an earlier version of a procedure, for `ProcedureMemory.update`.
 
-    The text that it replaces becomes the latest earlier version, so an undo can be undone too.
+    The version that it replaces becomes the latest earlier one, so an undo can be undone too.
 
     Args:
         procedure: The procedure.
@@ -75,4 +85,7 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
             f"{procedure.id} has {count} earlier versions, and no version {number}; "
             "`stepcraft memory history ID` lists them"
         )
-    return with_text(procedure, procedure.versions[number - 1])
+    version = procedure.versions[number - 1]
+    tags = version.get("tags", procedure.tags)
+    expires = version.get("expires", procedure.expires)
+    return replace(with_text(procedure, version), tags=tags, expires=expires)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import date
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -70,6 +70,9 @@ class Content(TypedDict):
 class Version(Content):
     """An earlier version of a procedure, with details of the change that replaced it."""
 
+    tags: NotRequired[dict[str, str]]
+    """Its tags; like `expires`, they are missing from versions that were stored without them."""
+    expires: NotRequired[str]
     at: str
     """When this version was replaced, as ISO 8601 in UTC."""
     why: str
@@ -100,12 +103,12 @@ _LATER: dict[str, Callable[[Any], Any]] = {
 class Procedure:
     """A procedure: input resources, an output, and the steps from one to the other (AAG §3.1).
 
-    Texts are cleaned. Unless an id is passed, it is derived from the key if there is one, or else
-    from the content.
+    Texts are cleaned. The id is derived from the key if there is one; otherwise, it is the one
+    passed, or else derived from the content.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID, a tag
-            is not a string, or `expires` is not a date.
+        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID or not
+            that of the key, a tag is not a string, or `expires` is not a date.
     """
 
     input: str
@@ -133,7 +136,7 @@ class Procedure:
     outcomes: Outcomes = field(default=Outcomes(), hash=False)
     """The outcomes of following it."""
     versions: Sequence[Version] = field(default=(), hash=False)
-    """Its earlier content, latest first."""
+    """Its earlier versions, latest first."""
 
     def __post_init__(self) -> None:
         steps: Any = self.steps
@@ -169,6 +172,11 @@ class Procedure:
                 f"id must be a UUID, not {excerpt(id_)}; leave it out to derive it from the content"
             )
         self.__dict__["id"] = str(uuid.UUID(id_))
+        if self.key and self.id != derived:
+            raise BadInput(
+                f"the procedure with the key {excerpt(self.key)} has the id {derived}, not "
+                f"{self.id}; leave the id out, as in replace(procedure, id='', key=…)"
+            )
 
     @classmethod
     def of_kept(cls, fields: Mapping[str, Any]) -> "Procedure":
@@ -214,12 +222,7 @@ class Procedure:
         Raises:
             BadInput: A field is missing or has another type.
         """
-        missing = [name for name in ("output", "input", "steps") if name not in record]
-        if missing:
-            raise BadInput(
-                f"the procedure has no {' and no '.join(map(repr, missing))}; "
-                f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
-            )
+        check_has_all(record, record)
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
@@ -242,6 +245,20 @@ def id_of_key(key: str) -> str:
 
 def _id_of(content: Sequence[str]) -> str:
     return str(uuid.uuid5(_NAMESPACE, json.dumps(content, ensure_ascii=False)))
+
+
+def check_has_all(fields: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Reject fields without an output, an input or steps, naming those of the record as written.
+
+    Raises:
+        BadInput: One of them is missing.
+    """
+    missing = [name for name in ("output", "input", "steps") if name not in fields]
+    if missing:
+        raise BadInput(
+            f"the procedure has no {' and no '.join(map(repr, missing))}; "
+            f"it has {', '.join(sorted(filter(record.get, record)))[:300] or 'none'}"
+        )
 
 
 def checked_tags(tags: object) -> dict[str, str]:

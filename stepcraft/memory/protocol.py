@@ -104,14 +104,15 @@ class ProcedureMemory(ABC):
 
         Args:
             id: The id of the procedure.
-            change: Takes the stored procedure and returns the new one, with the same id, for
-                example by using `dataclasses.replace`. It must be quick, and must not use the
+            change: Takes the stored procedure and returns the new one, with the same id and key,
+                for example by using `dataclasses.replace`. It must be quick, and must not use the
                 memory.
             made_from: The version that the change is based on, for example one that a person has
                 spent some time editing.
 
         Raises:
-            BadInput: There is no procedure with this id, or `change` returned one with another id.
+            BadInput: There is no procedure with this id, or `change` returned one with another id
+                or key.
             Conflict: The stored text no longer matches that of `made_from`; nothing was changed.
             ReadOnlyMemory, MemoryFailure: As for `add`; nothing was changed.
         """
@@ -132,6 +133,11 @@ class ProcedureMemory(ABC):
                 raise BadInput(
                     f"an update of {stored.id} made a procedure with the id {procedure.id}; "
                     "keep the id, as dataclasses.replace does"
+                )
+            if procedure.key != stored.key:
+                raise BadInput(
+                    f"an update of {stored.id} changed its key from {excerpt(stored.key)} to "
+                    f"{excerpt(procedure.key)}; add the procedure anew, and delete this one"
                 )
             return with_versions(stored, procedure)
 

@@ -140,7 +140,7 @@ def _front(text: str) -> dict[str, Any]:
 def _procedure(path: Path) -> Procedure:
     description, body, stored = _parts(path)
     if stored:
-        return stored if body == _body(stored) else _edited(stored, body)
+        return stored if body == body_of(stored) else edited(stored, body)
     if not description:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
@@ -150,8 +150,8 @@ def _procedure(path: Path) -> Procedure:
     return Procedure(output=output, source=str(path), input=input_, steps=tuple(steps))
 
 
-def _edited(stored: Procedure, body: str) -> Procedure:
-    """Return an exported procedure with the changes in its body; all else stays as it is."""
+def edited(stored: Procedure, body: str) -> Procedure:
+    """Return a procedure with the changes in its `body_of`; all else stays as it is."""
     marks = {f"{stored.id} {place}": step for place, step in enumerate(stored.steps)}
     for mark in sorted(marks, key=lambda mark: -len(marks[mark])):
         for digits in (1, 2, 3):
@@ -244,7 +244,8 @@ def _sections(body: str) -> list[Section]:
     return sections
 
 
-def _body(procedure: Procedure) -> str:
+def body_of(procedure: Procedure) -> str:
+    """Return a procedure as Markdown that `edited` can read."""
     return (
         f"\n# {normalised(procedure.output)}\n\n## Needs\n\n{procedure.input}\n\n"
         f"## Steps\n\n{numbered(procedure.steps)}\n"
@@ -259,7 +260,7 @@ def _skill_text(procedure: Procedure, name: str) -> str:
         "metadata": {_PROCEDURE: json_line(procedure)},
     }
     dumped = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=float("inf"))
-    return f"---\n{dumped}---\n{_body(procedure)}"
+    return f"---\n{dumped}---\n{body_of(procedure)}"
 
 
 def _name(procedure: Procedure, length: int) -> str:

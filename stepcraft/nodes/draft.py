@@ -5,6 +5,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import LENGTHS, Settings
 from stepcraft.errors import NoAnswer, UnreadableReply
 from stepcraft.llm.limits import TOO_LATE
@@ -96,6 +97,16 @@ def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]
     return {**written(numbered(steps), state), "steps": steps}
 
 
+def _read_aag(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
+    """Return the steps as `read_steps_of` does, with a warning if nothing was found."""
+    update = read_steps_of(reply, state, settings)
+    if state["evidence"]:
+        return update
+    tags = ", ".join(f"{name}={value}" for name, value in settings.where.items())
+    subject = f"no procedure with the tags {tags}" if tags else "nothing"
+    return {**update, "warnings": [f"{subject} was found, so the steps rest on no procedure"]}
+
+
 def no_draft(_state: Any, reason: str) -> dict[str, Any]:
     """Refuse to continue, because there is nothing to check.
 
@@ -130,7 +141,7 @@ draft = ModelNode(
 draft_steps = ModelNode(
     "draft",
     partial(ask, form=STEPS_FORMAT, kind="steps"),
-    read_steps_of,
+    _read_aag,
     no_draft,
     started="Drafting the steps from {passages}.",
     finished=lambda _state, update: f"Wrote {counted(len(update['steps']), 'step')}.",

@@ -30,6 +30,7 @@ def remember(
         output=state["task"],
         steps=tuple(state["steps"]),
         source=f"aag thread {thread}".strip(),
+        tags=settings.where,
         metadata={"approved": {"by": approved["by"], "at": approved["at"], "thread": thread}},
     )
     try:

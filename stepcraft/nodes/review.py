@@ -1,5 +1,6 @@
 """Pause until a person approves, edits, or rejects the steps."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -9,6 +10,7 @@ from typing_extensions import TypedDict
 from stepcraft.access import caller
 from stepcraft.contexts.aag import AagContext
 from stepcraft.errors import BadInput
+from stepcraft.evidence import Evidence
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import checked_text
 from stepcraft.nodes.check_names import check_names
@@ -16,9 +18,12 @@ from stepcraft.nodes.decision import Decision, ask_person
 from stepcraft.nodes.split import as_parts
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
+from stepcraft.text.clean import one_line
 from stepcraft.text.lists import numbered
 
 DecisionType: TypeAlias = Literal["approve", "edit", "reject"]
+_SHOWN = 10
+"""The maximum number of passages listed for the person, those for the goal first."""
 
 
 @described
@@ -51,7 +56,10 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
     if state["reviews"] and state["reviews"][-1]["steps"] == steps:
         notes = f"These steps have not changed since they were rejected. {notes}".strip()
-    text = "\n\n".join(filter(None, [state["task"], numbered(steps), notes]))
+    lines = evidence_lines(state["evidence"])
+    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    listed = "\n".join(["Evidence:", *lines[:_SHOWN], *more]) if lines else ""
+    text = "\n\n".join(filter(None, [state["task"], numbered(steps), listed, notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     update: dict[str, Any] = {"answer": numbered(steps)}
     if edited:
@@ -68,6 +76,16 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     if reason:
         update["pending"] = [*range(1, len(steps) + 1)]
     return {**update, "reviews": [*state["reviews"], record], "reason": reason}
+
+
+def evidence_lines(evidence: Sequence[Evidence]) -> list[str]:
+    """Return a line for each passage, with its number, score, title and source."""
+    lines: list[str] = []
+    for number, passage in enumerate(evidence, 1):
+        title = one_line(passage["title"] or passage["text"][:80])
+        source = f"  ({one_line(passage['source'])})" if passage["source"] else ""
+        lines.append(f"[{number}] {passage['score']:.2f}  {title}{source}")
+    return lines
 
 
 def _read(decision: Decision) -> tuple[DecisionType, str, list[str]]:

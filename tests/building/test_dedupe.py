@@ -76,13 +76,17 @@ async def test_what_contradicts_itself_is_linked_once(memory: Counting):
 
 
 @pytest.mark.parametrize(
-    "other", [{"tags": {"pot": "clay"}}, {"key": "wiki/2"}], ids=["tags", "keys"]
+    ("other", "key"),
+    [({"tags": {"pot": "clay"}}, ""), ({"key": "wiki/2"}, "wiki/3")],
+    ids=["tags", "keys"],
 )
-async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(other: dict):
+async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(
+    other: dict, key: str
+):
     memory = LocalMemory(":memory:", embeddings="none")
-    first = replace(GREEN, tags={"pot": "steel"}, key="wiki/1")
-    second = replace(BREWED, **({"tags": first.tags} | other))
-    twin = replace(first, id="00000000-0000-4000-8000-000000000001", **other)
+    first = replace(GREEN, id="", tags={"pot": "steel"}, key="wiki/1")
+    second = replace(BREWED, id="", **({"tags": first.tags} | other))
+    twin = replace(first, id="", **(other | {"key": key}))
     memory.add([first, second, twin])
     result = await dedupe(Placer(memory, taster()))
     assert (result.count("merged"), memory.count()) == (0, 3)

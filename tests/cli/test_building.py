@@ -46,7 +46,9 @@ def test_a_document_that_fails_is_named_and_the_code_is_1(docs: Path) -> None:
 
 
 def test_a_dry_run_asks_nothing_and_makes_nothing() -> None:
-    assert "docs/soup.md" in run(f"{BUILD} --dry-run").stdout
+    shown = run(f"{BUILD} --dry-run").stdout
+    assert "docs/soup.md" in shown
+    assert shown.endswith("2 documents, 0 failed, 2 calls to read, 12 calls at most\n")
     assert not Path("m.db").exists()
     run("memory build docs/tea.md -m m.db")
     plan = data(f"{BUILD} --dry-run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,46 @@ def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     target = "c.db" if kind == "local" else request.getfixturevalue("new_collection")()
     assert "2 added" in run(f"memory copy m.db '{target}'").stdout
     assert "2 present" in run(f"memory copy m.db '{target}'").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "answer", "said"),
+    [
+        ("2. Pour.", "2. Pour.\n3. Drink.", "y", "changed; "),
+        ("# tea", "# tea for two", "y", "changed; "),
+        ("2. Pour.", "2. Drink.", "n", "nothing was changed"),
+        ("2. Pour.", "2. Pour.", "", "nothing was changed"),
+        ("2. Pour.", "", "", "nothing was changed: Command"),
+    ],
+)
+def test_a_procedure_is_edited_in_an_editor(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, answer: str, said: str
+) -> None:
+    Path("editor.py").write_text(
+        "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n"
+        f"file.write_text(file.read_text().replace({old!r}, {new!r}))\n"
+    )
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} editor.py" if new else "false")
+    tea = ids()[0]
+    result = run(f"memory edit {tea} -m m.db", stdin=f"{answer}\n", status=0 if new else 2)
+    assert said in result.output
+    after = data(f"memory show {tea} -m m.db")
+    is_changed = said == "changed; "
+    assert [each["output"] for each in after.get("versions", [])] == ["tea"] * is_changed
+    assert ("Drink." in after["steps"] or after["output"] == "tea for two") == is_changed
+
+
+def test_the_history_has_tags_and_an_undo_without_effect_says_so() -> None:
+    tagged = {**TEA, "tags": {"garden": "herbs"}, "expires": "2999-12-31", "key": "page 7"}
+    for record in (tagged, {**TEA, "key": "page 7"}):
+        write("t.jsonl", record)
+        run("memory import t.jsonl -m m.db")
+    shown = run("memory history 'page 7' -m m.db").stdout
+    assert "\n   tags garden=herbs\n   expires 2999-12-31\n   1. Boil." in shown
+    assert "nothing was changed" not in run("memory undo 'page 7' -m m.db").stderr
+    assert "tags    garden=herbs" in run("memory show 'page 7' -m m.db").stdout
+    assert "nothing was changed" in run("memory undo 'page 7' 2 -m m.db").stderr
 
 
 def test_tags_filter_a_search_and_keys_name_a_procedure() -> None:

@@ -176,6 +176,25 @@ def test_an_empty_memory_is_said_and_the_critic_still_looks() -> None:
     assert "empty" in str(result["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("where", "warning"),
+    [
+        ({"kitchen": "b"}, "no procedure with the tags kitchen=b was found"),
+        ({}, "nothing was found"),
+    ],
+)
+def test_steps_for_which_nothing_was_found_have_a_warning(
+    where: dict[str, str], warning: str
+) -> None:
+    with LocalMemory(":memory:", embeddings="none", name="kitchen") as memory:
+        memory.add([dish(1, output="fly", input="a zeppelin", steps=["Start."])])
+        model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+        graph = build_aag(model=model, memory=memory)
+        result = graph.invoke(GOAL, context=AagContext(where=where))
+    assert result["evidence"] == []
+    assert result["warnings"] == [f"{warning}, so the steps rest on no procedure"]
+
+
 def test_the_bundled_procedures_are_named_in_a_warning() -> None:
     result = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])).invoke(GOAL)
     assert "bundled" in str(result["warnings"])
@@ -219,6 +238,17 @@ def test_what_a_person_leaves_is_remembered(response: Any, steps: list[str], nam
     assert [each["name"] for each in result["names"]] == [name]
 
 
+def test_what_is_remembered_has_the_tags_that_were_searched_for() -> None:
+    tags = {"kitchen": "a"}
+    with small_memory() as memory:
+        memory.add([dish(1, tags=tags)])
+        result, _ = reviewed(
+            *cook(), responses=[decision("approve")], memory=memory, remember=True, where=tags
+        )
+        found = memory.search(GOAL["question"], where=tags)
+    assert result["remembered"] in {hit.procedure.id for hit in found}
+
+
 @pytest.mark.parametrize(("is_full", "why"), [(False, "bundled"), (True, "the disk is full")])
 def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why: str) -> None:
     with FullMemory(":memory:", embeddings="none", create=True) as full:
@@ -252,6 +282,19 @@ def test_steps_that_are_edited_before_the_review_are_the_answer() -> None:
     result = graph.invoke(approved, THREAD)
     assert result["steps"] == ["Buy a loaf.", "Eat it."]
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
+
+
+@pytest.mark.parametrize("k", [1, 20])
+def test_a_person_reads_what_was_found(k: int) -> None:
+    with small_memory() as memory:
+        memory.add(dish(number, source="a book") for number in range(20))
+        result, _ = reviewed(*cook(), responses=[], memory=memory, review=True, k=k)
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    shown = request["description"].split("\n\nEvidence:\n")[1].split("\n\n")[0].splitlines()
+    number = len(result["evidence"])
+    assert shown[0] == "[1] 1.00  feed a sourdough starter"
+    assert shown[10:] == ([f"and {number - 10} more"] if k == 20 else [])
+    assert len(shown) == (11 if k == 20 else number)
 
 
 def test_a_person_reads_that_a_rejection_changed_nothing() -> None:

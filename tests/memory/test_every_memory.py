@@ -442,6 +442,26 @@ def test_a_procedure_with_the_key_of_another_takes_its_place(made, kind):
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
+def test_no_two_procedures_have_the_same_key(made, kind):
+    with made(kind).open() as memory:
+        memory.add([keyed := dish(1, key="page/1"), other := dish(2)])
+        for procedure, key in ((other, "page/1"), (other, "page/2"), (keyed, "page/2")):
+            with pytest.raises(BadInput, match=f"key '{key}' has the id {id_of_key(key)}, not"):
+                memory.update(procedure.id, lambda kept, key=key: replace(kept, key=key))
+        with pytest.raises(BadInput, match="changed its key from 'page/1' to ''"):
+            memory.update(keyed.id, lambda kept: replace(kept, key=""))
+        with pytest.raises(BadInput, match="not 00000000-"):
+            dish(3, id=WRONG_ID, key="page/1")
+        memory.add([dish(4, id=keyed.id)])
+        assert memory.get(keyed.id).key == "page/1"
+        assert memory.add([replace(other, id="", key="page/1")]).updated == 1
+        assert sorted((item.output, item.key) for item in memory) == [
+            ("dish 2", ""),
+            ("dish 2", "page/1"),
+        ]
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
 def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
     with made(kind).open() as memory:
         first = dish(1)
@@ -468,6 +488,30 @@ def test_earlier_versions_are_kept_and_can_be_restored(made, kind):
         ]
         with pytest.raises(BadInput, match="3 earlier versions, and no version 4"):
             memory.update(first.id, lambda kept: undone(kept, 4))
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_changes_of_tags_and_expiry_are_versions_too(made, kind):
+    with made(kind).open() as memory:
+        memory.add([first := dish(1, tags={"kitchen": "a"}, expires="2999-12-31")])
+        with reason("moved", by="ada"):
+            memory.update(first.id, lambda kept: replace(kept, tags={"kitchen": "b"}))
+        memory.update(first.id, lambda kept: replace(kept, expires=""))
+        assert [(each["why"], each["by"]) for each in memory.get(first.id).versions] == [
+            ("", ""),
+            ("moved", "ada"),
+        ]
+        memory.update(first.id, lambda kept: undone(kept, 2))
+        restored = memory.get(first.id)
+        assert (restored.tags, restored.expires) == (first.tags, first.expires)
+        assert outputs(memory.search("dish", where={"kitchen": "a"})) == ["dish 1"]
+        assert len(restored.versions) == 3
+
+
+def test_a_version_that_was_stored_without_tags_leaves_those_of_now():
+    older = {"output": "tea", "input": "leaves", "steps": ["Boil."], "at": "", "why": "", "by": ""}
+    kept = dish(1, tags={"kitchen": "a"}, versions=[older])
+    assert (undone(kept).output, undone(kept).tags) == ("tea", {"kitchen": "a"})
 
 
 @pytest.mark.parametrize("kind", WRITABLE)

@@ -104,6 +104,20 @@ def test_a_column_called_id_can_be_the_key(tmp_path: Path):
     assert (tea.key, tea.metadata) == ("RB-1", {})
 
 
+def test_a_misspelt_field_is_refused_with_those_of_the_file(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("title,needs,steps\ntea,leaves,1. Boil.\n")
+    for fields in ({"output": "titel"}, {"key": "titel"}):
+        with pytest.raises(BadInput, match="no column 'titel'; its columns are title, needs, ste"):
+            list(read_procedures(path, [], fields=fields))
+    path = tmp_path / "p.jsonl"
+    path.write_text(json.dumps({"title": "tea", "needs": "leaves", "steps": ["Boil."]}))
+    with pytest.raises(BadInput, match="no 'output'; it has needs, steps, title"):
+        list(read_procedures(path, [], fields={"output": "titel"}))
+    [tea] = read_procedures(path, [], fields={"key": "titel"})
+    assert tea.output == "tea", "records of JSON may lack a field"
+
+
 def test_fields_of_other_names_are_mapped(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text(
@@ -115,6 +129,13 @@ def test_fields_of_other_names_are_mapped(tmp_path: Path):
     assert (tea.output, tea.input, tea.steps) == ("tea", "leaves, water", ("Boil.", "Pour."))
     assert (tea.source, tea.metadata) == ("a book", {"kind": "drink"})
     with pytest.raises(BadInput, match=r"no 'output' and no 'input' and no 'steps'.* --map"):
+        list(read_procedures(path, []))
+
+
+def test_a_record_without_steps_is_refused_with_its_own_fields(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("id,title,team,needs,howto\nRB-1,tea,kitchen,leaves,1. Boil.\n")
+    with pytest.raises(BadInput, match="no 'steps'; it has howto, id, needs, team, title"):
         list(read_procedures(path, []))
 
 
@@ -172,6 +193,22 @@ def test_tags_may_be_numbers(tmp_path: Path):
     [tea] = read_all(path)
     assert tea.tags == {"year": "2024", "version": "3.11", "stable": "true", "oven": "stone"}
     assert not tea.metadata
+
+
+@pytest.mark.parametrize(
+    ("cell", "tags"),
+    [
+        ("platform", {"team": "platform"}),
+        ("7", {"team": "7"}),
+        ('"{""product"": ""kitchen""}"', {"product": "kitchen"}),
+        ("", {}),
+    ],
+)
+def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):
+    path = tmp_path / "p.csv"
+    path.write_text(f"output,input,steps,team\ntea,leaves,1. Boil.,{cell}\n")
+    [tea] = read_procedures(path, [], fields={"tags": "team"})
+    assert (tea.tags, tea.metadata) == (tags, {})
 
 
 def test_a_failed_export_leaves_the_old_file(tmp_path: Path):

@@ -174,6 +174,15 @@ def test_the_outcome_of_a_run_is_credited_to_what_it_was_shown(memory: Procedure
     assert [memory.get(each.id).outcomes[:2] for each in hits] == [(1, 1), (0, 1)]
 
 
+def test_the_outcome_of_a_run_is_credited_to_what_it_remembered(memory: ProcedureMemory) -> None:
+    found, remembered = (hit.procedure.id for hit in memory.search(QUERY, 2))
+    result = {"evidence": [{"id": found}], "remembered": remembered}
+    assert {each.id for each in record_outcome(memory, result, succeeded=True)} == {
+        found,
+        remembered,
+    }
+
+
 def test_a_weight_out_of_bounds(memory: ProcedureMemory) -> None:
     for weight in (-1, 2, float("nan")):
         with pytest.raises(ValueError, match="outcome_weight"):
