@@ -406,9 +406,9 @@ def compare(
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        scored = [it for it in summary.pairs if score in {None, it.score}]
-        most = _most_changed([it for it in scored if (it.method, it.against) in pairs])
-        changed = (most.method, most.against) if most else pairs[0]
+        compared = [it for it in summary.pairs if (it.method, it.against) in pairs]
+        most = _most_changed([it for it in compared if score in {None, it.score}])
+        changed = (most.method, most.against, most.score) if most else (*pairs[0], "")
         html.write_text(page(summary, changed), encoding="utf-8")
 
 

@@ -74,6 +74,19 @@ def test_the_walk_of_a_change_on_the_command_line(tmp_path: Path) -> None:
     assert re.search(r"rag:k=10 \| .*rag:k=5 \| right \| \+0.250 .* \| 0.062 \| 5 \| 0 \|", report)
 
 
+def test_the_page_of_a_change_opens_at_the_largest_mean_difference(tmp_path: Path) -> None:
+    same = [{"F1": 0.5, "right": 1}] * 4
+    reworded = [{"F1": 0.4, "right": 1}] * 4
+    worse = [*reworded[:2], *[{"F1": 0.4, "right": 0}] * 2]
+    before = evaluated(tmp_path / "before", {"rag": same, "rat": same})
+    after = evaluated(tmp_path / "after", {"rag": reworded, "rat": worse})
+    html = tmp_path / "changed.html"
+    for options, method, score in (("", "rat", "right"), ("--score F1", "rag", "F1")):
+        assert stepcraft(f"compare {before} {after} --html {html} {options}").exit_code == 0
+        opened = f'data-first="{after}: {method}" data-second="{before}: {method}"'
+        assert f'{opened} data-score="{score}"' in html.read_text("utf-8")
+
+
 def test_directories_that_cannot_be_compared(tmp_path: Path) -> None:
     before = evaluated(tmp_path / "before", {"rag": HALF})
     other = evaluated(tmp_path / "other", {"rag": [{"F1": 1.0}]})

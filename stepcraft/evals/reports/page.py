@@ -22,12 +22,12 @@ _PLOTTED_SCORES = 4
 """The number of scores that are plotted against the costs."""
 
 
-def page(summary: Summary, changed: tuple[str, str] = ("", "")) -> str:
+def page(summary: Summary, changed: tuple[str, str, str] = ("", "", "")) -> str:
     """Return a page that shows evaluations side by side.
 
     Args:
         summary: The result of `summarise` for the evaluations.
-        changed: Two methods; the page initially shows the samples on which they differ.
+        changed: Two methods and a score; the page initially shows the samples on which they differ.
 
     Raises:
         BadInput: A directory is damaged.
