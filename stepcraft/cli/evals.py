@@ -1,6 +1,7 @@
 """`stepcraft eval`: run methods on your own questions, and report the results."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -409,6 +410,7 @@ def compare(
         compared = [it for it in summary.pairs if (it.method, it.against) in pairs]
         most = _most_changed([it for it in compared if score in {None, it.score}])
         changed = (most.method, most.against, most.score) if most else (*pairs[0], "")
+        summary = replace(summary, pairs=compared, baselines=[against for _, against in pairs])
         html.write_text(page(summary, changed), encoding="utf-8")
 
 

@@ -7,6 +7,7 @@ script.
 
 from collections.abc import Mapping
 from importlib.resources import files
+from operator import attrgetter
 
 from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
@@ -15,6 +16,7 @@ from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed
 from stepcraft.evals.reports.markdown import notes, verdict, warnings
 from stepcraft.evals.reports.tables import differences, score_names, tables
 from stepcraft.evals.summary import Summary
+from stepcraft.evals.votes import grouped
 from stepcraft.report.rendering import counted, rendered
 
 _HERE = files("stepcraft.evals.reports")
@@ -52,8 +54,8 @@ def page(summary: Summary, changed: tuple[str, str, str] = ("", "", "")) -> str:
         verdict=verdict(summary),
         tables=every,
         others=[
-            (name, differences([each for each in summary.pairs if each.against == name], ""))
-            for name in numbers
+            (name, differences(pairs, ""))
+            for name, pairs in grouped(summary.pairs, attrgetter("against")).items()
             if len(numbers) > 2 and name not in summary.baselines
         ],
         plots=_plots(summary, numbers),
