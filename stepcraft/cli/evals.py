@@ -14,7 +14,6 @@ from stepcraft.cli.options import (
     Price,
     WorkOptions,
     check_writable,
-    fields_of,
     search_fields,
     unpacked,
     work_arguments,
@@ -121,7 +120,7 @@ def run(
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
     if methods is not None or not chosen:
         chosen = [*read_methods("rag,rat,rpg" if methods is None else methods, settings), *chosen]
-    _check_names(fields_of(options["settings"]), chosen)
+    _check_names(search_fields(options), chosen)
     _thresholds(fail_under)  # report a mistake before any work is done
     if not options["quiet"]:
         _advise(len(loaded.samples), len(chosen))
@@ -143,15 +142,15 @@ def run(
 
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
-    """Reject settings that no method has; the user's own methods can have any setting."""
+    """Reject settings that no method has; the user's own methods have none."""
     from stepcraft.evals.methods import Method
     from stepcraft.graphs.registry import context_of
 
     graphs = [each.graph for each in methods if isinstance(each, Method)]
-    fields = {name for graph in graphs for name in context_of(graph).model_fields}
+    fields = {name: graph for graph in graphs for name in context_of(graph).model_fields}
     for name in names:
-        if graphs and name not in fields | {"embeddings"}:
-            advice = did_you_mean(name, fields, f"they have {', '.join(fields)}")
+        if name not in {*fields, "embeddings"}:
+            advice = did_you_mean(name, fields, f"they have {', '.join(fields) or 'none'}")
             raise BadInput(f"no method has a setting {name!r}; {advice}")
 
 
