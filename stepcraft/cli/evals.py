@@ -442,12 +442,12 @@ def _score_lines(
     count: int,
 ) -> "Iterable[str]":
     """Yield the comparisons, and the samples that differ most in a score."""
-    from stepcraft.evals.reports.tables import difference_text, p_text
+    from stepcraft.evals.reports.tables import interval_text, p_text
 
     for each in comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
-            f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
+            f"{each.score}: {interval_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
     if not score:
