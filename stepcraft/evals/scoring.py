@@ -73,8 +73,7 @@ def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> 
         (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))
         for passage in evidence
     ]
-    recalled: list[bool] = []
-    sentences: list[bool] = []
+    recalled, sentences = list[bool](), list[bool]()
     for wanted in gold:
         title = _folded(wanted["title"]).casefold()
         texts = [text for name, text in passages if not title or name == title]
