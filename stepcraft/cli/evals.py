@@ -1,6 +1,7 @@
 """`stepcraft eval`: run methods on your own questions, and report the results."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,7 +14,6 @@ from stepcraft.cli.options import (
     Price,
     WorkOptions,
     check_writable,
-    fields_of,
     search_fields,
     unpacked,
     work_arguments,
@@ -120,7 +120,7 @@ def run(
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]
     if methods is not None or not chosen:
         chosen = [*read_methods("rag,rat,rpg" if methods is None else methods, settings), *chosen]
-    _check_names(fields_of(options["settings"]), chosen)
+    _check_names(search_fields(options), chosen)
     _thresholds(fail_under)  # report a mistake before any work is done
     if not options["quiet"]:
         _advise(len(loaded.samples), len(chosen))
@@ -142,15 +142,15 @@ def run(
 
 
 def _check_names(names: "Iterable[str]", methods: "Iterable[AnyMethod]") -> None:
-    """Reject settings that no method has; the user's own methods can have any setting."""
+    """Reject settings that no method has; the user's own methods have none."""
     from stepcraft.evals.methods import Method
     from stepcraft.graphs.registry import context_of
 
     graphs = [each.graph for each in methods if isinstance(each, Method)]
-    fields = {name for graph in graphs for name in context_of(graph).model_fields}
+    fields = {name: graph for graph in graphs for name in context_of(graph).model_fields}
     for name in names:
-        if graphs and name not in fields | {"embeddings"}:
-            advice = did_you_mean(name, fields, f"they have {', '.join(fields)}")
+        if name not in {*fields, "embeddings"}:
+            advice = did_you_mean(name, fields, f"they have {', '.join(fields) or 'none'}")
             raise BadInput(f"no method has a setting {name!r}; {advice}")
 
 
@@ -406,9 +406,10 @@ def compare(
     if summary.is_keyless:
         say(KEYLESS)
     if html:
-        scored = [it for it in summary.pairs if score in {None, it.score}]
-        most = _most_changed([it for it in scored if (it.method, it.against) in pairs])
-        changed = (most.method, most.against) if most else pairs[0]
+        compared = [it for it in summary.pairs if (it.method, it.against) in pairs]
+        most = _most_changed([it for it in compared if score in {None, it.score}])
+        changed = (most.method, most.against, most.score) if most else (*pairs[0], "")
+        summary = replace(summary, pairs=compared, baselines=[against for _, against in pairs])
         html.write_text(page(summary, changed), encoding="utf-8")
 
 
@@ -441,12 +442,12 @@ def _score_lines(
     count: int,
 ) -> "Iterable[str]":
     """Yield the comparisons, and the samples that differ most in a score."""
-    from stepcraft.evals.reports.tables import difference_text, p_text
+    from stepcraft.evals.reports.tables import interval_text, p_text
 
     for each in comparisons:
         ties = each.samples - each.wins - each.losses
         yield (
-            f"{each.score}: {difference_text(each.difference)}; p {p_text(each.p)}, "
+            f"{each.score}: {interval_text(each.difference)}; p {p_text(each.p)}, "
             f"wins {each.wins}, losses {each.losses}, ties {ties}"
         )
     if not score:

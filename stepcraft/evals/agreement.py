@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, model_validator
 
 from stepcraft.errors import BadInput
+from stepcraft.evals.samples import fields_of
 from stepcraft.evals.stats import Interval, kappa, share
 from stepcraft.evals.summary import summarise
 from stepcraft.evals.votes import verdicts
@@ -53,7 +54,7 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
             ratings.setdefault(f"votes of {judge}", {})[method.name, against, id_] = verdict
     labelled: dict[_Answer, str] = {}
     for record in records(labels):
-        row = _Label.model_validate(record.values)
+        row = _Label.model_validate(fields_of(record, labels))
         if (row.method, row.id) not in answers:
             raise BadInput(
                 f"line {record.line} of the labels is of {row.method!r:.80} and {row.id!r:.80}, "
@@ -67,9 +68,10 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
         if (pairs := [(label, rated[key]) for key, label in labelled.items() if key in rated])
     }
     if not pairs_by_rater:
+        options = next((f" --only vote --against {it}" for _, it, _ in labelled if it), "")
         raise BadInput(
-            f"no judge and no score in {directory} is of the answers that {labels} labels; check "
-            "its columns id, method and against"
+            f"no judge and no score in {directory} is of the answers that {labels} labels; have "
+            f"them judged: `stepcraft eval judge {directory} --judge MODEL{options}`"
         )
     for rater, pairs in pairs_by_rater.items():
         agreed = share(sum(ours == theirs for ours, theirs in pairs), len(pairs))

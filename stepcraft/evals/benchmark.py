@@ -76,8 +76,7 @@ def get_benchmark(name: str) -> Benchmark:
     Raises:
         BadInput: No installed package has a benchmark with this name.
     """
-    benchmark = _LGSTEP.get(name) or installed(GROUP, name, Benchmark)
-    if benchmark is not None:
+    if benchmark := _LGSTEP.get(name) or installed(GROUP, name, Benchmark):
         return benchmark
     advice = did_you_mean(
         name, benchmark_names(), "for those of papers: pip install stepcraft-papers"

@@ -70,8 +70,8 @@ def run_directory(
         names: The names of the files.
 
     Raises:
-        BadInput: The directory has answers from a method with other settings, belongs to another
-            evaluation or to one that is running, or contains other files.
+        BadInput: The directory has answers from a method with other settings, code or files,
+            belongs to another evaluation or to one that is running, or contains other files.
         OSError: It is not writable.
     """
     with ExitStack() as stack:
@@ -84,17 +84,23 @@ def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
     """Write the configuration, or add its methods to the one that the directory already has.
 
     Raises:
-        BadInput: A method that has already answered now has other settings, the directory belongs
-            to another evaluation, or it contains other files.
+        BadInput: A method that has already answered now has other settings, code or files, the
+            directory belongs to another evaluation, or it contains other files.
     """
     if (path / CONFIGURATION).exists():
         before, new = read_configuration(path), configuration["methods"]
         methods = before["methods"]
+        contents = [item for it in new.values() for item in it.get("contents", {}).items()]
         for name in {outcome["method"] for outcome in read_outcomes(path) if answered(outcome)}:
-            if new.get(name, methods[name]) != methods[name]:
+            old = methods[name]
+            earlier = old.setdefault("contents", {})
+            changed = [what for what, digest in contents if earlier.get(what, digest) != digest]
+            is_same = {**new.get(name, old), "contents": earlier} == old
+            if changed or not is_same:
+                how = f"an earlier version of {changed[0]}" if is_same else "other settings"
                 raise BadInput(
-                    f"{path} has answers of {name} with other settings; name another directory, "
-                    "and `stepcraft eval compare` shows what changed"
+                    f"{path} has answers of {name} with {how}; name another directory, and "
+                    "`stepcraft eval compare` shows what changed"
                 )
         configuration = {**configuration, "methods": {**methods, **new}}
         for name in ("version", "benchmark"):

@@ -1,7 +1,7 @@
 """Run methods on samples concurrently, saving outcomes so that a killed run can resume."""
 
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -90,7 +90,7 @@ async def evaluate(
     spending = Spending(budget, prices, models, len(jobs), on_progress, what="samples")
     names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
     with run_directory(directory, configuration, *names) as [file, *call_files]:
-        unscored = _counted(directory, jobs, spending)
+        unscored = _counted(directory, jobs, spending, retry_errors=retry_errors)
 
         async def finish(key: Key) -> None:
             method, sample = jobs[key]
@@ -109,7 +109,7 @@ async def evaluate(
             if scored["error"] and not is_unanswered(scored):
                 spending.check_working(method.name)
 
-        left = _left(jobs, unscored, spending, retry_errors=retry_errors)
+        left = [key for key in jobs if key not in spending.errors]
         await side_by_side(map(finish, left), concurrency)
         spending.check_finished()
 
@@ -126,21 +126,14 @@ def _check_models(methods: Iterable[AnyMethod], *, allow_keyless: bool) -> None:
             )
 
 
-def _left(
-    jobs: Iterable[Key], unscored: Container[Key], spending: Spending, *, retry_errors: bool
-) -> list[Key]:
-    """Return the remaining jobs, and stop counting them as done."""
-    working = {name for (name, _), error in spending.errors.items() if not error}
-    for key, error in list(spending.errors.items()):
-        if key in unscored or (error and (retry_errors or key[0] not in working)):
-            del spending.errors[key]
-    return [key for key in jobs if key not in spending.errors]
-
-
 def _counted(
-    directory: Path, jobs: Mapping[Key, tuple[AnyMethod, Sample]], spending: Spending
+    directory: Path,
+    jobs: Mapping[Key, tuple[AnyMethod, Sample]],
+    spending: Spending,
+    *,
+    retry_errors: bool,
 ) -> dict[Key, Outcome]:
-    """Count the outcomes in the directory, and return those that still have to be scored.
+    """Count what is done in the directory, and return the outcomes that still have to be scored.
 
     These are outputs without a score, and those of samples whose right answer has changed.
 
@@ -168,6 +161,10 @@ def _counted(
         unscored.pop(key, None)
         if outcome["output"] and (outcome["error"] or sample != outcome["sample"]):
             unscored[key] = {**outcome, "sample": sample}
+    working = {name for (name, _), error in spending.errors.items() if not error}
+    for done, error in list(spending.errors.items()):
+        if done in unscored or (error and (retry_errors or done[0] not in working)):
+            del spending.errors[done]
     return unscored
 
 

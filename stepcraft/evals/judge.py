@@ -10,7 +10,7 @@ requested form counts as unreadable and is not interpreted.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -114,7 +114,7 @@ def sentences_of(output: Mapping[str, Any]) -> list[tuple[str, set[int]]]:
     traced = "".join(each["text"] for each in output.get("sentences") or ())
     numbers = range(1, len(output.get("evidence") or ()) + 1)
     text = traced or str(output.get("answer") or "")
-    pairs = cited_sentences(text, dict(zip(numbers, numbers, strict=True)))
+    pairs = cited_sentences(text, {number: number for number in numbers})
     bare = [
         (without_number(without_marks(sentence).strip(), bullets=True).strip(), {*cited})
         for sentence, cited in pairs
@@ -132,20 +132,6 @@ def shown_passages(output: Mapping[str, Any], limit: int) -> list[int]:
             limit -= sizes[number]
             shown.append(number)
     return sorted(shown)
-
-
-def _verdict_of(reply: str, request: Request) -> Literal["win", "loss", "tie"]:
-    letter = read_pairwise(reply)
-    is_win = (letter == "A") == is_shown_first(request.number)
-    return "tie" if letter == "T" else "win" if is_win else "loss"
-
-
-def _items_of(reply: str, request: Request) -> list[Item]:
-    read = read_items(reply, request.kind, len(request.items))
-    return [
-        Item(text=text, verdict=verdict, reason=reason, is_cited=bool(cited))
-        for (text, cited), (verdict, reason) in zip(request.items, read, strict=True)
-    ]
 
 
 class Judge:
@@ -199,9 +185,15 @@ class Judge:
             reply = reply_text(await self._call(messages, judgement))
             judgement["reply"] = reply[-_REPLY_CHARACTERS:]
             if request.against:
-                judgement["verdict"] = _verdict_of(reply, request)
+                letter = read_pairwise(reply)
+                is_win = (letter == "A") == is_shown_first(request.number)
+                judgement["verdict"] = "tie" if letter == "T" else "win" if is_win else "loss"
             else:
-                judgement["items"] = _items_of(reply, request)
+                read = read_items(reply, request.kind, len(request.items))
+                judgement["items"] = [
+                    Item(text=text, verdict=verdict, reason=reason, is_cited=bool(cited))
+                    for (text, cited), (verdict, reason) in zip(request.items, read, strict=True)
+                ]
         except (Refused, UnreadableReply) as failure:
             refusal = without_secrets(str(failure))[:_REPLY_CHARACTERS]
             judgement["reply"] = judgement["reply"] or refusal
@@ -224,11 +216,8 @@ class Judge:
         if kind in {"vote", "reference"}:
             material += _right(sample)
         if request.against:
-            both = (
-                [outcome, request.against]
-                if is_shown_first(request.number)
-                else [request.against, outcome]
-            )
+            order = 1 if is_shown_first(request.number) else -1
+            both = [outcome, request.against][::order]
             answers = zip("AB", map(_answer, both), strict=True)
             material += [Section("answer", letter, text) for letter, text in answers]
             return prompt(_PAIRWISE, _PAIRWISE_FORM, "pairwise", material)

@@ -83,7 +83,7 @@ async def judge(
     judges = {each.name: each for each in (Judge(model, passage_tokens) for model in models)}
     configuration = read_configuration(directory)
     opponent = baseline_of(configuration["methods"], against)
-    with run_directory(directory, configuration, VOTES) as [file]:
+    with run_directory(directory, {**configuration, "methods": {}}, VOTES) as [file]:
         jobs = {
             key_of(judge.judgement(job)): (judge, job)
             for job in _requests(directory, opponent, votes, rubric)

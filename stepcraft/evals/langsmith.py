@@ -36,7 +36,7 @@ def upload(directory: Path, name: str) -> list[str]:
     client = Client(auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS, info={"version": "0"})
     now, experiments = datetime.now(UTC), list[str]()
     for method in methods:
-        rows = [_row(outcome) for outcome in method.outcomes]
+        rows = [*map(_row, method.outcomes)]
         experiments.append(f"{name} {method.name} {now:%Y-%m-%d %H:%M:%S}")
         experiment: dict[str, Any] = {
             "experiment_name": experiments[-1],

@@ -31,6 +31,7 @@ from stepcraft.llm.resources import BuilderOptions, Resources, is_model
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.models.resolve import model_name
 from stepcraft.registered import installed, installed_names
+from stepcraft.retrieval.contents import code_digest
 from stepcraft.retrieval.target import SOURCE_VARIABLE
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.open import is_dotted, named_object
@@ -130,10 +131,12 @@ class Method:
 
     def described(self) -> dict[str, Any]:
         """Return a JSON description that identifies the method."""
+        searched = self._searched()
         return {
             "graph": self.graph,
             "settings": _plain({**self.settings, **self.options}),
-            "searched": self._searched(),
+            "searched": searched,
+            "contents": self._resources.target.digests() if searched else {},
             "limits": self._context.model_dump(include=_LIMITS),
         }
 
@@ -198,7 +201,9 @@ class OwnMethod:
 
     def described(self) -> dict[str, Any]:
         """Return a JSON description that identifies the method."""
-        return {"graph": "own", "settings": _plain(self.settings)}
+        spec = str(self.settings.get("method", ""))
+        contents = {spec or f"the function {self.name}": code_digest(self.graph, spec)}
+        return {"graph": "own", "settings": _plain(self.settings), "contents": contents}
 
 
 AnyMethod = Method | OwnMethod

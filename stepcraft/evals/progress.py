@@ -65,7 +65,7 @@ class Spending:
     ) -> None:
         self.what = what
         self.budget = budget or Budget()
-        self.prices = Prices.of(None) if prices is None else prices
+        self.prices = prices or Prices.of(None)
         for model in filter(None, models):
             self._check_priced(model, self.prices.price(model))
         self.on_progress = on_progress

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,13 +17,20 @@ from stepcraft.records import Record, records
 from stepcraft.text.clean import clean
 
 _LISTS = (
-    *("answer", "answers", "contains", "steps", "long_answers", "facts", "rubric"),
-    *("gold", "passages"),
+    "answer",
+    "answers",
+    "contains",
+    "steps",
+    "long_answers",
+    "facts",
+    "rubric",
+    "gold",
+    "passages",
 )
 _FIELDS = {"id", "question", "output", "resources", "input", *_LISTS}
-_ANSWERS = (
-    *("expected", "expected_output", "expected_answer", "ground_truth", "reference"),
-    *("reference_answer", "references", "target", "gold_answer", "correct_answer", "label"),
+_ANSWER = re.compile(
+    r"(expected|gold|correct|reference)_answer|expected(_output)?|ground_truth|references?|target"
+    "|label"
 )
 """Field names that other tools use for a right answer."""
 
@@ -56,9 +64,6 @@ _Text = Annotated[str, BeforeValidator(_text)]
 _Texts = Annotated[list[str], BeforeValidator(_listed)]
 
 
-_Gold = Annotated[Gold, BeforeValidator(_passage)]
-
-
 @with_config(coerce_numbers_to_str=True)
 class Sample(TypedDict):
     """A question, with reference data such as right answers."""
@@ -85,7 +90,9 @@ class Sample(TypedDict):
     """The facts that a right answer states, as sentences."""
     rubric: NotRequired[_Texts]
     """What a judge looks for in an answer, as sentences."""
-    gold: NotRequired[Annotated[list[_Gold], BeforeValidator(_listed)]]
+    gold: NotRequired[
+        Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(_listed)]
+    ]
     """The passages that support the answer."""
     task: NotRequired[str]
     """The id of the sample that this one repeats."""
@@ -114,7 +121,7 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
         fields = fields_of(record, path)
         for name in sorted(fields.keys() - _FIELDS):
             near = difflib.get_close_matches(name.casefold(), _FIELDS, 1, 0.88)
-            if meant := "answer" if name.casefold() in _ANSWERS else "".join(near):
+            if meant := "answer" if _ANSWER.fullmatch(name.casefold()) else "".join(near):
                 raise BadInput(
                     f"{where} has a field {name!r:.80}; did you mean {meant!r}? Other names are "
                     "ignored"

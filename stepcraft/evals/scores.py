@@ -15,7 +15,7 @@ from stepcraft.text.sentences import sentences
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_CLOSED_ANSWERS = frozenset(("yes", "no", "noanswer"))
+_CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−+#.", "\ue000\ue000\ue001\ue002\ue003")
 _MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")

@@ -1,6 +1,7 @@
 """Compute the scores of an output, as far as its sample has reference data for them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import FiniteFloat, TypeAdapter
@@ -36,16 +37,18 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     """Return every score for which the sample has reference data.
 
     For `answers`: exact match, F1, and whether an answer occurs in the output (the signs and
-    decimal points of numbers count). For `contains`: the share of the items that occur. For
-    `steps`: the F1 of aligned steps. For `long_answers`: ROUGE-Lsum with the best match. For
-    `gold`: the recall of gold passages and gold sentences, if the output has `evidence`.
+    decimal points of numbers count; other punctuation stands for a space or nothing). For
+    `contains`: the share of the items that occur. For `steps`: the F1 of aligned steps. For
+    `long_answers`: ROUGE-Lsum with the best match. For `gold`: the recall of gold passages and gold
+    sentences, if the output has `evidence`.
     """
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
     if answers := sample.get("answers"):
+        forms = plain, partial(plain, gap=" ")
         scores |= {
-            "exact match": exact_match(answer, answers, plain),
-            "F1": f1(answer, answers, plain),
+            "exact match": max(exact_match(answer, answers, form) for form in forms),
+            "F1": max(f1(answer, answers, form) for form in forms),
             "occurs": contains(answer, [answers]),
         }
     if parts := sample.get("contains"):
@@ -70,8 +73,7 @@ def gold_scores(gold: Sequence[Gold], evidence: Iterable[Mapping[str, Any]]) -> 
         (_folded(passage.get("title")).casefold(), _folded(passage.get("text")))
         for passage in evidence
     ]
-    recalled: list[bool] = []
-    sentences: list[bool] = []
+    recalled, sentences = list[bool](), list[bool]()
     for wanted in gold:
         title = _folded(wanted["title"]).casefold()
         texts = [text for name, text in passages if not title or name == title]

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby, permutations
 from operator import attrgetter, itemgetter
@@ -14,7 +14,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
 from stepcraft.evals.prices import Prices, bare_name
-from stepcraft.evals.samples import Sample, asked, right_answer
+from stepcraft.evals.samples import asked, right_answer
 from stepcraft.evals.scores import pass_at_k
 from stepcraft.evals.stats import (
     LEVEL,
@@ -189,7 +189,7 @@ def summarise(
             not one of its methods.
     """
     named = {str(directories): directories} if isinstance(directories, Path) else directories
-    prices = Prices.of(None) if prices is None else prices
+    prices = prices or Prices.of(None)
     summary = Summary(named, [], [], [])
     for home, directory in named.items():
         about = read_configuration(directory)
@@ -272,35 +272,21 @@ def _pairs(methods: Sequence[MethodSummary]) -> list[Comparison]:
     """Compare the methods in each directory with each other, and with those in earlier ones."""
     comparisons: list[Comparison] = []
     for _, here in groupby(methods, attrgetter("directory")):
-        comparisons += compare(permutations(here, 2), _task)
+        comparisons += _compare(permutations(here, 2))
     changes = [(b, a) for a, b in combinations(methods, 2) if a.directory != b.directory]
     same = [(ours, theirs) for ours, theirs in changes if ours.name == theirs.name]
-    return comparisons + compare(same or changes, _question)
+    return comparisons + _compare(same or changes)
 
 
-def _task(sample: Sample) -> tuple[object, ...]:
-    """Return a key for a task; samples with different right answers are not compared."""
-    return sample.get("task", sample["id"]), right_answer(sample)
-
-
-def _question(sample: Sample) -> tuple[object, ...]:
-    return asked(sample), right_answer(sample)
-
-
-def compare(
-    pairs: Iterable[tuple[MethodSummary, MethodSummary]], task_of: Callable[[Sample], object]
-) -> list[Comparison]:
+def _compare(pairs: Iterable[tuple[MethodSummary, MethodSummary]]) -> list[Comparison]:
     """Compare methods on all scores that both have, adjusting the p-values for all comparisons.
 
-    Args:
-        pairs: Each method with the one to compare it with. A pair that occurs in both orders counts
-            as one comparison.
-        task_of: Returns a key for the task of a sample; repetitions have the same key.
+    A pair that occurs in both orders counts as one comparison.
     """
     comparisons = [
         _comparison(score, scores, ours, theirs)
         for ours, theirs in pairs
-        for score, scores in _paired_scores(ours, theirs, task_of).items()
+        for score, scores in _paired_scores(ours, theirs).items()
     ]
     families = [(frozenset((it.method, it.against)), _family(it.score)) for it in comparisons]
     adjusted = holm([each.p for each in comparisons], families)
@@ -308,17 +294,18 @@ def compare(
 
 
 def _paired_scores(
-    ours: MethodSummary, theirs: MethodSummary, task_of: Callable[[Sample], object]
+    ours: MethodSummary, theirs: MethodSummary
 ) -> dict[str, list[tuple[float, float]]]:
     """Return each score of both methods, task by task."""
     pairs: dict[str, dict[Any, tuple[float, float]]] = {}
-    their_scores = task_scores(theirs.outcomes, task_of)
-    for score, tasks in task_scores(ours.outcomes, task_of).items():
+    is_change = ours.directory != theirs.directory
+    their_scores = _task_scores(theirs.outcomes, by_question=is_change)
+    for score, tasks in _task_scores(ours.outcomes, by_question=is_change).items():
         other = their_scores.get(score, {})
         for task, value in tasks.items():
             if task in other:
                 pairs.setdefault(score, {})[task] = value, other[task]
-    if ours.directory == theirs.directory:
+    if not is_change:
         both = [*ours.judgements, *theirs.judgements]
         pairs |= vote_scores(both, ours.name, theirs.name)
     return {score: list(each.values()) for score, each in pairs.items()}
@@ -330,18 +317,22 @@ def _family(score: str) -> tuple[str, str]:
     return "pass" if name.startswith("pass@") else _VARIANTS.get(name, name), judge
 
 
-def task_scores(
-    outcomes: Iterable[Outcome], task_of: Callable[[Sample], object] = _task
+def _task_scores(
+    outcomes: Iterable[Outcome], *, by_question: bool = False
 ) -> dict[str, dict[object, float]]:
     """Return scores by name and task, averaged over the answers to each task.
 
-    For each score whose name begins with `pass@1`, unbiased estimates of pass@k are added.
+    Samples of a task have the same right answers and the same task's id or, `by_question`, the same
+    question. For each score whose name begins with `pass@1`, unbiased estimates of pass@k are
+    added.
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
-        task = task_of(outcome["sample"]) if outcome["scores"] else None
+        sample = outcome["sample"]
+        task = asked(sample) if by_question else sample.get("task", sample["id"])
+        key = task, right_answer(sample)
         for name, value in outcome["scores"].items():
-            answers.setdefault(name, {}).setdefault(task, []).append(value)
+            answers.setdefault(name, {}).setdefault(key, []).append(value)
     scores: dict[str, dict[object, float]] = {}
     for name, tasks in answers.items():
         scores[name] = {task: fmean(values) for task, values in tasks.items()}
@@ -363,7 +354,7 @@ def _method(
 ) -> MethodSummary:
     unanswered = sum(map(is_unanswered, outcomes))
     errors = Counter(each["error"] for each in outcomes if each["error"])
-    scores = task_scores(outcomes)
+    scores = _task_scores(outcomes)
     return MethodSummary(
         **names,
         outcomes=outcomes,
@@ -434,5 +425,5 @@ def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:
     by_question = [
         {asked(each["sample"]): each for each in side if answered(each)} for side in sides
     ]
-    shared = set.intersection(*({*each} for each in by_question))
+    shared = by_question[0].keys() & by_question[1].keys()
     return [[each[question] for question in shared] for each in by_question]

@@ -1,7 +1,7 @@
 """The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -89,7 +89,7 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     """
     readings = [each for each in read_judgements(directory) if each["kind"] != "vote"]
     by_answer = grouped(readings, itemgetter("method", "id"))
-    graded: dict[tuple[Kind, str], set[str]] = {
+    graded = {
         key: {each["id"] for each in group}
         for key, group in grouped(readings, itemgetter("kind", "judge")).items()
     }
@@ -141,7 +141,7 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
     """
     votes = [each for each in judgements if "verdict" in each]
     return {
-        key: majority(Counter(vote["verdict"] for vote in group))
+        key: majority(vote["verdict"] for vote in group)
         for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
     }
 
@@ -170,7 +170,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def majority(votes: Mapping[str, int]) -> str:
+def majority(votes: Iterable[str]) -> str:
     """Return the verdict with the most votes, or "tie" if none leads."""
     (leading, most), *others = Counter(votes).most_common(2)
     return "tie" if others and others[0][1] == most else leading

@@ -15,6 +15,7 @@ from stepcraft.errors import BadInput
 from stepcraft.memory.open import BUNDLED, MEMORY_VARIABLE
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.registered import MEMORIES, SOURCES, chosen, registered
+from stepcraft.retrieval.contents import source_digest
 from stepcraft.retrieval.opening import opened_memory, opened_source
 from stepcraft.secrets import excerpt, without_secrets
 from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
@@ -124,6 +125,17 @@ class RetrievalTarget:
         for source in self.sources.values():
             if isinstance(source, str):
                 check_source(source)
+
+    def digests(self) -> dict[str, str]:
+        """Return digests of the files and the code that runs search by default, by spec.
+
+        Raises:
+            BadInput: A file or folder does not exist, or a retriever cannot be imported.
+        """
+        default = [os.environ.get(SOURCE_VARIABLE, ""), os.environ.get(MEMORY_VARIABLE, "")]
+        searched = [*self.sources.values(), *self.memories.values()] or default
+        specs = [each for each in searched if isinstance(each, str) and each]
+        return {without_secrets(spec): source_digest(spec) for spec in specs}
 
     def check_names(self, settings: Settings) -> None:
         """Check the names in the settings of a run without opening anything.

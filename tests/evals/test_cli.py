@@ -36,6 +36,8 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
         ("--methods rag", "rag has no language model"),
         ("--methods ragg", "there is no graph 'ragg'"),
         ("--methods rag --set kk=3", "did you mean 'k'?"),
+        ("--method mine=tests.evals.test_methods:shout --set k=3", "'k'; they have none"),
+        ("--methods direct --from corpus:{file}", "no method has a setting 'sources'; they have"),
         ("--methods rag --allow-keyless --data x", "leave it out"),
         ("--methods rag --allow-keyless --into {file}", "cannot be used"),
     ],

@@ -74,6 +74,39 @@ def test_the_walk_of_a_change_on_the_command_line(tmp_path: Path) -> None:
     assert re.search(r"rag:k=10 \| .*rag:k=5 \| right \| \+0.250 .* \| 0.062 \| 5 \| 0 \|", report)
 
 
+def test_the_page_of_a_change_opens_at_the_largest_mean_difference(tmp_path: Path) -> None:
+    same = [{"F1": 0.5, "right": 1}] * 4
+    reworded = [{"F1": 0.4, "right": 1}] * 4
+    worse = [*reworded[:2], *[{"F1": 0.4, "right": 0}] * 2]
+    before = evaluated(tmp_path / "before", {"rag": same, "rat": same})
+    after = evaluated(tmp_path / "after", {"rag": reworded, "rat": worse})
+    html = tmp_path / "changed.html"
+    for options, method, score in (("", "rat", "right"), ("--score F1", "rag", "F1")):
+        assert stepcraft(f"compare {before} {after} --html {html} {options}").exit_code == 0
+        opened = f'data-first="{after}: {method}" data-second="{before}: {method}"'
+        assert f'{opened} data-score="{score}"' in html.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("asked", "pairs"),
+    [
+        ("after", [("after: rag", "before: rag"), ("after: rat", "before: rat")]),
+        ("rat rpg", [("rat", "rpg")]),
+    ],
+)
+def test_the_page_of_a_comparison_has_the_pairs_that_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, pairs: list[tuple[str, str]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evaluated(Path("before"), {"rag": HALF, "rat": HALF, "rpg": MOST})
+    evaluated(Path("after"), {"rag": MOST, "rat": HALF})
+    assert stepcraft(f"compare before {asked} --html x.html").exit_code == 0
+    text = Path("x.html").read_text("utf-8")
+    verdicts = re.findall(r"could be shown between (\S+ ?\S+) and (\S+ ?\S+)\.", text)
+    assert sorted(verdicts) == pairs
+    assert not [each for each in Reader(text).texts("summary") if each.startswith("Against")]
+
+
 def test_directories_that_cannot_be_compared(tmp_path: Path) -> None:
     before = evaluated(tmp_path / "before", {"rag": HALF})
     other = evaluated(tmp_path / "other", {"rag": [{"F1": 1.0}]})

@@ -1,5 +1,6 @@
 """Judging a directory: several judges, budgets, and inputs that are too long."""
 
+import json
 import re
 from pathlib import Path
 
@@ -43,6 +44,17 @@ def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) 
     assert len(other.calls) == 16, "what another judge was asked does not count"
     judged(tmp_path, model, votes=4, budget=Budget(calls=16))
     assert len(model.calls) == 16, "a budget that just does is no reason to stop"
+
+
+def test_a_method_that_failed_before_its_documents_changed_is_no_obstacle(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"], "rat": [None]})
+    file = tmp_path / "configuration.json"
+    configuration = json.loads(file.read_text())
+    for name, digest in (("rag", "later"), ("rat", "earlier")):
+        configuration["methods"][name]["contents"] = {"corpus:docs": digest}
+    file.write_text(json.dumps(configuration))
+    judged(tmp_path, saying("C1: met"), kinds=["rubric"], rubric=["It is short."])
+    assert json.loads(file.read_text()) == configuration
 
 
 def test_a_budget_of_tokens_counts_calls_that_failed_before(tmp_path: Path) -> None:
@@ -197,6 +209,9 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
         ("id,method,label\n0,nobody,right\n", "line 2 of the labels is of 'nobody' and '0'"),
         ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
         ("id,method,label\n0,rag,right\n", "no judge and no score"),
+        ("id,method,label\n0,rag,right\n", "/run --judge MODEL`"),
+        ("id,method,against,label\n0,rat,rag,win\n", "--judge MODEL --only vote --against rag`"),
+        ("id,method,label\n0,rag\n", "labels.csv:2 cannot be read: it has 2 cells"),
         ("id,method,label\n0,rag,right\n0,rag,wrong\n", "line 3 of the labels contradicts"),
         ("id,method,label\n0,rat,win\n", "win, loss and tie need `against`"),
         ("id,method,against,label\n0,rat,rag,right\n", "right and wrong have none"),

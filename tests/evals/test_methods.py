@@ -1,6 +1,7 @@
 """Methods of one's own: graphs on a server and functions; models with colons in their names."""
 
 import json
+import os
 import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from stepcraft.evals.prices import Prices
 from stepcraft.evals.samples import Sample, repeated
 from stepcraft.evals.summary import summarise
 from tests.evals.asked import samples
-from tests.evals.runs import questions, run, stepcraft, stopped
+from tests.evals.runs import problem_of, questions, run, stepcraft, stopped
 from tests.scripted import ScriptedModel
 from tests.shelf import Shelf
 
@@ -188,6 +189,46 @@ def test_ones_own_method_on_the_command_line(tmp_path: Path, attribute: str) -> 
     scores = [each["scores"]["exact match"] for each in read_outcomes(tmp_path / "run")]
     assert scores == [1, 1, 1]
     assert list(read_configuration(tmp_path / "run")["methods"]) == ["mine"]
+
+
+ANSWERING = """\
+def answer(question):
+    return "The 1"
+
+
+def other(question):
+    return "2"
+"""
+SEARCHING = "from tests.shelf import Shelf\n\nshelf = Shelf(name='The shelf')\n"
+PROCEDURE = '{"output": "The 1", "input": "spoon", "steps": ["Stir."]}'
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "method", "what"),
+    [
+        ("answering.py", ANSWERING, "mine=answering:answer", "answering:answer"),
+        ("searching.py", SEARCHING, "mine=rag:sources=searching:shelf", "searching:shelf"),
+        ("docs/a.md", "The answer is 1.", "mine=rag:sources=corpus:docs", "corpus:docs"),
+        ("own.jsonl", PROCEDURE, "mine=rag:memory=own.jsonl", "own.jsonl"),
+    ],
+)
+def test_answers_of_earlier_code_or_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, method: str, what: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("docs").mkdir()
+    Path(file).write_text(text)
+    command = f"run {questions(tmp_path, 2)} --allow-keyless --into run --method"
+    for _ in range(2):
+        assert stepcraft(f"{command} {method}").exit_code == 0
+        Path(file).write_text(text.replace('"2"', '"3"'))
+        os.utime(file, (0, 0))
+    Path(file).write_text(text.replace("The", "Any"))
+    problem = f"run has answers of mine with an earlier version of {what}; name another directory"
+    for name in ("mine", "added"):
+        assert problem in problem_of(f"{command} {method.replace('mine', name)}")
+    assert stepcraft(f"{command} other=direct").exit_code == 0
 
 
 def test_a_result_without_an_answer_is_unanswered(tmp_path: Path) -> None:

@@ -426,6 +426,27 @@ def test_a_comparison_of_directories_opens_where_most_has_changed(
 
 
 @pytest.mark.parametrize(
+    ("options", "score", "differing"), [("", "right", 3), ("--score F1", "F1", 8)]
+)
+def test_a_comparison_opens_at_the_score_that_has_changed_most(
+    browser: str, tmp_path: Path, options: str, score: str, differing: int
+) -> None:
+    before = evaluation(tmp_path / "before", {"rat": HALF})
+    after = evaluation(tmp_path / "after", {"rat": BETTER})
+    for run, value in ((before, 0.5), (after, 0.51)):
+        rewrite(run, '{"right": ', f'{{"F1": {value}, "right": ')
+    assert (
+        stepcraft(f"compare {before} {after} --html {tmp_path}/page.html {options}").exit_code == 0
+    )
+    with opened(tmp_path / "page.html", tmp_path / "profile") as tab:
+        look = "document.querySelector('#list li') ? done() : requestAnimationFrame(look)"
+        tab.js(f"new Promise(done => {{ const look = () => {look}; look(); }})")
+        assert text_of(tab, "#count").startswith(
+            f"{differing} of 8 samples. Scores shown: {score} "
+        )
+
+
+@pytest.mark.parametrize(
     ("values", "labels"),
     [
         ([0.35, 0.9], ["0.2", "0.4", "0.6", "0.8", "1.0"]),

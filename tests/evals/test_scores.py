@@ -107,6 +107,22 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
 
 
 @pytest.mark.parametrize(
+    ("answer", "gold", "em", "overlap"),
+    [
+        ("cache=600", "600", 0, 2 / 3),
+        ("read/write", "read write", 1, 1),
+        ("one-arch", "onearch", 1, 1),
+        ("http://a.de", "HTTP a de", 1, 1),
+    ],
+)
+def test_punctuation_between_words_is_a_space_or_nothing(
+    answer: str, gold: str, em: float, overlap: float
+) -> None:
+    scores = default_scores(Sample(id="1", question="?", answers=[gold]), {"answer": answer})
+    assert scores == {"exact match": em, "F1": overlap, "occurs": 1}
+
+
+@pytest.mark.parametrize(
     ("answer", "gold"),
     [("STANDARDMÄSSIG", "standardmäßig"), ("Gro\u0308ße", "Größe"), ("»Weiter«", "„Weiter“")],
 )

@@ -197,12 +197,13 @@
     options(score, names.map((name) => [name, name]));
     options(show, Object.entries(filters).map(([name, [text]]) => [name, text]));
     if (methods.length > 1) second.value = methods[1];
-    const { first: after, second: before } = by("filters").dataset;
+    const { first: after, second: before, score: most } = by("filters").dataset;
     if (before) {
       [first.value, second.value] = [after, before];
       const values = ({ runs }, name) => compared().map((method) => runs[method]?.scores[name] ?? null);
-      const moved = names.find((name) => samples.some((sample) => filters.differs[1](...values(sample, name))));
-      [score.value, show.value] = moved ? [moved, "differs"] : [names[0] ?? "", "changed"];
+      const moves = (name) => samples.some((sample) => filters.differs[1](...values(sample, name)));
+      score.value = names.includes(most) ? most : names.find(moves) ?? names[0] ?? "";
+      show.value = moves(score.value) ? "differs" : "changed";
     }
     for (const input of [first, second, score, show]) input.addEventListener("change", update);
     let waiting;

@@ -7,6 +7,7 @@ script.
 
 from collections.abc import Mapping
 from importlib.resources import files
+from operator import attrgetter
 
 from stepcraft.evals.compare import samples_of
 from stepcraft.evals.directory import SAMPLES as SAMPLES_FILE
@@ -15,6 +16,7 @@ from stepcraft.evals.reports._samples import CHARACTERS, SAMPLES, packed
 from stepcraft.evals.reports.markdown import notes, verdict, warnings
 from stepcraft.evals.reports.tables import differences, score_names, tables
 from stepcraft.evals.summary import Summary
+from stepcraft.evals.votes import grouped
 from stepcraft.report.rendering import counted, rendered
 
 _HERE = files("stepcraft.evals.reports")
@@ -22,12 +24,12 @@ _PLOTTED_SCORES = 4
 """The number of scores that are plotted against the costs."""
 
 
-def page(summary: Summary, changed: tuple[str, str] = ("", "")) -> str:
+def page(summary: Summary, changed: tuple[str, str, str] = ("", "", "")) -> str:
     """Return a page that shows evaluations side by side.
 
     Args:
         summary: The result of `summarise` for the evaluations.
-        changed: Two methods; the page initially shows the samples on which they differ.
+        changed: Two methods and a score; the page initially shows the samples on which they differ.
 
     Raises:
         BadInput: A directory is damaged.
@@ -52,8 +54,8 @@ def page(summary: Summary, changed: tuple[str, str] = ("", "")) -> str:
         verdict=verdict(summary),
         tables=every,
         others=[
-            (name, differences([each for each in summary.pairs if each.against == name], ""))
-            for name in numbers
+            (name, differences(pairs, ""))
+            for name, pairs in grouped(summary.pairs, attrgetter("against")).items()
             if len(numbers) > 2 and name not in summary.baselines
         ],
         plots=_plots(summary, numbers),

@@ -76,10 +76,13 @@ def _scores(summary: Summary) -> Table:
         ["method", "model", *scores, *costs, "samples", "unanswered", "failed"],
         [
             [
-                *(each.method, each.model),
+                each.method,
+                each.model,
                 *map(each.scores.get, scores),
                 *map(each.costs.get, costs),
-                *(each.samples, each.unanswered, each.failed),
+                each.samples,
+                each.unanswered,
+                each.failed,
             ]
             for each in summary.methods
         ],
@@ -95,8 +98,14 @@ def differences(comparisons: Sequence[Comparison], note: str) -> Table:
         ["method", "against", "score", "difference", "p", "wins", "losses", "samples", *costs],
         [
             [
-                *(each.method, each.against, each.score, each.difference, p_text(each.p)),
-                *(each.wins, each.losses, each.samples),
+                each.method,
+                each.against,
+                each.score,
+                each.difference,
+                p_text(each.p),
+                each.wins,
+                each.losses,
+                each.samples,
                 *map(each.factors.get, costs),
             ]
             for each in comparisons
@@ -113,7 +122,7 @@ def _table(
 
 def _text(value: object) -> str:
     if isinstance(value, Interval):
-        return difference_text(value) if isinstance(value, Difference) else interval_text(value)
+        return interval_text(value)
     if isinstance(value, float):
         small = f"{value:.6f}" if 0 < value < 0.001 else f"{value:.3g}"
         return small if value < 10 else f"{value:,.0f}"
@@ -121,15 +130,11 @@ def _text(value: object) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """Return a mean with its interval, or only the mean if the interval is unknown."""
-    ends = f" ({interval.low:.3f}–{interval.high:.3f})" if math.isfinite(interval.low) else ""
-    return f"{interval.mean:.3f}{ends}"
-
-
-def difference_text(interval: Interval) -> str:
-    """Return a difference with its sign and interval."""
-    ends = f" ({interval.low:+.3f} to {interval.high:+.3f})" if math.isfinite(interval.low) else ""
-    return f"{interval.mean:+.3f}{ends}"
+    """Return a mean with its interval if known; a difference is shown with its sign."""
+    sign, to = ("+", " to ") if isinstance(interval, Difference) else ("", "–")
+    is_known = math.isfinite(interval.low)
+    ends = f" ({interval.low:{sign}.3f}{to}{interval.high:{sign}.3f})" if is_known else ""
+    return f"{interval.mean:{sign}.3f}{ends}"
 
 
 def p_text(p: float) -> str:
