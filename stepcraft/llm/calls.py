@@ -15,7 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, set_config_context
+from langchain_core.runnables.config import (
+    ensure_config,
+    set_config_context,
+    var_child_runnable_config,
+)
 from typing_extensions import override
 
 from stepcraft.concurrency import in_thread, to_thread, within
@@ -159,8 +163,8 @@ def _blocks(runnable: Runnable[Any, Any]) -> bool:
 class Node(Runnable[Any, dict[str, Any]], ABC):
     """A graph node whose work is done in `run`.
 
-    LangGraph sets the context of the config only for the first runnable of a sequence, so a node
-    sets it itself.
+    LangGraph sets the context of the config only for the first runnable of a sequence, so any other
+    node sets it itself.
     """
 
     @abstractmethod
@@ -169,15 +173,20 @@ class Node(Runnable[Any, dict[str, Any]], ABC):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:
         """Do the work in the calling thread."""
+        work = self.run(input, BlockingCalls(config))
+        if var_child_runnable_config.get() is config:
+            return _completed(work)
         with set_config_context(ensure_config(config)) as context:
-            return context.run(_completed, self.run(input, BlockingCalls(config)))
+            return context.run(_completed, work)
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> dict[str, Any]:
         """Do the work on the running event loop."""
+        work = self.run(input, AsyncCalls(config))
+        if var_child_runnable_config.get() is config:
+            return await work
         with set_config_context(ensure_config(config)) as context:
-            work = self.run(input, AsyncCalls(config))
             return await asyncio.create_task(work, context=context)
 
 
