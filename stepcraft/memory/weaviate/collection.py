@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 BATCH = 1000
-"""The maximum number of objects in a request."""
+"""The maximum number of objects read or deleted in a request."""
+
+_INSERTED = 500
+"""The maximum number of objects sent in a request, so that a batch is prepared while it is sent."""
 
 AT_ONCE = 2
 """The number of requests sent at once, as in the client's own batching."""
@@ -207,14 +210,14 @@ class OpenCollection:
     def insert(self, values: Sequence[T], as_object: Callable[[T], Item]) -> list[Failed]:
         """Store values as objects, replacing those with the same ids; return those refused.
 
-        One request is prepared while the server answers another.
+        Requests are prepared while the server answers others.
         """
 
         def insert(objects: Objects) -> list[Failed]:
             def send(part: Sequence[T]) -> list[Failed]:
                 return _insert(objects, [*map(as_object, part)])
 
-            inserts = [partial(send, part) for part in batch_iterate(BATCH, values)]
+            inserts = [partial(send, part) for part in batch_iterate(_INSERTED, values)]
             return [*chain.from_iterable(results(inserts, AT_ONCE))]
 
         return self.connection.call(insert)

@@ -80,7 +80,7 @@ class WeaviateMemory(ServedMemory):
             embeddings.
     """
 
-    batch = 2 * BATCH * AT_ONCE  # so that there is a request to prepare while others are answered
+    batch = BATCH * AT_ONCE
 
     def __init__(
         self,
