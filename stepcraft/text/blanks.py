@@ -22,12 +22,6 @@ _HEADING = re.compile(r"\n#{1,6}[ \t]")
 _OPENS = (":", "{", "(", "[")
 
 
-MARK = re.compile(
-    r"[ \t]?\[p?\d{1,3}\](?![(:])|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?:\A|(?<=\s))\u2022[ \t]+"
-)
-"""A citation mark, emphasis or a bullet that a copy of a text may lack."""
-
-
 def plain(text: str) -> str:
     """Return a text in plain typography: ASCII quotes and dashes, no full-width forms."""
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
@@ -78,33 +72,6 @@ def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\
             pieces.append(token.replace("\n", newline) if "\n" in text else token)
     whole = "".join(pieces)
     return whole if "\n" in text else _indented(whole, line).replace("\n", newline)
-
-
-def kept_marks(text: str, new: str) -> str | None:
-    """Return the new words with the marks of the text that they replace, unless they have any.
-
-    Returns:
-        The new text, or None if marks would be left around nothing.
-    """
-    if not new or MARK.search(new):
-        return new
-    before = [("", "")]
-    for token in re.finditer(rf"(?P<mark>{MARK.pattern})|{_SIGN.pattern}", text, re.DOTALL):
-        word, marks = before[-1]
-        before[-1:] = [(word, marks + token[0])] if token["mark"] else [before[-1], (token[0], "")]
-    written = ["", *_SIGN.findall(new)]
-    pieces: list[str] = []
-    for kind, first, last, start, stop in _opcodes(
-        [_key(word) for word, _ in before], [*map(_key, written)]
-    ):
-        marks = "".join(marks for _, marks in before[first:last])
-        if kind == "equal":
-            pieces += map("".join, before[first:last])
-        elif start == stop and marks:
-            return None
-        else:
-            pieces += [*written[start:stop], marks]
-    return "".join(pieces)
 
 
 def _key(token: str) -> str:

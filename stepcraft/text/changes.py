@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
-from stepcraft.text.blanks import MARK, kept_blanks, kept_marks, plain
+from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
@@ -53,8 +53,8 @@ _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[
 _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _AROUND = re.compile(
-    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09"
-    r"|\u300c\n\u300d|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
+    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09|\u300c\n\u300d"
+    r"|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
     r"|(?<!\w)[\"\u201c-\u201e\u00ab\u00bb]\n[\"\u201c-\u201e\u00ab\u00bb](?!\w)"
 )
 """Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
@@ -432,10 +432,7 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
             if is_whole and not any(_is_in_number(part, at) for at in (start, stop)):
                 line = part[part.rfind("\n", 0, start) + 1 : start]
                 fitting = _fitted(old, new, line, part[stop : stop + 3])
-                if fold is _unmarked:
-                    by = kept_marks(part[start:stop], fitting)
-                else:
-                    by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
+                by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
                 places += [] if by is None else [(start, stop, by)]
         if places:
             return places
@@ -471,21 +468,18 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
 
     The words are first looked for verbatim, then ignoring differences in whitespace, quotes and
     dashes. Both searches are then repeated without any quotes, backticks or fence around both
-    halves, or without a leading number. If there are enough words, a leading bullet and the text's
-    own marks are ignored at last.
+    halves, or without a leading number.
     """
-    is_long = len(_WORDS.findall(old)) >= _LEAST_WORDS
     halves = [(old, new)]
     if _unwrapped(old) != old and (not new or _unwrapped(new) != new):
         halves.append((_unwrapped(old), _unwrapped(new)))
-    if (bare := without_number(old, bullets=is_long)) != old:
-        halves.append((bare, without_number(new, bullets=is_long)))
-    forms: list[tuple[Callable[[str], _Folded], str, str]] = [
+    if without_number(old) != old:
+        halves.append((without_number(old), without_number(new)))
+    return [
         form
         for words, by in halves
         for form in ((_exact, words, by), (_folded, words.strip(), by.strip()))
     ]
-    return [*forms, (_unmarked, *forms[-1][1:])] if is_long else forms
 
 
 def _unwrapped(half: str) -> str:
@@ -566,15 +560,6 @@ def _folded(text: str) -> _Folded:
         folded += characters
         spans += [cluster.span()] * len(characters)
     return "".join(folded), spans
-
-
-@lru_cache(maxsize=256)
-def _unmarked(text: str) -> _Folded:
-    """Return a text as `_folded` does, without citation marks, emphasis and bullets."""
-    folded, spans = _folded(text)
-    marked = {at for mark in MARK.finditer(folded) for at in range(*mark.span())}
-    places = [at for at in range(len(folded)) if at not in marked]
-    return "".join(folded[at] for at in places), [spans[at] for at in places]
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:

@@ -20,7 +20,7 @@ _TITLE = r"(?:\#{1,6}\s++)?(?:\*\*)?"
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = f"(?:{'|'.join(_NUMBERS)})"
 _COLON = (
-    r"\s?(?:\uff1a|(?:\.-|\):|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c])(?![\d\u00aa\u00ba])"
+    r"\s?(?:\uff1a|(?:\.-|[:.)\u2013\u2014\uff0e\uff09\u3001\uff0c])(?![\d\u00aa\u00ba])"
     r"|-(?![a-zA-Z\u00aa-\u04ff\d]))"
 )
 _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u3001-]"""
@@ -47,27 +47,21 @@ _STEP = re.compile(
 """An unambiguous label such as "Step 1:"."""
 _COUNTED = re.compile(
     rf"""
-    (?P<title>\#{{1,6}}\s++)?(?:\*\*)?(?P<square>\[)?[(\uff08\#]?{_WORDS}{{0,24}}?
+    (?P<title>\#{{1,6}}\s++)?(?:\*\*)?[(\uff08\#]?{_WORDS}{{0,24}}?
     (?P<number>(?:(?<![a-zA-Z])|(?<=step)|(?<=Step))\d{{1,3}}(?!\d)|{_HAN}|[{_CIRCLED}]
-        |(?<![^\s(*\uff08])(?:[a-zA-Z]|[ivx]{{2,5}}|[IVX]{{2,5}})(?=[.)\uff09]))
-    (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])|(?(square)\]\*{{0,2}}(?=\s)|(?!))
+        |(?<![^\s(*\uff08])[a-zA-Z](?=[.)\uff09]))
+    (?:\ufe0f?\u20e3|(?<=[{_CIRCLED}])
         |[^\W\d_]{{0,6}}(?:\s[^\W\d_]{{1,4}}\s\d{{1,3}})?
             (?:{_COLON}|\*\*(?:{_COLON})?|(?(title)$|(?!)))
     )
     """,
     re.VERBOSE,
 )
-"""Numbers recognised only as part of a sequence: "1 - ", "a) ", "iv. ", or "Schritt 1 von 3: "."""
-_ROMAN = re.findall(
-    r"\w+",
-    """i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii xxiv
-    xxv xxvi xxvii""",
-)
-_ROMAN_LETTERS = {9: 1, 22: 5, 24: 10}
-"""The numbers of i, v and x as Roman numerals, by their numbers as letters."""
+"""Numbers recognised only as part of a sequence: "1 - ", "a) ", or "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
 _LEADS = (
     re.compile(r"\*\*[^*\n]+\*\*:?"),
+    re.compile(r"[IVX]{1,5}[.)](?=\s)"),
     re.compile(r"[A-Z][.)](?=\s)"),
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
 )
@@ -89,8 +83,6 @@ _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
-_HTML_ITEM = re.compile(r"<(/?[ou]l|li)\b[^<>]*>", re.IGNORECASE)
-_PARAGRAPH = re.compile(r"</?(?:li|p)\b[^<>]*>|<br[ /]*>", re.IGNORECASE)
 _MARKUP = ("<", "|", "{")
 """How lines of XML, tables and JSON begin."""
 
@@ -139,8 +131,7 @@ def read_steps(text: str) -> list[str]:
         return steps
     lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     lines = _led(_without_notes(lines))
-    is_html = any(_HTML_ITEM.match(line.text) for line in lines if not line.is_code)
-    return _items(lines) or (_html_items(text) if is_html else []) or _without_items(lines)
+    return _items(lines) or _without_items(lines)
 
 
 def read_bullets(text: str) -> list[str]:
@@ -256,7 +247,7 @@ def _without_notes(lines: list[_Line]) -> list[_Line]:
 def _led(lines: list[_Line]) -> list[_Line]:
     """Return the lines, turning those that introduce a list into items with that list below them.
 
-    Such lines begin alike, for example "**Mix**" and "**Bake**" or "A. Mix" and "B. Bake". They
+    Such lines begin alike, for example "**Mix**" and "**Bake**" or "I. Mix" and "II. Bake". They
     come before any items, and those items are bullets, or numbers that restart below each line.
     """
     first = next((at for at, line in enumerate(lines) if line.mark), 0)
@@ -288,19 +279,16 @@ def _led(lines: list[_Line]) -> list[_Line]:
 def _mark(begin: re.Match[str]) -> tuple[str, int]:
     """Return the form of an item's mark, which its whole list shares, and the item's number.
 
-    The form covers the kind of number (digits, Chinese numerals below 20, letters, Roman numerals,
-    circled numbers) and the words or signs around it, but treats "1." and "1)" as equal.
+    The form covers the kind of number (digits, Chinese numerals below 20, letters, circled numbers)
+    and the words or signs around it, but treats "1." and "1)" as equal.
     """
     digits = begin["number"]
     if not digits:
         return "-", 0
     rest = begin[0].replace(digits, "", 1)
     words = re.sub(r"[\W\d]", "", rest).lower() or rest.strip("#* .)\\")
-    words = "" if words in {"st", "nd", "rd", "th"} else words
     if digits.isdecimal():
         return f"1{words}", int(digits)
-    if len(digits) > 1 and digits.lower() in _ROMAN:
-        return f"Nl{words}", 1 + _ROMAN.index(digits.lower())
     if digits.lower() in _NUMBERS:
         return f"1{words}", 1 + _NUMBERS.index(digits.lower())
     number = sum(int(unicodedata.numeric(digit, ord(digit) & 31)) for digit in digits)
@@ -333,13 +321,6 @@ def _lines(text: str) -> list[_Line]:
 def _counted_on(lines: list[_Line]) -> list[_Line]:
     """Return the lines, also stripped of numbers that count up from 1 at the same indentation."""
     candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
-    if any(line.mark.startswith("Nl") for line in candidates):
-        candidates = [
-            line._replace(mark=f"Nl{line.mark[2:]}", number=_ROMAN_LETTERS[line.number])
-            if line.mark.startswith("L") and line.number in _ROMAN_LETTERS
-            else line
-            for line in candidates
-        ]
     counts: set[tuple[str, int, int]] = set()
     for line in candidates:
         series = line.mark, line.indent // 2
@@ -402,24 +383,6 @@ def _outer_mark(items: list[_Line]) -> str:
 def _joined(start: _Line, below: str) -> str:
     """Return an item as one string, with the lines below its first dedented."""
     return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
-
-
-def _html_items(text: str) -> list[str]:
-    """Return the outer items of HTML lists; inner ones become bullets."""
-    items: list[str] = []
-    depth = 0
-    _, *pieces = _HTML_ITEM.split(text)
-    for tag, words in zip(pieces[::2], pieces[1::2], strict=True):
-        if tag.lower() == "li":
-            if depth < 2 or not items:
-                items.append("")
-            else:
-                items[-1] += f"\n{'  ' * (depth - 2)}- "
-        else:
-            depth += -1 if tag[0] == "/" else 1
-        if items and depth > 0:
-            items[-1] += _PARAGRAPH.sub("", words).strip()
-    return [*filter(None, (item.strip("\n") for item in items))]
 
 
 def _without_items(lines: list[_Line]) -> list[str]:

@@ -428,41 +428,6 @@ def test_what_is_copied_by_halves_keeps_its_marker_and_its_stop(
 
 
 @pytest.mark.parametrize(
-    ("draft", "after"),
-    [
-        ("The wall is 8 m wide [p1]. So.", "The wall is 9 m wide [p1]. So."),
-        ("The wall [1] is 8 m wide. So.", "The wall [1] is 9 m wide. So."),
-        ("The **wall** is 8 m wide. So.", "The **wall** is 9 m wide. So."),
-        ("The *wall is **8** m* wide [p1][p2]. So.", "The *wall is **9** m* wide [p1][p2]. So."),
-        ("- The **wall** is\n  8 m wide.\n", "- The **wall** is\n  9 m wide.\n"),
-        ("\u2022 The wall is 8 m wide.\n\u2022 So.", "\u2022 The wall is 9 m wide.\n\u2022 So."),
-    ],
-)
-@pytest.mark.parametrize("bullet", ["", "- ", "\u2022 "])
-def test_marks_that_a_copy_lacks_stay(draft: str, after: str, bullet: str) -> None:
-    old, new = (f"{bullet}The wall is {width} m wide." for width in (8, 9))
-    edited, reasons = changed([draft], block(1, old, new))
-    assert (edited.parts, reasons) == ([after], [])
-
-
-@pytest.mark.parametrize(
-    ("draft", "new", "after"),
-    [
-        ("A.\n\nThe **wall** is 8 m [p1].", "The wall is 9 m [p2].", "A.\n\nThe wall is 9 m [p2]."),
-        ("A.\n\nThe **wall** is 8 m [p1].", "", "A."),
-        ("The **wall** is 8 m. The *wall* is 8 m.", "The wall is 9 m.", ""),  # which?
-        ("The wall **is** 8 m.", "The wall 8 m.", ""),  # emphasis of nothing
-        ("The **wall is 8 m. So** it is.", "", ""),  # half of it
-    ],
-)
-def test_marks_that_a_copy_lacks_are_replaced_or_removed_whole(
-    draft: str, new: str, after: str
-) -> None:
-    edited, reasons = changed([draft], block(1, "The wall is 8 m.", new))
-    assert (edited.parts, len(reasons)) == ([after or draft], not after)
-
-
-@pytest.mark.parametrize(
     ("draft", "old", "new", "reason"),
     [
         ("The **port is 8** now.", "is 8** now", "is 9 now", "leave **"),

@@ -77,9 +77,7 @@ def statements(text: str, *, titles: bool = False) -> list[str]:
     Unless `titles` is set, lines that end in no full stop are left out if there are others.
     """
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
-    # The text of a link or of emphasis stays; a blockquote marker or an HTML tag has none.
-    shown = replaced("".join(rows), _MARKUP, lambda markup: markup["link"] or markup["text"] or "")
-    prose = html.unescape(shown)
+    prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))
     parts = [*map(without_number, sentences(prose))]
     return parts if titles else [part for part in parts if _ENDED.search(part)] or parts
 
@@ -91,6 +89,11 @@ def _quotable(passage: str) -> list[str]:
     if below and parts[:1] == statements(first) and not _ENDED.search(first):
         del parts[0]  # the passage's title
     return [part for part in parts if not _NO_CLAIM.search(part)]
+
+
+def _without_markup(markup: re.Match[str]) -> str:
+    """Return the text of a link or of emphasis, or "" for a blockquote marker or an HTML tag."""
+    return markup["link"] or markup["text"] or ""
 
 
 def heading(text: str) -> str:
