@@ -39,22 +39,6 @@ _GROUPED = re.compile(
 _STATEMENT = re.compile(
     rf"(?<![\w.]){_NUMBER}(?:{_RANGE}{_NUMBER})?(?:(?!(?:[,;]|\band\b)[ \t]*\d).)*"
 )
-_OBJECT = re.compile(
-    rf'(?:"(?P<key>{_NUMBER})"\s*:\s*)?'
-    r'\{[^{}]*?"verdict"\s*:\s*"(?P<verdict>[^"]+)"[^{}]*+\}',
-    re.IGNORECASE,
-)
-"""A verdict as a JSON object, as in {"statement": "1.1", "verdict": "supported"}."""
-_OBJECT_NUMBER = re.compile(
-    rf'"(?:part|statement|claim|number|id)\w*"\s*:\s*"?({_NUMBER})"?\s*[,}}]', re.IGNORECASE
-)
-_TEXT_CELL = re.compile(
-    rf"^([^\w\n]{{0,8}}{_NUMBER}[^\w|\n]*+\|)(?![^\w|\n]*{_WORD})"
-    r"(?:[^\w|\n]|[\d_])*+[^|\n]++\|"
-    r"(?=[^\w|\n]*(?:partly|support|contradict|refuted|not|un))",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A cell with the text of a statement, between its number and its verdict in a table."""
 _COUNT = re.compile(
     r"(?<![\w.])(?P<count>\d{1,4})(?!\.\d)(?:[^\w\n]|_){0,3}"
     r"(?:(?:x|of|\d{1,4}|statements?|parts?|claims?|are|is|were|was)\b[ \t\u00d7]*){0,5}"
@@ -114,7 +98,6 @@ def read_verdicts(
         shown: The numbers of the passages in the prompt.
     """
     sizes = {part: len(_statements(state, part)) for part in group}
-    text = _TEXT_CELL.sub(r"\1", _OBJECT.sub(_as_line, text))
     text = _GROUPED.sub(_ungrouped, text)
     if state["judges_statements"]:
         text = _dotted(text)
@@ -158,14 +141,6 @@ def _without_tallies(text: str, parts: Collection[int]) -> str:
     judged = {part for line in others for part in range(int(line.first[0]), int(line.last[0]) + 1)}
     left_out = {row for row, numbers in tallies.items() if not (numbers & {*parts}) - judged}
     return "\n".join(row for row in text.split("\n") if row not in left_out)
-
-
-def _as_line(match: re.Match[str]) -> str:
-    """Write a JSON object with a verdict as a line; its numbers are of the part and statement."""
-    numbers = [match["key"]] if match["key"] else _OBJECT_NUMBER.findall(match[0])
-    dotted = [each for each in numbers if "." in each] or [".".join(numbers[:2])]
-    passages = " ".join(f"p{each}" for each in _passages(match[0]))
-    return f"\n{dotted[0]} {match['verdict']} {passages}\n"
 
 
 def _ungrouped(line: re.Match[str]) -> str:

@@ -63,25 +63,6 @@ def test_markdown_titles_from_front_matter_underlines_or_the_name(tmp_path: Path
     assert read(tmp_path, "c.md", "Only text.") == [Passage("c.md", "Only text.", ":1")]
 
 
-@pytest.mark.parametrize(
-    ("fields", "shown"),
-    [
-        ("---\ntitle: Tea\ndate: 2024-05-01\ntags:\n  - hot and green and black\n---", "title: Tea"),
-        ('---\ndescription: "Steep \\"it\\": two minutes."\nweight: 3\n---', 'Steep "it": two minutes.'),
-        ("---\nsummary:\n  Steep it for\n  two minutes.\n---", "Steep it for two minutes."),
-        ('+++\nsummary = """\nSteep it for\ntwo minutes."""\n[params]\nlang = "en"\n+++', "Steep it for two minutes."),
-        ("---\nsummary: \u8336\u8981\u6ce1\u4e24\u5206\u949f\u5de6\u53f3\u3002\nslug: tea\n---", "\u8336\u8981\u6ce1\u4e24\u5206\u949f\u5de6\u53f3\u3002"),
-        ("---\nweight: [\nslug: tea\n---", "weight: [ slug: tea"),  # unreadable
-    ],
-)  # fmt: skip
-def test_front_matter_is_text_where_it_has_sentences(
-    tmp_path: Path, fields: str, shown: str
-) -> None:
-    passage, below = read(tmp_path, "a.md", f"{fields}\n# Tea\nHot.\n")
-    assert " ".join(passage.text.split()) == shown
-    assert (below.text, below.place) == ("Hot.", f":{fields.count(chr(10)) + 3}")
-
-
 def test_what_a_site_generator_reads_is_no_text(tmp_path: Path):
     text = (
         "import Tabs from '@theme/Tabs';\nimport {\n  Pot,\n} from \"pots\"\n\n# Tea\n"

@@ -2,9 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,11 +73,8 @@ _FRONT_MATTER = re.compile(
 )
 _TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
-_FIELD = re.compile(r"^(?:[\"']?(?P<name>[\w-]+)[\"']?[ \t]*[:=])?[^\n]*", re.MULTILINE)
-_SENTENCE = re.compile(r"(?:\S+\s+){3}\S|[^\s!-~]{8}")
-"""Four words, or text that may be in a script without spaces."""
 _MOST_FIELDS = 20_000
-"""The number of characters of front matter that are parsed."""
+"""The number of characters of front matter that are searched for a title."""
 PAGE = ".webpage.md"
 """The suffix of the copies of web pages, whose passages have no line numbers."""
 _MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
@@ -151,11 +147,9 @@ def markdown_content(text: str, title: str) -> Content:
     text = _DATA_URI.sub(blanks, text)
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
-        values = _values(front["fields"], is_toml=front["mark"] == "+++")
-        title = _short(next(filter(None, map(values.get, _TITLES)), "")) or title
-        # Keep sentences, but not the delimiters, nor comments, which look like headings.
+        title = _short(_title_in(front["fields"], is_toml=front["mark"] == "+++")) or title
+        # Keep the fields as text, but not the delimiters, nor comments, which look like headings.
         fields, end = _COMMENT.sub(blanks, front["fields"]), front.end("fields")
-        fields = _FIELD.sub(partial(_shown_field, values), fields) if values else fields
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
     blocks = [
         block._replace(text=shown_heading(block.text) or block.text)
@@ -164,27 +158,16 @@ def markdown_content(text: str, title: str) -> Content:
     return Content(title, text, blocks)
 
 
-def _values(fields: str, *, is_toml: bool) -> dict[str, str]:
-    """Return the values in front matter by lower-case name, or {} if it cannot be read."""
+def _title_in(fields: str, *, is_toml: bool) -> str:
+    """Return the title in front matter, or "" if there is no readable one."""
     with suppress(ValueError, yaml.YAMLError, RecursionError):
         short = fields[:_MOST_FIELDS]
         loader = yaml.BaseLoader  # which creates only strings, lists and mappings
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
         if isinstance(values, dict):
-            return {
-                name.lower(): value if isinstance(value, str) else ""
-                for name, value in values.items()
-            }
-    return {}
-
-
-def _shown_field(values: Mapping[str, str], line: re.Match[str]) -> str:
-    """Return a line of front matter as text: a title as it is, a sentence without its name."""
-    name = (line["name"] or "").lower()
-    words = " ".join(values.get(name, "").split())
-    if name in _TITLES:
-        return line[0] if words and words in line[0] else ""
-    return words if _SENTENCE.search(words) else ""
+            by_name = {name.lower(): value for name, value in values.items()}
+            return next((by_name[it] for it in _TITLES if isinstance(by_name.get(it), str)), "")
+    return ""
 
 
 def markdown_headings(text: str) -> list[Heading]:
