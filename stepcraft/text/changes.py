@@ -54,10 +54,10 @@ _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _AROUND = re.compile(
     r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09|\u300c\n\u300d"
-    r"|(?<!`)`\n`(?!`)|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?+"
-    r"|(?<!\w)[\"\u201c-\u201e\u00ab\u00bb]\n[\"\u201c-\u201e\u00ab\u00bb](?!\w)"
+    r"|\u201c\n\u201d|\u201e\n\u201c|\u00ab\n\u00bb|(?P<code>(?<!`)`\n`(?!`))"
+    r"|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])"
 )
-"""Emphasis, brackets, a link or quotes around words, whose place the line break takes."""
+"""Emphasis, brackets, curly quotes or a link around words, whose place the line break takes."""
 _UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
 _COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
 _CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
@@ -328,8 +328,10 @@ def _merged(edits: list[_Edit], part: str) -> list[_Edit]:
     merged: list[_Edit] = []
     for edit in edits:
         before = merged[-1] if merged else edit
-        is_next = not (before.new or edit.new or part[before.stop : edit.start].strip())
-        if merged and is_next:
+        between = part[before.stop : edit.start]
+        is_next = not (before.new or edit.new or between.strip())
+        ends_line = not part[edit.stop :].partition("\n")[0].strip()
+        if merged and is_next and (ends_line or "\n" not in between):
             words = part[before.start : edit.stop]
             start = before.start + len(words) - len(words.lstrip())
             stop = before.start + len(words.rstrip())
@@ -580,11 +582,11 @@ def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, in
         if blank.count("\n") == 1:
             return first, last + 1, ""
         return first, len(part) - len(below.lstrip("\r\n")), ""
-    if around := _AROUND.search(f"{before}\n{after}"):
-        spans = [span for span in code(part) if span[0] < start < span[1]]
-        if spans in ([], [(start - 1, stop + 1)]):
-            opening, _, closing = around[0].partition("\n")
-            return _without_blanks(part, start - len(opening), stop + len(closing), "")
+    around = _AROUND.search(f"{before}\n{after}")
+    spans = [(begin, end) for begin, end in code(part) if begin < start < end]
+    if around and spans == ([(start - 1, stop + 1)] if around["code"] else []):
+        opening, _, closing = around[0].partition("\n")
+        return _without_blanks(part, start - len(opening), stop + len(closing), "")
     if before[-1:] in {"", " "}:
         stop += len(after) - len(after.lstrip(" "))
     if before.strip() and after.lstrip(" \r")[:1] in {"", *".,;:!?)"}:

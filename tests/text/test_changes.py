@@ -562,6 +562,36 @@ def test_two_neighbouring_removals_leave_what_one_leaves(
     assert (once.refused, reasons) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "first", "second", "after"),
+    [
+        ("f(1) and alpha\nbeta and g(2)\n", "and alpha", "beta and", "f(1)\ng(2)\n"),
+        ("# Zeta alpha\n\nbeta is fast.\n", "alpha", "beta", "# Zeta\n\nis fast.\n"),
+        ("- fast today\n  really old\n", "today", "really", "- fast\n  old\n"),
+    ],
+)
+def test_removals_at_the_end_and_beginning_of_lines_keep_the_break(
+    text: str, first: str, second: str, after: str
+) -> None:
+    edited, reasons = changed([text], f"{block(1, first, '')}\n{block(1, second, '')}")
+    assert (edited.parts, reasons) == ([after], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{"a": "alpha", "b": 2}', '{"a": "", "b": 2}'),
+        ("keys: [alpha]", "keys: []"),
+        ("[alpha]: https://x.y", "[]: https://x.y"),
+        ('See [alpha](https://x.y "t (v)").', 'See [](https://x.y "t (v)").'),
+        ("Set `A`alpha`B` now.", "Set `A``B` now."),
+    ],
+)
+def test_a_removal_takes_no_signs_of_data_along(text: str, after: str) -> None:
+    edited, reasons = changed([text], block(1, "alpha", ""))
+    assert (edited.parts, reasons) == ([after], [])
+
+
 def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
     reply = "<<<<<<< PART 1: The limit is 100\n=======\nThe limit is 200\n>>>>>>> END"
     edited, reasons = changed(["The limit is 100 a minute.\n"], reply)
