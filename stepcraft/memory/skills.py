@@ -171,7 +171,7 @@ def _as_exported(step: str, digits: int) -> re.Pattern[str]:
     first, *rest = numbered([step]).removeprefix("1. ").split("\n")
     rows = [re.escape(first), *(re.escape(" " * (digits - 1) + row) for row in rest)]
     text = r"\n".join(row if row.strip("\\ ") else " *" for row in rows)
-    return re.compile(rf"^(\d{{{digits}}}\. ){text}(?=\n*(?:\S|\Z))", re.MULTILINE)
+    return re.compile(rf"^(\d{{{digits}}}\. ){text}(?=\n+\S|\s*\Z)", re.MULTILINE)
 
 
 def _content(body: str) -> tuple[str, str, list[str]]:

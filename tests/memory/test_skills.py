@@ -12,7 +12,7 @@ import yaml
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Outcomes, Procedure
-from stepcraft.memory.skills import read_skills, write_skills
+from stepcraft.memory.skills import body_of, edited, read_skills, write_skills
 from tests.kitchen import dish
 
 CODE = (
@@ -133,6 +133,13 @@ def test_a_skill_of_another_agent_is_read(tmp_path: Path) -> None:
         "Save the file.",
     )
     assert skill.source == str(path)
+
+
+@pytest.mark.parametrize("new", ["Cool.", "Cool: slowly", "Cooler air first", "Cool\n   and rest"])
+def test_a_step_to_which_something_is_appended_is_what_it_says(new: str) -> None:
+    stored = Procedure(output="bread", input="flour", steps=("Mix", "Cool", "Serve"))
+    steps = edited(stored, body_of(stored).replace("2. Cool", f"2. {new}")).steps
+    assert steps == ("Mix", new.replace("   ", ""), "Serve")
 
 
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
