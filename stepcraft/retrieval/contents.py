@@ -28,8 +28,10 @@ def source_digest(spec: str) -> str:
     if not paths or any(map(is_url, paths)):
         return ""
     digest = hashlib.sha256()
-    for path, *_ in files_of(roots_of(paths)).files:
-        with suppress(OSError), open_regular(Path(path)) as file:
+    for path in (Path(name) for name, *_ in files_of(roots_of(paths)).files):
+        if path.with_name("configuration.json").exists():
+            continue  # in the directory of an evaluation, which changes while it runs
+        with suppress(OSError), open_regular(path) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 

@@ -231,6 +231,16 @@ def test_answers_of_earlier_code_or_files_are_refused(
     assert stepcraft(f"{command} other=direct").exit_code == 0
 
 
+def test_an_evaluation_within_its_corpus_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.md").write_text("The answer is 1.")
+    command = f"run {questions(tmp_path, 2)} --allow-keyless --into run --method mine=rag:sources="
+    for _ in range(2):
+        assert stepcraft(f"{command}corpus:.").exit_code == 0
+
+
 def test_a_result_without_an_answer_is_unanswered(tmp_path: Path) -> None:
     method = OwnMethod("mine", lambda _question: {"generation": "7"})
     outcomes = stopped(tmp_path, "all 2 samples", asked=2, methods=[method])
