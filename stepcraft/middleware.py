@@ -32,7 +32,7 @@ from stepcraft.building.learn import LearnState, build_learn, proposed
 from stepcraft.building.threads import transcript
 from stepcraft.concurrency import to_thread
 from stepcraft.contexts.rat import RatContext
-from stepcraft.errors import BadInput, StepcraftError
+from stepcraft.errors import BadInput, ReadOnlyMemory, StepcraftError
 from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
@@ -251,10 +251,15 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             if succeeded is not None and (followed := self._followed(state)):
                 run = str(state["messages"][-1].id)
                 record_outcome(self._opened(), followed, succeeded=succeeded, run=run)
+        kept = False
         with _logged("what was learned is not saved"):
-            if learned := state.get("learned"):
-                save_procedure(self._opened(), learned, get_config(), approve=self.approve)
-        return {"learned": {}}
+            try:
+                if learned := state.get("learned"):
+                    save_procedure(self._opened(), learned, get_config(), approve=self.approve)
+            except OSError as error:  # such as a MemoryFailure: a person is asked again
+                kept = not isinstance(error, ReadOnlyMemory)
+                raise
+        return {} if kept else {"learned": {}}
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Do the same as `after_agent`, in a thread."""

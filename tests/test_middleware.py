@@ -22,6 +22,7 @@ from stepcraft import (
     RatContext,
     open_memory,
 )
+from stepcraft.errors import MemoryFailure
 from stepcraft.memory.local import LocalMemory
 from stepcraft.text.lists import numbered
 from tests.kitchen import small_memory
@@ -275,6 +276,33 @@ def test_a_person_who_writes_something_else_is_asked_again(
     run(Command(resume={"decisions": [{"type": "approve"}]}))
     assert memory.count() == before + 1
     assert "__interrupt__" not in run({"messages": [("human", "bye")]})
+
+
+def test_an_approval_outlasts_a_memory_that_is_down(tmp_path: Path) -> None:
+    class Down(LocalMemory):
+        is_down = False
+
+        def _put(self, procedures: list[Procedure]) -> Any:
+            if self.is_down:
+                raise MemoryFailure("the memory is down")
+            return super()._put(procedures)
+
+    memory = Down(tmp_path / "own.db", embeddings="none")
+    writer = ScriptedModel({"success": ["REACHED\nIt is baked."], "extract": [LEARNED]})
+    agent: Any = create_agent(
+        ToolModel([searching("bread"), "Baked.", "Hello."]),
+        [search],
+        middleware=[ProceduralMemoryMiddleware(memory, learn=writer)],
+        checkpointer=InMemorySaver(),
+    )
+    approval = Command(resume={"decisions": [{"type": "approve"}]})
+    assert "__interrupt__" in agent.invoke(TASK, THREAD)
+    memory.is_down = True
+    agent.invoke(approval, THREAD)
+    memory.is_down = False
+    assert "__interrupt__" in agent.invoke({"messages": [("human", "thanks")]}, THREAD)
+    agent.invoke(approval, THREAD)
+    assert memory.count() == 1
 
 
 @pytest.mark.parametrize("turn", [["Hello."], [searching("bread"), "I could not."]])
