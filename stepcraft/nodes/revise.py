@@ -245,7 +245,8 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
         part: Part = state["parts"][check["part"] - 1]
         statement = part_query(check["text"])
         queries = [each for each in part["queries"] if statement in each] or part["queries"]
-        numbers = {*marks(part["text"]), *passages_of(state, queries)}
+        cited = marks(part["text"]) if state["passages_seen"] else ()  # or else the draft's own
+        numbers = {*cited, *passages_of(state, queries)}
         if check["verdict"] != "not found":
             decided.append(check)
         elif not numbers.isdisjoint(state.get("left_out", ())):

@@ -378,15 +378,16 @@ def test_a_verdict_by_a_passage_that_was_left_out_is_handed_back() -> None:
         assert warning in str(result["warnings"])
 
 
-def test_not_found_is_no_verdict_on_a_statement_whose_passage_was_left_out() -> None:
+@pytest.mark.parametrize("last", ["Oster is of steel.", "Oster is of steel [1]."])
+def test_not_found_is_no_verdict_on_a_statement_whose_passage_was_left_out(last: str) -> None:
     passages = {"mayor": "The mayor was Ilse Quandt. " * 200, "Oster": "Oster has arches."}
     shelf = Shelf(passages=passages)
-    given: Any = {"question": "What is true?", "draft": "The mayor was Otto. Oster is of steel."}
+    given: Any = {"question": "What is true?", "draft": f"The mayor was Otto. {last}"}
     model = ScriptedModel(["1.1-1.2 not found"])
     graph = build_rat(model=model, sources=shelf, settings=RatContext(max_input_tokens=1_200))
     result = graph.invoke(given)
     assert shown(model.calls[0].prompt, "passage") == [passages["Oster"]]
-    assert verdicts(result) == [("Oster is of steel.", "not found")]
+    assert verdicts(result) == [(last, "not found")]
     assert "no verdict on \u201cThe mayor was Otto.\u201d: a passage" in str(result["warnings"])
 
 
