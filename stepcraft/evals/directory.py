@@ -94,11 +94,7 @@ def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
         for name in {outcome["method"] for outcome in read_outcomes(path) if answered(outcome)}:
             old = methods[name]
             earlier = old.setdefault("contents", {})
-            changed = [
-                what
-                for what, digest in contents
-                if digest and earlier.get(what) not in {None, "", digest}
-            ]
+            changed = [it for it, digest in contents if (earlier.get(it) or digest) != digest]
             is_same = {**new.get(name, old), "contents": earlier} == old
             if changed or not is_same:
                 how = f"an earlier version of {changed[0]}" if is_same else "other settings"

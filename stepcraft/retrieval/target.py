@@ -135,7 +135,8 @@ class RetrievalTarget:
         default = [os.environ.get(SOURCE_VARIABLE, ""), os.environ.get(MEMORY_VARIABLE, "")]
         searched = [*self.sources.values(), *self.memories.values()] or default
         specs = [each for each in searched if isinstance(each, str) and each]
-        return {without_secrets(spec): source_digest(spec) for spec in specs}
+        digests = {without_secrets(spec): source_digest(spec) for spec in specs}
+        return {spec: digest for spec, digest in digests.items() if digest}
 
     def check_names(self, settings: Settings) -> None:
         """Check the names in the settings of a run without opening anything.

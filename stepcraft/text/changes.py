@@ -53,8 +53,8 @@ _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[
 _STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _AROUND = re.compile(
-    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09|\u300c\n\u300d"
-    r"|\u201c\n\u201d|\u201e\n\u201c|\u00ab\n\u00bb|(?P<code>(?<!`)`\n`(?!`))"
+    r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09"
+    r"|\u300c\n\u300d|\u201c\n\u201d|\u201e\n\u201c|\u00ab\n\u00bb|(?P<code>(?<!`)`\n`(?!`))"
     r"|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])"
 )
 """Emphasis, brackets, curly quotes or a link around words, whose place the line break takes."""
