@@ -222,13 +222,13 @@ def test_every_field_is_kept_when_opened_again(place):
 def test_progress_is_told_and_the_same_id_far_apart_ends_as_the_last(memory):
     told: list[int] = []
     last = dish(5, source="the last")
-    report = memory.add((*(dish(number) for number in range(2500)), last), progress=told.append)
-    assert (report.added, report.updated, report.failed) == (2500, 1, [])
-    assert told[-1] == 2501
+    report = memory.add((*(dish(number) for number in range(4500)), last), progress=told.append)
+    assert (report.added, report.updated, report.failed) == (4500, 1, [])
+    assert told[-1] == 4501
     assert told == sorted(set(told))
     assert memory.get(last.id) == last
     ids = [item.id for item in memory]
-    assert len(ids) == len(set(ids)) == memory.count() == 2500
+    assert len(ids) == len(set(ids)) == memory.count() == 4500
 
 
 @pytest.mark.parametrize("alpha", [0, None, 1])
@@ -342,15 +342,15 @@ def test_an_embedding_model_that_fails_says_what_was_kept(recording):
         is_gone: bool = False
 
         def embed_documents(self, texts):
-            self.is_gone |= any("dish 2999" in text for text in texts)
+            self.is_gone |= any("dish 4999" in text for text in texts)
             if self.is_gone:
                 raise ConnectionError("no route")
             return super().embed_documents(texts)
 
     with recording.open(embeddings=Failing(size=4)) as memory:
-        with pytest.raises(MemoryFailure, match=r"Failing failed: .*no route.*2,000 procedures"):
-            memory.add(dish(number) for number in range(3000))
-        assert memory.count() == 2000
+        with pytest.raises(MemoryFailure, match=r"Failing failed: .*no route.*4,000 procedures"):
+            memory.add(dish(number) for number in range(5000))
+        assert memory.count() == 4000
 
 
 @pytest.mark.parametrize("kind", [*RECORDING, "postgres"])

@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 BATCH = 1000
-"""The maximum number of objects read or deleted in a request."""
-
-_INSERTED = 500
-"""The maximum number of objects sent in a request, so that a batch is prepared while it is sent."""
+"""The maximum number of objects in a request."""
 
 AT_ONCE = 2
 """The number of requests sent at once, as in the client's own batching."""
@@ -217,7 +214,7 @@ class OpenCollection:
             def send(part: Sequence[T]) -> list[Failed]:
                 return _insert(objects, [*map(as_object, part)])
 
-            inserts = [partial(send, part) for part in batch_iterate(_INSERTED, values)]
+            inserts = [partial(send, part) for part in batch_iterate(BATCH, values)]
             return [*chain.from_iterable(results(inserts, AT_ONCE))]
 
         return self.connection.call(insert)

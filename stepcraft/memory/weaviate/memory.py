@@ -80,7 +80,7 @@ class WeaviateMemory(ServedMemory):
             embeddings.
     """
 
-    batch = BATCH * AT_ONCE
+    batch = 2 * BATCH * AT_ONCE  # so that requests are prepared while others are answered
 
     def __init__(
         self,

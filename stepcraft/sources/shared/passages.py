@@ -49,7 +49,7 @@ class SharedPassages(ABC):
         tags: The tags of the pages to store. Pages with other tags are neither listed nor deleted.
     """
 
-    batch = 2000
+    batch = 4000
     embedder: Embedder | None
     """The embedding model, set by the subclass."""
 
