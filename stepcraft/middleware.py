@@ -88,7 +88,7 @@ class MemoryState(AgentState[Any]):
     """
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """The `save_procedure` arguments for a procedure that was learned or repaired, or {} if there
-    is none. They outlast a run that nobody resumes, so that a person is asked again.
+    is none. They are kept until a person decides, even if the run is never resumed.
     """
 
 
@@ -119,9 +119,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         outcome: A function that takes the state of an answered run and returns whether the run
             reached its goal, or None if it cannot tell. It may be called several times for a run.
             The outcome is credited to each shown procedure that the agent followed: at least half
-            of the names in the code of its steps occur in the tool calls. One without code counts
-            as followed by any call. If the outcome is None, nothing is credited, and the `learn`
-            model judges by the messages.
+            of the names in the code of its steps occur in the tool calls. A procedure without code
+            counts as followed if any tool was called. If the outcome is None, nothing is credited,
+            and the `learn` model judges by the messages.
         learn: The model that writes what was learned, or its name; None disables learning.
         repair: Whether that model rewrites a procedure that made a run fail.
         approve: Whether a person must approve what is stored. If not, repaired procedures and
@@ -251,15 +251,15 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             if succeeded is not None and (followed := self._followed(state)):
                 run = str(state["messages"][-1].id)
                 record_outcome(self._opened(), followed, succeeded=succeeded, run=run)
-        kept = False
+        is_down = False
         with _logged("what was learned is not saved"):
             try:
                 if learned := state.get("learned"):
                     save_procedure(self._opened(), learned, get_config(), approve=self.approve)
             except OSError as error:  # such as a MemoryFailure: a person is asked again
-                kept = not isinstance(error, ReadOnlyMemory)
+                is_down = not isinstance(error, ReadOnlyMemory)
                 raise
-        return {} if kept else {"learned": {}}
+        return {} if is_down else {"learned": {}}
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Do the same as `after_agent`, in a thread."""
@@ -315,8 +315,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     and any `warnings`. Statements that have changed since are omitted from `checks`, unless the
     evidence contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
 
-    The check judges by the sources alone. What the agent's tools returned is no evidence, so pass a
-    tool with live data as one of the sources, or its results may be overruled.
+    The check uses only the sources. Results of the agent's tools do not count as evidence, so an
+    answer based on live data may be overruled unless that tool is also passed as a source.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.

@@ -70,8 +70,8 @@ def run_directory(
         names: The names of the files.
 
     Raises:
-        BadInput: The directory has answers from a method with other settings, code or files,
-            belongs to another evaluation or to one that is running, or contains other files.
+        BadInput: The directory has answers from a method whose settings, code or files have
+            changed, is in use, belongs to another evaluation, or contains other files.
         OSError: It is not writable.
     """
     with ExitStack() as stack:

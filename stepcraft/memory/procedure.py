@@ -107,8 +107,8 @@ class Procedure:
     passed, or else derived from the content.
 
     Raises:
-        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID or not
-            that of the key, a tag is not a string, or `expires` is not a date.
+        BadInput: A field or a step is empty, the procedure is too long, the id is not a UUID or
+            does not match the key, a tag is not a string, or `expires` is not a date.
     """
 
     input: str
