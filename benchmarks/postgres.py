@@ -50,6 +50,8 @@ def costs(table: Table, url: str, size: int, folder: Path) -> None:
     known = procedures(size)
     with open_memory(f"store+{url}", embeddings="wordllama") as memory:
         memory.add(known)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ANALYZE")  # as the server does by itself after a while
         works = {
             "count": memory.count,
             "iteration": lambda: sum(1 for _ in memory),

@@ -103,10 +103,9 @@ WITH hits AS MATERIALIZED (
     FROM (SELECT lexeme, count(*) AS texts FROM hits GROUP BY lexeme) AS counted,
         ({{total}}) AS everything(total)
 ), best AS (
-    SELECT key, sum((weights->>lexeme)::float8 * times * 2.2
-        / (times + 1.2 * (0.25 + 0.75 * size / average))) AS score
-    FROM hits, rarity, (SELECT avg(size)::float8 AS average FROM hits) AS sizes
-    GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
+    SELECT key, sum(((SELECT weights FROM rarity)->>lexeme)::float8 * times * 2.2
+        / (times + 1.2 * (0.25 + 0.75 * size / (SELECT avg(size)::float8 FROM hits)))) AS score
+    FROM hits GROUP BY key ORDER BY score DESC, key LIMIT %(count)s
 )
 {{found}}
 """  # noqa: S608 - our own constants
