@@ -17,12 +17,11 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
-_SIGNS = str.maketrans("-−+#.", "\ue000\ue000\ue001\ue002\ue003")
-_MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
+_SIGNS = str.maketrans("-−–+#.", "\ue000\ue000\ue000\ue001\ue002\ue003")
+_MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−–](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
 """Punctuation that carries meaning: the decimal point or sign of a number, and the ending of C++ or
 C#.
 """
-_QUOTES = "\u00ab\u00bb\u2018-\u201f\u2039\u203a"
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
 _ROUGE_CHARACTERS = 10_000
@@ -53,7 +52,12 @@ def plain(text: str, gap: str = "") -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)
-    return normalise(re.sub(f"[{re.escape(string.punctuation)}{_QUOTES}]", gap, signed))
+    return normalise("".join(gap if _is_punctuation(each) else each for each in signed))
+
+
+def _is_punctuation(character: str) -> bool:
+    is_unicode = unicodedata.category(character).startswith("P")
+    return is_unicode or character in string.punctuation
 
 
 def exact_match(

@@ -99,7 +99,15 @@ def test_names_are_whole_words_and_numbers_have_their_value(
 
 @pytest.mark.parametrize(
     ("answer", "gold", "em"),
-    [("35", "3.5", 0), ("3.5.", "3.5", 1), ("5", "-5", 0), ("C", "C++", 0), ("C#.", "c#", 1)],
+    [
+        ("35", "3.5", 0),
+        ("3.5.", "3.5", 1),
+        ("5", "-5", 0),
+        ("5", "–5", 0),
+        ("−5", "–5", 1),
+        ("C", "C++", 0),
+        ("C#.", "c#", 1),
+    ],
 )
 def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: float) -> None:
     scores = default_scores(Sample(id="1", question="?", answers=[gold]), {"answer": answer})
@@ -113,6 +121,9 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
         ("read/write", "read write", 1, 1),
         ("one-arch", "onearch", 1, 1),
         ("http://a.de", "HTTP a de", 1, 1),
+        ("2019–2020", "2019-2020", 1, 1),
+        ("Graz — Linz", "Graz, Linz", 1, 1),
+        ("東京。", "東京", 1, 1),
     ],
 )
 def test_punctuation_between_words_is_a_space_or_nothing(
