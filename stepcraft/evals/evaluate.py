@@ -141,6 +141,7 @@ def _counted(
         BadInput: A sample in the directory has the same id as a given one but a different question.
     """
     unscored: dict[Key, Outcome] = {}
+    unanswered: dict[Key, Outcome] = {}
     counted = set[object]()
     for outcome in read_outcomes(directory):
         key = outcome["method"], outcome["id"]
@@ -159,13 +160,20 @@ def _counted(
             )
         spending.errors[key] = outcome["error"]
         unscored.pop(key, None)
-        if outcome["output"] and (outcome["error"] or sample != outcome["sample"]):
+        unanswered.pop(key, None)
+        is_changed = sample != outcome["sample"]
+        if outcome["output"] and (outcome["error"] or is_changed):
             unscored[key] = {**outcome, "sample": sample}
+        elif is_unanswered(outcome) and is_changed:
+            unanswered[key] = {**outcome, "sample": sample}
     working = {name for (name, _), error in spending.errors.items() if not error}
     for done, error in list(spending.errors.items()):
-        if done in unscored or (error and (retry_errors or done[0] not in working)):
+        if error and done not in unscored and (retry_errors or done[0] not in working):
+            unanswered.pop(done, None)  # it is run again
             del spending.errors[done]
-    return unscored
+        elif done in unscored or done in unanswered:
+            del spending.errors[done]
+    return {**unscored, **unanswered}
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:

@@ -19,7 +19,7 @@ from stepcraft.evals.calls import no_tokens, reason_of
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
 from stepcraft.evals.samples import Sample
-from stepcraft.evals.votes import Item, Judgement, is_shown_first
+from stepcraft.evals.votes import Item, Judgement, basis_of, is_shown_first
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import Refused, reply_text
 from stepcraft.llm.usage import token_counts
@@ -166,6 +166,7 @@ class Judge:
             reply="",
             error="",
             usage=no_tokens(),
+            basis=basis_of(request.kind, *filter(None, (request.outcome, request.against))),
         )
 
     async def answer(self, request: Request) -> Judgement:

@@ -24,7 +24,7 @@ from stepcraft.evals.kinds import KINDS, Kind, criteria
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Key, Progress, Spending
 from stepcraft.evals.summary import baseline_of
-from stepcraft.evals.votes import VOTES, every_judgement, grouped, is_current, key_of
+from stepcraft.evals.votes import VOTES, Judgement, every_judgement, grouped, key_of
 from stepcraft.models.resolve import ChatModel
 from stepcraft.text.clean import tokens
 
@@ -95,11 +95,7 @@ async def judge(
             key = key_of(earlier)
             if earlier["judge"] in judges:
                 spending.add(earlier["usage"], earlier["judge"])
-            if (
-                key in jobs
-                and not earlier["error"]
-                and is_current(earlier, [text for text, _ in jobs[key][1].items])
-            ):
+            if key in jobs and not earlier["error"] and _answers(earlier, *jobs[key]):
                 spending.errors[key] = ""
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
@@ -117,6 +113,13 @@ async def judge(
 
         await side_by_side(map(finish, left), concurrency)
         spending.check_finished()
+
+
+def _answers(earlier: Judgement, judge: Judge, request: Request) -> bool:
+    """Return whether an earlier judgement is of the same answers and items, or was unreadable."""
+    items = [item["text"] for item in earlier.get("items", ())]
+    basis = judge.judgement(request)["basis"]
+    return earlier.get("basis", basis) == basis and items in ([], [it for it, _ in request.items])
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:

@@ -16,6 +16,7 @@ from inspect import signature
 from types import FunctionType
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
@@ -191,7 +192,7 @@ class OwnMethod:
         runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
         state = await runnable.ainvoke(self.input(sample), config)
         result = _result(state, self.output(state))
-        json.dumps(result.output)
+        result.output.update(json.loads(json.dumps(result.output, default=_as_json)))
         if passages := result.output.get("evidence"):
             if not all(isinstance(each, Mapping) and "text" in each for each in passages):
                 raise ValueError("the evidence of an output is a list of objects with a text")
@@ -213,13 +214,32 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
     state: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
     if state.get("__interrupt__"):
         raise NoAnswer("the run waits for a person; evaluate the method without its review")
-    if not (output.get("steps") or str(output.get("answer") or "").strip()):
+    answer = output.get("answer")
+    if not (output.get("steps") or (answer is not None and str(answer).strip())):
         raise NoAnswer("the result has neither `answer` nor `steps`, or they are empty")
+    warnings, usage = state.get("warnings") or (), state.get("usage")
+    kept = {name: value for name, value in output.items() if name not in _NOT_SCORED}
+    if answer is not None:
+        kept["answer"] = str(answer)
     return Result(
-        {name: value for name, value in output.items() if name not in _NOT_SCORED},
-        [str(warning) for warning in state.get("warnings") or ()],
-        state.get("usage") or {},
+        kept,
+        [*map(str, [warnings] if isinstance(warnings, str) else warnings)],
+        _counted(usage) if isinstance(usage, Mapping) else {},
     )
+
+
+def _counted(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return usage without counts that are unknown."""
+    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+    models = usage.get("models")
+    return counts | ({"models": models} if isinstance(models, Mapping) else {})
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - JSON
+    """Return a value that is not JSON: a document as a passage, and anything else as text."""
+    if isinstance(value, Document):
+        return {**value.metadata, "text": value.page_content}
+    return value.text if isinstance(value, BaseMessage) else str(value)
 
 
 def read_methods(text: str, fields: Mapping[str, Any]) -> list[Method]:

@@ -76,9 +76,7 @@ class Sample(TypedDict):
         Annotated[_Text, Field(validation_alias=AliasChoices("resources", "input"))]
     ]
     """The available resources, for methods that take them."""
-    answers: NotRequired[
-        Annotated[_Texts, Field(validation_alias=AliasChoices("answers", "answer"))]
-    ]
+    answers: NotRequired[_Texts]
     """The right answers; it is enough to give any one of them."""
     contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
@@ -127,6 +125,16 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     "ignored"
                 )
         accepted = {name: value for name, value in fields.items() if name in _FIELDS}
+        for name, other in (("question", "output"), ("resources", "input")):
+            if accepted.get(name) and accepted.get(other):
+                raise BadInput(
+                    f"{where} has both {name!r} and {other!r}, which stands for it in procedures; "
+                    "rename a right answer to 'answer', and leave out what is not used"
+                )
+        accepted["answers"] = [
+            *_listed(accepted.get("answers")),
+            *_listed(accepted.pop("answer", None)),
+        ]
         try:
             read = _READER.validate_python({"id": "", **accepted})
         except ValidationError as error:

@@ -9,6 +9,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from stepcraft.text.clean import CJK
 from stepcraft.text.sentences import sentences
@@ -17,13 +18,23 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
-_SIGNS = str.maketrans("-−–+#.", "\ue000\ue000\ue000\ue001\ue002\ue003")
-_MEANT = re.compile(r"(?<=\d)\.(?=\d)|(?<![\w)\]])[-−–](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)")
-"""Punctuation that carries meaning: the decimal point or sign of a number, and the ending of C++ or
-C#.
+_SIGNS = str.maketrans("-−–+#.,", "\ue000\ue000\ue000\ue001\ue002\ue003\ue003")
+_MEANT = re.compile(
+    r"(?<=\d)(?:\.|,(?!\d{3}(?!\d)))(?=\d)"
+    r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)"
+)
+"""Punctuation that carries meaning: the decimal point or comma and the sign of a number, and the
+ending of C++ or C#. A comma before three digits may separate thousands.
 """
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d)[/:^\u2044](?=\d)")
+"""What divides two numbers, as in 1/2, 10:30 and 10^6."""
+_SUPERSCRIPT = re.compile(r"(?<=\d)[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
+_LETTER_A = re.compile(r"\bA\b(?!\s+\w)")
+"""The letter A as in "hepatitis A", which is no article."""
+_ARTICLE_A = re.compile(r"\ba\b(?=\s+\w)")
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
-_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue003])"
+_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue004])"
+_LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]")
 _ROUGE_CHARACTERS = 10_000
 """The number of characters at which texts are cut for ROUGE. Its time is proportional to the
 product of both lengths, and comes to seconds for texts this long.
@@ -41,18 +52,27 @@ def normalise(text: str) -> str:
     return " ".join(bare.split()) or " ".join(lowered.split())
 
 
-def plain(text: str, gap: str = "") -> str:
-    """Return normalised text that keeps meaningful punctuation, as in -5, 3.5, C++ and C#.
+def plain_forms(gold: str) -> list[Callable[[str], str]]:
+    """Return the ways of normalising a gold answer and the answers that are compared with it.
 
-    Unicode's forms of a character are equal, and so are its cases, as in "Maß" and "MASS".
-
-    Args:
-        text: The text.
-        gap: The replacement for other punctuation, such as hyphens.
+    Meaningful punctuation is kept, as in -5, 3.5, C++ and C#; other punctuation, such as a hyphen,
+    becomes nothing in one way and a space in the other. Unicode's forms of a character are equal,
+    and so are its cases, as in "Maß" and "MASS".
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    has_a = _LETTER_A.search(gold) is not None
+    return [partial(_plain, gap=gap, has_a=has_a) for gap in ("", " ")]
+
+
+def _plain(text: str, gap: str, *, has_a: bool) -> str:
+    """Return normalised text; if `has_a`, an A that is capital or has no word behind it is kept."""
+    raised = _SUPERSCRIPT.sub(r"^\g<0>", _ARTICLE_A.sub(" ", text) if has_a else text)
+    folded = unicodedata.normalize("NFKC", raised).casefold()
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)
-    return normalise("".join(gap if _is_punctuation(each) else each for each in signed))
+    if has_a:
+        signed = re.sub(r"\ba\b", "\ue004", signed)
+    divided = _BETWEEN_NUMBERS.sub(" ", signed)
+    bare = "".join(gap if _is_punctuation(each) else each for each in divided)
+    return normalise(bare)
 
 
 def _is_punctuation(character: str) -> bool:
@@ -98,10 +118,9 @@ def contains(answer: str, needles: Iterable[Iterable[str]]) -> float:
     A needle is a list of alternative strings, any of which counts as a match. Case, articles and
     punctuation are ignored, and a hyphen matches either a space or nothing.
     """
-    texts = [(gap, plain(answer, gap)) for gap in ("", " ")]
     hits = [
-        any(_occurs(plain(form, gap), text) for form in forms for gap, text in texts)
-        for forms in needles
+        any(_occurs(form(name), form(answer)) for name in names for form in plain_forms(name))
+        for names in needles
     ]
     return sum(hits) / len(hits) if hits else 0.0
 
@@ -140,16 +159,28 @@ def steps_f1(steps: Sequence[str], gold_steps: Sequence[str]) -> float:
 def rouge_lsum(answer: str, gold: str) -> float:
     """Return the F-measure of ROUGE-Lsum with stemming, as in ASQA's official script.
 
-    `rouge-score` takes only Latin letters and digits into account. Texts are cut at 10,000
-    characters.
+    The official tokenizer takes only ASCII letters and digits into account. If most letters of the
+    gold answer are not Latin, words are compared instead, and characters of Chinese and Japanese.
+    Texts are cut at 10,000 characters.
     """
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - an extra
     from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415
 
+    letters = [*filter(str.isalpha, gold)]
+    is_latin = 2 * len(_LATIN.findall("".join(letters))) >= len(letters)
+    tokenizer = DefaultTokenizer(use_stemmer=True) if is_latin else _Words()
     lines = ["\n".join(sentences(text[:_ROUGE_CHARACTERS])) for text in (gold, answer)]
     # The scorer's own way of choosing a tokenizer would set up logging for the whole process.
-    scorer = RougeScorer(["rougeLsum"], tokenizer=DefaultTokenizer(use_stemmer=True))
+    scorer = RougeScorer(["rougeLsum"], tokenizer=tokenizer)
     return float(scorer.score(*lines)["rougeLsum"].fmeasure)
+
+
+class _Words:
+    """A tokenizer of words in any script."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the words of a text."""
+        return _STEP_WORD.findall(normalise(text))
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -1,13 +1,12 @@
 """Compute the scores of an output, as far as its sample has reference data for them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pydantic import FiniteFloat, TypeAdapter
 
 from stepcraft.evals.samples import Gold, Sample
-from stepcraft.evals.scores import contains, exact_match, f1, plain, rouge_lsum, steps_f1
+from stepcraft.evals.scores import contains, exact_match, f1, plain_forms, rouge_lsum, steps_f1
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
@@ -45,10 +44,10 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     answer = str(output.get("answer") or "")
     scores: dict[str, float] = {}
     if answers := sample.get("answers"):
-        forms = plain, partial(plain, gap=" ")
+        forms = [(gold, form) for gold in answers for form in plain_forms(gold)]
         scores |= {
-            "exact match": max(exact_match(answer, answers, form) for form in forms),
-            "F1": max(f1(answer, answers, form) for form in forms),
+            "exact match": max(exact_match(answer, [gold], form) for gold, form in forms),
+            "F1": max(f1(answer, [gold], form) for gold, form in forms),
             "occurs": contains(answer, [answers]),
         }
     if parts := sample.get("contains"):

@@ -1,7 +1,7 @@
 """The judges' verdicts on an evaluation's outputs, one per line in a file, and their totals."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +11,20 @@ from typing_extensions import TypedDict
 
 from stepcraft.evals.directory import Outcome, is_unanswered, lines, read_outcomes
 from stepcraft.evals.kinds import READINGS, Kind, criteria
+from stepcraft.evals.samples import fingerprint
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 VOTES = "votes.jsonl"
+_RIGHT = ("answers", "long_answers", "steps", "contains")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "vote": _RIGHT,
+    "reference": _RIGHT,
+    "facts": ("facts",),
+    "rubric": ("rubric",),
+}
+"""The fields of a sample that each kind of judgement depends on."""
 
 
 class Item(TypedDict):
@@ -52,6 +61,8 @@ class Judgement(TypedDict):
     """For a reading, the items with their verdicts; absent without a readable reply."""
     left_out: NotRequired[int]
     """For a reading, the number of passages that were left out because they were too long."""
+    basis: NotRequired[str]
+    """A fingerprint of the answers and right answers that were judged."""
 
 
 key_of = itemgetter("judge", "kind", "method", "against", "id", "number")
@@ -63,13 +74,30 @@ def is_shown_first(number: int) -> bool:
     return number % 2 == 0
 
 
+def basis_of(kind: Kind, *outcomes: Outcome) -> str:
+    """Return a fingerprint of the answers and right answers that a judgement depends on."""
+    sample: Mapping[str, Any] = outcomes[0]["sample"]
+    answers = [{name: it["output"].get(name) for name in ("answer", "steps")} for it in outcomes]
+    return fingerprint([*answers, {name: sample.get(name) for name in _FIELDS.get(kind, ())}])
+
+
 def read_judgements(directory: Path) -> list[Judgement]:
-    """Return the judgements so far, using the last one for each call.
+    """Return the judgements of the present answers, using the last one for each call.
+
+    Judgements of earlier answers, or of answers whose right answer has changed, are left out.
 
     Raises:
         BadInput: A line is damaged.
     """
-    return list({key_of(each): each for each in every_judgement(directory)}.values())
+    last = {key_of(each): each for each in every_judgement(directory)}
+    outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
+
+    def is_current(judgement: Judgement) -> bool:
+        names = filter(None, (judgement["method"], judgement["against"]))
+        basis = basis_of(judgement["kind"], *(outcomes[name, judgement["id"]] for name in names))
+        return judgement.get("basis", basis) == basis
+
+    return [*filter(is_current, last.values())]
 
 
 def every_judgement(directory: Path) -> Iterator[Judgement]:
@@ -98,7 +126,6 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
         judged = {
             f"{name} by {reading['judge']}": value
             for reading in by_answer.get((outcome["method"], outcome["id"]), [])
-            if reading["kind"] != "facts" or is_current(reading, criteria("facts", sample))
             for name, value in reading_scores(reading).items()
         }
         if is_unanswered(outcome):
@@ -108,11 +135,6 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
                 if kind != "support" and (outcome["id"] in ids or criteria(kind, sample))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
-
-
-def is_current(judgement: Judgement, items: Sequence[str]) -> bool:
-    """Return whether a reading covers these items or was unreadable."""
-    return [item["text"] for item in judgement.get("items", ())] in ([], items)
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:

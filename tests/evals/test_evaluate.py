@@ -221,6 +221,23 @@ def test_what_is_right_may_change_and_nothing_is_asked_again(tmp_path: Path) -> 
     assert (len(model.calls), seen[-1].calls) == (2, 2)
 
 
+def test_a_run_without_an_answer_stays_wrong_when_the_right_answer_is_added(
+    tmp_path: Path,
+) -> None:
+    answers = ["0", "", ""]
+    method = OwnMethod("mine", lambda given: answers[int(number_in(given["question"]))])
+    asked = [Sample(id=str(number), question=f"Question {number}?") for number in range(3)]
+    run(tmp_path, asked=asked, methods=[method])
+    for _ in range(2):
+        outcomes = run(tmp_path, methods=[method])
+        assert [each["scores"]["exact match"] for each in outcomes] == [1, 0, 0]
+    assert len(list(read_outcomes(tmp_path))) == 6
+    answers[1:] = ["1", ""]
+    others = [Sample(id=each["id"], question=each["question"], answers=["1"]) for each in asked]
+    outcomes = run(tmp_path, asked=others, methods=[method], retry_errors=True)
+    assert [each["scores"]["exact match"] for each in outcomes] == [0, 1, 0]
+
+
 @pytest.mark.parametrize(("asked", "count"), [(9, "the first 5"), (2, "all 2")])
 def test_a_method_that_fails_for_one_reason_stops_it(
     tmp_path: Path, asked: int, count: str

@@ -3,12 +3,15 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 
 from stepcraft.errors import RunStopped
+from stepcraft.evals.directory import SAMPLES, run_directory
 from stepcraft.evals.judge import shown_passages
+from stepcraft.evals.kinds import Kind
 from stepcraft.evals.progress import Budget
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import summarise
@@ -18,6 +21,7 @@ from tests.evals.judged import (
     JudgeModel,
     evaluation,
     judged,
+    outcome,
     pair,
     passage,
     preferring,
@@ -44,6 +48,44 @@ def test_a_budget_of_calls_is_kept_and_the_same_command_goes_on(tmp_path: Path) 
     assert len(other.calls) == 16, "what another judge was asked does not count"
     judged(tmp_path, model, votes=4, budget=Budget(calls=16))
     assert len(model.calls) == 16, "a budget that just does is no reason to stop"
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "is_asked_again"),
+    [
+        ("vote", {"answers": ["other"]}, True),
+        ("vote", {"gold": [{"title": "A", "sentences": []}]}, False),
+        ("reference", {"answers": ["other"]}, True),
+        ("facts", {"facts": ["It is so.", "It is not."]}, True),
+        ("rubric", {"rubric": ["It is long."]}, True),
+        ("rubric", {"answers": ["other"]}, False),
+    ],
+)
+def test_verdicts_on_another_right_answer_are_left_out_and_asked_for_again(
+    tmp_path: Path, kind: Kind, changed: dict[str, Any], is_asked_again: bool
+) -> None:
+    right = {"answers": ["rag"], "facts": ["It is so."], "rubric": ["It is short."]}
+    replies = {"vote": "T", "reference": "1: RIGHT", "facts": "1: covered", "rubric": "1: met"}
+    model = JudgeModel(lambda *_: replies[kind])
+    pair(tmp_path, right=right)
+    judged(tmp_path, model, votes=2, kinds=[kind])
+    assert len(read_judgements(tmp_path)) == len(model.calls) == 2
+    pair(tmp_path, right={**right, **changed})
+    assert len(read_judgements(tmp_path)) == (0 if is_asked_again else 2)
+    judged(tmp_path, model, votes=2, kinds=[kind])
+    assert len(model.calls) == (4 if is_asked_again else 2)
+
+
+def test_votes_on_an_answer_that_was_missing_are_asked_for_again(tmp_path: Path) -> None:
+    gone = outcome("rat", 0, {"answer": ""}) | {"output": {}, "error": "NoAnswer: too hard"}
+    with run_directory(pair(tmp_path), {"methods": {}}, SAMPLES) as [file]:
+        file.add(gone)
+    model = saying("A")
+    assert [it.wins for it in judged(tmp_path, model, votes=2).comparisons] == [0]
+    pair(tmp_path)
+    assert not summarise(tmp_path).comparisons
+    judged(tmp_path, model, votes=2)
+    assert len(model.calls) == 4
 
 
 def test_a_method_that_failed_before_its_documents_changed_is_no_obstacle(tmp_path: Path) -> None:

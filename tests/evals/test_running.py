@@ -1,14 +1,17 @@
 """Evaluations: which samples, what they cost, and graphs of one's own."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langgraph.graph import START, StateGraph
 
 from stepcraft import BadInput, RunStopped
+from stepcraft.evals.calls import Calls
 from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
@@ -114,4 +117,34 @@ def test_a_graph_of_ones_own_is_a_method(tmp_path: Path) -> None:
     assert samples == {"mine": 3, "direct": 3}
     stopped(tmp_path, "neither `answer` nor `steps`", methods=[raw])
     kept = OwnMethod("kept", graph, raw.input, lambda end: {"answer": "7", **end})
-    stopped(tmp_path, "is not JSON serializable", methods=[kept])
+    assert run(tmp_path, methods=[kept])[2]["output"]["reply"] == ["2"]
+
+
+def test_documents_are_passages(tmp_path: Path) -> None:
+    found = [Document("It has a bridge.", metadata={"title": "Mostar", "date": date(2026, 1, 2)})]
+    mine = OwnMethod("mine", lambda _: {"answer": "3", "evidence": found, "context": found})
+    [outcome] = run(tmp_path, asked=1, methods=[mine])
+    kept = {"title": "Mostar", "date": "2026-01-02", "text": "It has a bridge."}
+    assert outcome["output"]["context"] == [kept]
+    assert outcome["output"]["evidence"] == [{"id": "", "source": "", "score": 0.0, **kept}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "usage", "warnings"),
+    [
+        ({"usage": 7}, {}, []),
+        ({"usage": object()}, {}, []),
+        ({"usage": {"input_tokens": None, "output_tokens": 4}}, {"output_tokens": 4}, []),
+        ({"usage": {"input_tokens": 3, "models": {"m": {"input_tokens": 3}}}}, ..., []),
+        ({"warnings": "late"}, {}, ["late"]),
+    ],
+)
+def test_a_functions_other_fields(
+    tmp_path: Path, fields: dict[str, Any], usage: Any, warnings: list[str]
+) -> None:
+    [outcome] = run(
+        tmp_path, asked=1, methods=[OwnMethod("mine", lambda _: {"answer": 0} | fields)]
+    )
+    assert (outcome["output"], outcome["error"]) == ({"answer": "0"}, "")
+    expected = fields["usage"] if usage is ... else usage or Calls().usage()
+    assert (outcome["usage"], outcome["warnings"]) == (expected, warnings)

@@ -49,6 +49,8 @@ def test_the_gold_of_a_record(tmp_path: Path) -> None:
         (['{"question": "a", "id": 1}', '{"question": "b", "id": "1"}'], "2 has the id '1' of an"),
         (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of an"),
         (['{"question": "a", "expected": "b"}'], "1 has a field 'expected'; did you mean 'answer'"),
+        (['{"question": "a", "output": "b"}'], "1 has both 'question' and 'output'"),
+        (['{"question": "a", "input": "b", "resources": "c"}'], "both 'resources' and 'input'"),
         (['{"question": "a", "contain": ["b"]}'], "'contain'; did you mean 'contains'"),
         (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; did you mean 'answer'"),
     ],
@@ -85,6 +87,16 @@ def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
 def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
     with pytest.raises(ValidationError, match="for Passage"):
         corpus_settings(written(tmp_path, passages=[passage]))
+
+
+def test_a_table_may_have_one_right_answer_or_several(tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    file.write_text('question,output,answer,answers\nA?,,Ada,\nB?,,,"[""b"", 2]"\nC?,,c,["d"]\n')
+    assert [sample.get("answers") for sample in read_samples(file)] == [
+        ["Ada"],
+        ["b", "2"],
+        ["d", "c"],
+    ]
 
 
 def test_lists_in_the_cells_of_csv_are_lists(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
 def supports(other: Sentence, statement: Sentence) -> bool:
     """Return whether a sentence of the evidence matches a statement word for word.
 
-    The statement may add words from the heading. Order matters if there are several values.
+    The statement may add words from the heading, and move a phrase to the front or the end unless
+    there are several values.
     """
     return _is_same(other, statement.tokens)
 
@@ -187,9 +188,10 @@ def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
     if not words or not words.issubset(tokens):
         return False
     tokens = [token for token in tokens if token in words or token not in other.title]
-    if len(other.values) > 1:
-        return tokens == [*other.tokens]
-    return sorted(tokens) == sorted(other.tokens)
+    # A phrase may move to the front, as in "By default it listens on port 9090".
+    last_start = 0 if len(other.values) > 1 else len(tokens)
+    starts = range(last_start + 1)
+    return any([*tokens[start:], *tokens[:start]] == [*other.tokens] for start in starts)
 
 
 def _correctable(statement: Sentence) -> Iterator[Value]:
