@@ -119,6 +119,21 @@ def test_what_the_evidence_says_otherwise_is_not_supported(false: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "other", "is_same"),
+    [
+        ("Alice reports to Bob.", "Bob reports to Alice.", False),
+        ("Admins can delete keys, editors cannot.", "Editors can delete keys, admins cannot.", False),
+        ("Retry before you alert.", "Alert before you retry.", False),
+        ("Use Postgres instead of SQLite.", "Use SQLite instead of Postgres.", False),
+        ("The server listens on port 80 by default.", "By default, the server listens on port 80.", True),
+        ("On Fridays the desk is closed.", "The desk is closed on Fridays.", True),
+    ],
+)  # fmt: skip
+def test_what_is_turned_round_is_not_supported(text: str, other: str, is_same: bool) -> None:
+    assert supports(sentence(text), sentence(other)) == is_same
+
+
+@pytest.mark.parametrize(
     ("false", "right"),
     [
         ("Full backups of billing are kept for 90 days.", "Full backups of billing are kept for 35 days."),
