@@ -46,14 +46,15 @@ _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
 _YES = r"(?:sure|certainly|of course|absolutely|okay|ok|great|gladly|all ?right)"
 _HERE_IS = r"(?:here(?:['\u2019]s| is| are)|below (?:is|are))"
+_HAPPY = r"I\b[^.!:\n\d\[]{0,20}\b(?:help|happy|glad)\b[^.!:\n\d\[]{0,40}[.!] "
 _INTRODUCTION = re.compile(
-    rf"\A\s*+(?:{_YES}\b[^\n]{{0,80}}?\b{_HERE_IS}\b"
+    rf"\A\s*+(?:{_YES}(?: thing)?[ ,.!:;\u2013\u2014-]{{1,4}}(?:{_HAPPY})?{_HERE_IS}\b"
     rf"|{_HERE_IS} (?:the|your|my|an?) (?:[\w-]+ ){{0,2}}?(?:answer|reply|response|draft|text"
     r"|article|summary|program|code|script|list|steps|plan|quer(?:y|ies)|version|segment)\b)"
-    r"[^\n]{0,200}:[ \t]*\n\s*+(?=\S)",
+    r"(?:[^\n.!?]|[.!?](?=\w)){0,200}:[ \t]*\n\s*+(?=\S)",
     re.IGNORECASE,
 )
-"""A line that ends with a colon and announces the answer."""
+"""A line that ends with a colon and only announces the answer."""
 _TAGGED = re.compile(
     r"<(answer|final_answer|reply|response|result|output|draft|text|steps|plan|queries|list)>"
     r"((?:(?!</?\1>).)*+)</\1>",

@@ -81,6 +81,18 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("Here are the facts:", "Here are the facts:"),
         ("Here is a house.\n\nIt is red.", "Here is a house.\n\nIt is red."),
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
+        ("Sure! I'd be happy to help. Here's the answer:\nParis.", "Paris."),
+        ("Of course, I can help with v1.2!\nParis.", "Of course, I can help with v1.2!\nParis."),
+        ("Absolutely \u2014 here are the steps for v1.2:\n1. Go", "1. Go"),
+        *(
+            (reply, reply)
+            for reply in (
+                "Sure! Letters are kept for 30 days [p1]. Here is how to change it:\n\n1. Go",
+                "Of course. You must be an owner. Here are the steps:\n1. Go",
+                "Great Britain left in 2020; here is the timeline:\n- 2016",
+                "Here is the answer: it is 5. The steps are:\n1. Go",
+            )
+        ),
         ("```py\nx\n```\nand\n```py\ny\n```", "```py\nx\n```\nand\n```py\ny\n```"),
         ("```\nx\n``` \nand\n```\ny\n```", "```\nx\n``` \nand\n```\ny\n```"),
         ("```markdown\nA\n```\nand\n```py\nx\n```", "```markdown\nA\n```\nand\n```py\nx\n```"),
