@@ -20,15 +20,19 @@ _WORD = (
     r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
     r"(?P<verdict>support(?:ed|s)|contradict(?:ed|s)|refuted"
     r"|(?:not[ _-]?|un)(?:found|supported|mentioned))\b"
+    r"(?P<in_part>[ \t]+(?:only[ \t]+)?(?:in part|partly|partially)\b)?"
 )
+_SIGNS = r"(?:[^\S\n]++|[^\w\s]|_)"
+"""A sign or a run of blanks, which may align the cells of a table."""
 _BEGIN = (
-    r"(?:^[^\w\n]{0,8}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{1,2})"
+    rf"(?:^{_SIGNS}{{0,8}}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{{1,2}})"
     r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d|PART))?"  # an item number in a list of verdicts
 )
 _VERDICT = re.compile(
     rf"{_BEGIN}(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
-    rf"(?P<numbers>{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
-    rf"(?:[^\w\n]{{1,4}}{_QUOTE})?(?:[^\w\n]|_){{1,8}}(?:(?:is|are)[ \t]+)?{_WORD}",
+    r"(?P<numbers>(?!404[^\w\n]{1,4}not[ _-]?found)"
+    rf"{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
+    rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
 _GROUPED = re.compile(
@@ -36,6 +40,7 @@ _GROUPED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A verdict before its statements, as in "Contradicted: 1.1 (p2), 2.3"."""
+_ONE_NUMBER = re.compile(r"[^\w\n]*(\d{1,4})[^\w\n]*(?:statements?|parts?|claims?)?[^\w\n]*")
 _STATEMENT = re.compile(
     rf"(?<![\w.]){_NUMBER}(?:{_RANGE}{_NUMBER})?(?:(?!(?:[,;]|\band\b)[ \t]*\d).)*"
 )
@@ -56,12 +61,20 @@ _PART = re.compile(
 )
 """The part containing the statements that follow, as in "Part 2, statement 1" or above a list."""
 _ANOTHER = re.compile(
+    r"(?<!404)(?<!404[ \t])"
     r"(?:[.,;:|/(\u2013\u2014]|[ \t]-|\b(?:and|but|except|only|was|were)\b)[^\w\n]{0,8}"
     r"(?:(?:is|are|was|were)[ \t]+)?"
     rf"{_WORD}(?=[^\w\n]*(?:p\d|by\b|passage|\d|$))",
     re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
+_MISSING = re.compile(
+    r"\b(?:is|are)[ \t]+not[ \t]+(?:mentioned\b|\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+"
+    r"(?:passages?|evidence|sources?)\b)",
+    re.IGNORECASE,
+)
+"""A remark that the passages lack something in a statement."""
+_CODE = re.compile(r"`[^`\n]*`")
 _EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IGNORECASE)
 """Words between a verdict and quoted details to which it does not apply."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
@@ -98,7 +111,7 @@ def read_verdicts(
         shown: The numbers of the passages in the prompt.
     """
     sizes = {part: len(_statements(state, part)) for part in group}
-    text = _GROUPED.sub(_ungrouped, text)
+    text = _GROUPED.sub(_ungrouped, _without_counts(text, sizes))
     if state["judges_statements"]:
         text = _dotted(text)
     lines = _lines(_without_tallies(text, sizes))
@@ -137,15 +150,36 @@ def _without_tallies(text: str, parts: Collection[int]) -> str:
         if not (_PASSAGES.search(row) or re.search(r"\d\.\d", row))
         if _TALLY.match(row) or len({_verdict(match) for match in matches}) > 1
     }
-    others = _lines("\n".join(row for row in counts if row not in tallies))
-    judged = {part for line in others for part in range(int(line.first[0]), int(line.last[0]) + 1)}
+    judged = _judged(_lines("\n".join(row for row in counts if row not in tallies)))
     left_out = {row for row, numbers in tallies.items() if not (numbers & {*parts}) - judged}
     return "\n".join(row for row in text.split("\n") if row not in left_out)
 
 
+def _without_counts(text: str, parts: Collection[int]) -> str:
+    """Return a reply without lines that only count, such as "Supported: 2" in a summary.
+
+    If the number is also that of a part, another line has the verdict on that part.
+    """
+    rows = text.split("\n")
+    counts = {
+        row: int(number[1])
+        for row in rows
+        if (match := _GROUPED.match(row)) and (number := _ONE_NUMBER.fullmatch(match["statements"]))
+    }
+    others = "\n".join(row for row in rows if row not in counts)
+    judged = _judged(_lines(_GROUPED.sub(_ungrouped, others)))
+    left_out = {row for row, number in counts.items() if number not in {*parts} - judged}
+    return "\n".join(row for row in rows if row not in left_out)
+
+
+def _judged(lines: Iterable["_Line"]) -> set[int]:
+    """Return the parts that the lines judge."""
+    return {part for line in lines for part in range(int(line.first[0]), int(line.last[0]) + 1)}
+
+
 def _ungrouped(line: re.Match[str]) -> str:
     """Split a line such as "Contradicted: 1.1 (p2), 2.3" into a line per statement."""
-    verdict = f" {line['part'] or ''}{line['verdict']} "
+    verdict = f" {line['part'] or ''}{line['verdict']}{line['in_part'] or ''} "
     statements = _STATEMENT.findall(line["statements"])
     return "\n".join(
         re.sub(rf"\A({_NUMBER}(?:{_RANGE}{_NUMBER})?)", rf"\g<1>{verdict}", each)
@@ -250,10 +284,12 @@ def _lines(text: str) -> list[_Line]:
             stop = below.find("\n", line.end()) % (len(below) + 1)
             rest = below[line.end() : min(stop, following.start()) if following else stop]
             unquoted = _QUOTED.sub("", rest)
+            remark = _CODE.sub("", unquoted)
             verdict: Verdict = max(
-                map(_verdict, [line, *_ANOTHER.finditer(unquoted)]), key=_BY_WEIGHT.index
+                map(_verdict, [line, *_ANOTHER.finditer(remark)]), key=_BY_WEIGHT.index
             )
-            if verdict == "supported" and unquoted != rest and _EXCEPT.search(unquoted):
+            is_partial = unquoted != rest and _EXCEPT.search(unquoted)
+            if verdict == "supported" and (is_partial or _MISSING.search(remark)):
                 verdict = "not found"
             for begin, end in _ENDS.findall(line["numbers"]):
                 first, last = _range(begin, end)
@@ -287,7 +323,8 @@ def _verdict(match: re.Match[str]) -> Verdict:
     word = match["verdict"].lower()
     if word.startswith(("contradict", "refuted")):
         return "contradicted"
-    return "supported" if word.startswith("support") and not match["part"] else "not found"
+    is_whole = not match["part"] and not match["in_part"]
+    return "supported" if word.startswith("support") and is_whole else "not found"
 
 
 def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:

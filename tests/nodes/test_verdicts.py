@@ -65,6 +65,10 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         '1.1 "Haldruvin built the Oster bridge in 1837." contradicts p2\n1.2 and 2.1 not found',
         "1.1 supported p1\nWait, p2 says 1873.\n1.1 contradicted p2\n1.2-2.1 not found",
         "1.1 contradicted p2\n1.2-2.1 not found\n\nSummary:\n1.1 contradicted p2\n1.2-2.1 not found",
+        "| Statement | Verdict      |\n|-----------|--------------|\n"
+        "| 1.1       | contradicted | p2\n| 1.2       | not found    |\n|       2.1 | not found    |",
+        "1.1          contradicted p2\n1.2          not found\n2.1          not found",
+        "**1.1** \u2013 \u274c **Contradicted** (p2)\n**1.2** \u2013 \u2753 **Not found**\n2.1 not found",
     ],
 )
 def test_verdicts_are_read_in_many_forms(lines: str) -> None:
@@ -88,6 +92,8 @@ def test_verdicts_are_read_in_many_forms(lines: str) -> None:
         "In total, 1 of 3 statements is contradicted and 2 are not found.",
         "Overall, 75% supported.",
         "(3 not found, 0 supported)",
+        "**Summary**\n- Supported: 0\n- Contradicted: 1\n- **Not found**: 2 statements",
+        "Supported: 2\nNot found: 1",
     ],
 )
 def test_a_line_that_counts_verdicts_is_no_verdict(tally: str) -> None:
@@ -437,6 +443,31 @@ def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
     result, model = checked("1 supported p1\n4 contradicted p1", right, draft=NUMBERED)
     assert "there is no 4." in model.calls[1].messages[-1].text
     assert {verdict for _, verdict in verdicts(result)} == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("supported p1 (an unknown id gives 404 Not Found)", "supported"),
+        ("supported p1 (400 bad request, 404 not found)", "supported"),
+        ("supported p1: the message is `not found`", "supported"),
+        ("supported p1 (that it is not supported on Windows, p1 says too)", "supported"),
+        ("supported p1 (the arches are not mentioned)", "not found"),
+        ("supported p1, but the number is not given in the passages", "not found"),
+        ("supported in part p1", "not found"),
+        ("supported only partly by p1", "not found"),
+        ("contradicted p1 (the arches are not mentioned)", "contradicted"),
+    ],
+)
+def test_a_remark_counts_if_it_is_about_the_statement(line: str, verdict: str) -> None:
+    result, model = checked(f"1.1 {line}", draft="It has four arches.", max_calls=1)
+    assert ([each["verdict"] for each in result["checks"]], len(model.calls)) == ([verdict], 1)
+
+
+def test_a_list_of_verdicts_with_one_part_each_is_no_count() -> None:
+    draft = "It is of steel.\n\nIt has four arches."
+    result, _ = checked("Supported: 1\nNot found: 2", draft=draft)
+    assert [verdict for _, verdict in verdicts(result)] == ["supported", "not found"]
 
 
 @pytest.mark.parametrize(
