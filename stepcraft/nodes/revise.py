@@ -186,7 +186,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     of_steps, cites = isinstance(settings, AagContext), isinstance(settings, RpgContext)
     parts = [part["text"] for part in state["parts"]]
     read, refused, outside = read_changes(reply, parts)
-    changes = [_with_right_marks(change, parts, cites=cites) for change in read]
+    most = len(state["evidence"])
+    changes = [_with_right_marks(change, parts, most, cites=cites) for change in read]
     layout = _layout(state)
     group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
@@ -266,20 +267,35 @@ def _says_unchanged(reply: str) -> bool:
     return len(others) < len(lines) and not is_doubtful
 
 
-def _with_right_marks(change: Change, parts: Sequence[str], *, cites: bool) -> Change:
+def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites: bool) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
     A change inside code is left alone, and marks are kept if the replaced words contain any.
+    `most` is the number of passages.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1
     new = change["new"]
     if not any(start <= place < stop for start, stop in code(text)):
         if cites:
-            new = with_prompt_marks(_IN_PARENTHESES.sub(r"\1[\2]", new))
+            new = with_prompt_marks(_cited(change, most, r"\1[\2]"))
         elif not (marks(change["old"], plain=False) or _IN_PARENTHESES.search(change["old"])):
-            new = without_marks(_IN_PARENTHESES.sub("", new), plain=False)
+            new = without_marks(_cited(change, most, ""), plain=False)
     return {**change, "new": new}
+
+
+def _cited(change: Change, most: int, mark: str) -> str:
+    """Return the new words with citations in parentheses, such as (p3), written as `mark`.
+
+    (p95) is none if the replaced words have it too, or if there are fewer passages.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        is_passage = max(map(int, re.findall(r"\d+", match[2]))) <= most
+        is_copied = f"({match[2]})" in change["old"]
+        return match.expand(mark) if is_passage and not is_copied else match[0]
+
+    return _IN_PARENTHESES.sub(replaced, change["new"])
 
 
 def _with_first(

@@ -83,7 +83,7 @@ def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
     keys: list[str] = []
     for left, token in pairwise(["", *tokens]):
         key = plain(token)
-        if "`" in token:
+        if "`" in token or any(map(_is_raised, token)):
             key = token
         elif key in {"'", '"'}:
             key += "<" * (left[-1:] in {"", *" \n\t([{-"})
@@ -94,6 +94,11 @@ def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
             key = token
         keys.append(key)
     return keys
+
+
+def _is_raised(character: str) -> bool:
+    """Return whether a character is a superscript or subscript, such as the last of "m\u00b2"."""
+    return unicodedata.decomposition(character).startswith(("<super>", "<sub>"))
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:

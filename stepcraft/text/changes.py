@@ -18,7 +18,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypedDict
@@ -29,6 +29,7 @@ from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.markdown import code, code_blocks
+from stepcraft.text.sentences import pieces
 from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
@@ -433,7 +434,7 @@ def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
             is_whole = all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last))
             if is_whole and not any(_is_in_number(part, at) for at in (start, stop)):
                 line = part[part.rfind("\n", 0, start) + 1 : start]
-                fitting = _fitted(old, new, line, part[stop : stop + 3])
+                fitting = _fitted(old, new, line, part[stop : stop + 60])
                 by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
                 places += [] if by is None else [(start, stop, by)]
         if places:
@@ -460,8 +461,10 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
     ends_again = after[:1] == new[-1] or (after[:1] in ",;:" and _STOPPED.search(new))
     if new[-1] in STOPS and new[-1] != old[-1] and after and ends_again:
         return new[:-1]
-    is_followed = after[:1] == " " and after[1:2].isupper()
-    return new + old[-1] if old[-1] in STOPS and new[-1].isalnum() and is_followed else new
+    is_stopped = old[-1] in STOPS and new[-1].isalnum() and after[:1] == " "
+    ends = accumulate(map(len, pieces(f"{line}{old}{after}")))  # not after "Dr."
+    is_followed = after[1:2].isupper() and len(line) + len(old) in ends
+    return new + old[-1] if is_stopped and is_followed else new
 
 
 @lru_cache(maxsize=4096)

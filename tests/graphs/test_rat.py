@@ -334,6 +334,8 @@ def test_tags_of_the_prompt_in_a_draft_come_back_as_they_were() -> None:
         ("Built in 1837.", ("1837", "1873[p1]"), "Built in 1873."),
         ("Built in 1837.", ("1837", "1873 [p1, p2]"), "Built in 1873."),
         ("Built in 1837.", ("1837", "1873 (p1)"), "Built in 1873."),
+        ("Built in 1837.", ("1837", "1873 (p95)"), "Built in 1873 (p95)."),
+        ("Built (p1) in 1837.", ("(p1) in 1837", "(p1) in 1873"), "Built (p1) in 1873."),
         ("Built in 1837.", ("", "It has arches [p2]."), "Built in 1837. It has arches."),
     ],
 )

@@ -417,6 +417,13 @@ def test_two_changes_do_not_enclose_what_is_between_them(mark: str) -> None:
         ("It is 8. So.", "8", "9.", "It is 9. So."),
         ("It is 8. So.", "8.", "9", "It is 9. So."),
         ("It is 8.", "8.", "9", "It is 9"),
+        ("It is 8 EUR. Keys last.", "8 EUR.", "9 EUR", "It is 9 EUR. Keys last."),
+        ("Led by Dr. Smith.", "by Dr.", "by Professor", "Led by Professor Smith."),
+        ("Es sind 5 Mio. Euro.", "5 Mio.", "5 Milliarden", "Es sind 5 Milliarden Euro."),
+        ("The U.S. Treasury paid.", "The U.S.", "The UK", "The UK Treasury paid."),
+        ("Austria vs. Italy.", "Austria vs.", "Austria against", "Austria against Italy."),
+        ("It has 120 m2 here.", "120 m2 here", "130 m\u00b2 there", "It has 130 m\u00b2 there."),
+        ("It is 10\u00b2\u00b3 g.", "1023 g", "1023 kg", "It is 10\u00b2\u00b3 kg."),
         ("It is 8! So.", "8", "9.", "It is 9.! So."),
     ],
 )
