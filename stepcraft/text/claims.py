@@ -20,6 +20,10 @@ _NO_CLAIM = re.compile(
     r"#{1,6}[ \t].*|(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*", re.DOTALL
 )
 """A heading, a rule, or other text that cannot be true or false."""
+_PAIR = re.compile(
+    r"[|*_ \t]*[^|\d\n]+\|(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t]*"
+)
+"""The first row of a table of names and values, such as "| Limit | 100 per minute |"."""
 _TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
 _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
@@ -61,7 +65,8 @@ def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
         begin = start + (opening.end() if opening else 0)
         start += len(piece)
         end = begin + len(text[begin:start].rstrip())
-        is_head = text.count("\n", end, start) == 1 and _RULE.fullmatch(below.strip())
+        is_ruled = text.count("\n", end, start) == 1 and _RULE.fullmatch(below.strip())
+        is_head = is_ruled and not _PAIR.fullmatch(text, begin, end)
         if not (is_head or _NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
             spans.append((begin, end))
     return spans
