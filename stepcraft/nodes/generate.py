@@ -10,7 +10,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.nodes.draft import found_sections, no_draft, written
-from stepcraft.text.citations import with_prompt_marks
+from stepcraft.text.citations import bracketed, marks, with_prompt_marks
 
 _FORMAT = "The answer and nothing else."
 
@@ -31,9 +31,12 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
     """Return the draft with its citation marks in the form that prompts ask for.
 
-    The check adds marks in that form; once it has, marks such as [2] would no longer count.
+    The check adds marks in that form; once it has, marks such as [2] would no longer count. (p2)
+    counts if there are no others.
     """
-    return written(with_prompt_marks(answer_text(reply), len(state["evidence"])), state)
+    text, last = answer_text(reply), len(state["evidence"])
+    marked = with_prompt_marks(text if marks(text) else bracketed(text, last), last)
+    return written(marked, state)
 
 
 generate = ModelNode(

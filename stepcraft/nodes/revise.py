@@ -33,7 +33,7 @@ from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
 from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
-from stepcraft.text.citations import marks, with_prompt_marks, without_marks
+from stepcraft.text.citations import bracketed, marks, with_prompt_marks, without_marks
 from stepcraft.text.claims import with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.lists import item_start
@@ -94,8 +94,6 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 """Words in running text that ask for a change, which should be in a block."""
-_IN_PARENTHESES = re.compile(r"(?:([ \t]++)|(?<!\w))\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
-"""Passages cited in the form (p1, p2)."""
 _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
 
 
@@ -277,25 +275,12 @@ def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites:
     place = text.find(change["old"]) if change["old"] else -1
     new = change["new"]
     if not any(start <= place < stop for start, stop in code(text)):
+        marked = bracketed(new, most, but=change["old"])
         if cites:
-            new = with_prompt_marks(_cited(change, most, r"\1[\2]"))
-        elif not (marks(change["old"], plain=False) or _IN_PARENTHESES.search(change["old"])):
-            new = without_marks(_cited(change, most, ""), plain=False)
+            new = with_prompt_marks(marked)
+        elif not marks(bracketed(change["old"], most), plain=False):
+            new = without_marks(marked, plain=False)
     return {**change, "new": new}
-
-
-def _cited(change: Change, most: int, mark: str) -> str:
-    """Return the new words with citations in parentheses, such as (p3), written as `mark`.
-
-    (p95) is none if the replaced words have it too, or if there are fewer passages.
-    """
-
-    def replaced(match: re.Match[str]) -> str:
-        is_passage = max(map(int, re.findall(r"\d+", match[2]))) <= most
-        is_copied = f"({match[2]})" in change["old"]
-        return match.expand(mark) if is_passage and not is_copied else match[0]
-
-    return _IN_PARENTHESES.sub(replaced, change["new"])
 
 
 def _with_first(

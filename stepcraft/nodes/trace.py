@@ -84,6 +84,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
         f"{supported} of {counted(len(traced), 'sentence')} rest on evidence.",
     )
     short = state["form"] == "short"
+    is_untraced = evidence and not passages and not short
     deciding = {id_ for each in [*state["checks"], *state["revisions"]] for id_ in each["evidence"]}
     deciding -= {passage["id"] for passage in passages}
     return published(
@@ -94,6 +95,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
             if short
             else "".join(each["text"] for each in traced),
             "sentences": traced,
+            "warnings": ["trace: no sentence of the answer cites a passage"] if is_untraced else [],
             "evidence": [*passages, *(each for each in evidence if each["id"] in deciding)],
         },
     )

@@ -55,12 +55,16 @@ _AND = (
 _NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
 _NOTE = rf"(?<=\d)[ \t]*+[,:][ \t]*+(?!(?:and\b[ \t]*+)?+{_WORD}?+{_P}?+\d)[^\[\]\n]{{1,80}}+"
 """A remark within a mark, as in "[p1, section 3]"."""
+_NO_LABEL = r"(?!(?:^|(?<=#[ ])|(?<=\*\*))[\u3010\uff3b][^\u3011\uff3d\n]*+[\u3011\uff3d]\w)"
+"""Not before the label of a section, as at the beginning of a line in Japanese and Chinese."""
 _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
     rf"|\[{_P}{_NUMBERS}{_NOTE}\]"
     rf"|\\\[p{_NUMBERS}\\\]"
-    rf"|[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}(?:\u2020[^\u3011\n]{{0,99}}+)?+[\u3011\uff3d])"
+    rf"|{_NO_LABEL}[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}"
+    r"(?:\u2020[^\u3011\n]{0,99}+)?+[\u3011\uff3d])"
 )
+_IN_PARENTHESES = re.compile(r"(?<!\w)\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
@@ -102,6 +106,24 @@ _PLAIN_LISTS_RUN = _compiled(
 )
 _DATA = re.compile(rf"{_PLAIN_LIST}(?!{_AT_END})", re.MULTILINE)
 """A list of numbers within a sentence, which shows that such lists are not marks."""
+
+
+def bracketed(text: str, last: int, *, but: str = "") -> str:
+    """Return a text with citations in the form (p3, p4) written as [p3, p4].
+
+    (p95) is none if there are fewer passages, or if the text `but` has it too.
+
+    Args:
+        text: The text.
+        last: The number of the last passage.
+        but: A text in which it is no citation.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        is_passage = max(map(int, re.findall(r"\d+", match[1]))) <= last
+        return f"[{match[1]}]" if is_passage and match[0] not in but else match[0]
+
+    return _IN_PARENTHESES.sub(replaced, text)
 
 
 def marks(text: str, *, plain: bool = True) -> list[int]:

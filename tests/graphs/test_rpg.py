@@ -93,6 +93,21 @@ def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> N
 
 
 @pytest.mark.parametrize(
+    ("draft", "answer", "warnings"),
+    [
+        ("It has arches (p1). So (p2, p3).", "It has arches [1]. So [2][3].", []),
+        ("It is 2 ms (p95) [p1]. See page (p2).", "It is 2 ms (p95) [1]. See page (p2).", []),
+        ("It has arches.", "It has arches.", ["trace: no sentence of the answer cites a passage"]),
+    ],
+)
+def test_an_answer_whose_citations_are_in_parentheses_or_missing(
+    draft: str, answer: str, warnings: list[str]
+) -> None:
+    result, _, _ = run(PLAN, GAPS, draft, "1 supported p1", "1 supported p1")
+    assert (result["answer"], result["warnings"]) == (answer, warnings)
+
+
+@pytest.mark.parametrize(
     ("text", "answer"),
     [
         ("Answer: Washington, D.C.", "Washington, D.C."),

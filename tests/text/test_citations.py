@@ -3,7 +3,7 @@ r"""Marks such as [p3]: what is read as one, where the sentences that cite end, 
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stepcraft.text.citations import cited_sentences, marks, with_prompt_marks, without_marks
@@ -122,6 +122,7 @@ def test_marks_after_a_full_stop_belong_to_the_sentence_before_them(mark: str) -
 @given(st.lists(st.tuples(WORDS, MARK)), WORDS)
 def test_nothing_but_marks_changes(chunks: list[tuple[str, str]], last: str) -> None:
     text = "".join(words + mark for words, mark in chunks) + last
+    assume(not re.search(r"^\u3010.\u3011\w", text, re.MULTILINE))  # the label of a section
     final = "".join(
         words + "".join(f"[{NUMBERS[int(number)]}]" for number in re.findall(r"\d", mark))
         for words, mark in chunks
@@ -131,6 +132,13 @@ def test_nothing_but_marks_changes(chunks: list[tuple[str, str]], last: str) -> 
     assert {NUMBERS[each] for each in marks(text)} == {
         each for _, cited in sentences for each in cited
     }
+
+
+@pytest.mark.parametrize("start", ["", "# ", "**"])
+def test_the_label_of_a_section_is_no_mark(start: str) -> None:
+    text = f"{start}\u30101\u3011Scope\nIt is so\u30102\u3011.\n\n{start}\u30103\u3011Dates"
+    assert marks(text) == [2]
+    assert without_marks(text) == text.replace("\u30102\u3011", "")
 
 
 @given(st.text("[]p123,.:- a`($\\^\n\u3010\u3011", max_size=60))
