@@ -10,7 +10,7 @@ from itertools import chain, pairwise, takewhile
 from typing import NamedTuple
 
 from stepcraft.text import markdown
-from stepcraft.text.clean import unfenced
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS, unfenced
 
 _DOTS = "\u2022\u2023\u2043\u2219\u00b7\u30fb\uff65\u25cf\u25e6\u25aa\u25ab\u25b8\u25ba"
 _CIRCLED = "\u2460-\u249b\u24eb-\u24fe\u2776-\u2793\u3220-\u3229\u3280-\u3289"
@@ -81,6 +81,16 @@ _NOTES = re.compile(
 """The heading of a section that is not part of the steps."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _COLONS = (":", "\uff1a")
+_TOPIC = re.compile(
+    r"(\*\*|__).+\1[:\uff1a]?|.*[:\uff1a](?:\*\*|__)?|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])"
+)
+"""A bold item, one that ends with a colon, or one of up to two words that is no question."""
+_REASON = re.compile(
+    rf"^(?:because|to|why|reason|rationale|purpose|needed)\b"
+    rf"|[{STOPS}{SPACELESS_STOPS}]$(?<![?\u061f\uff1f])",
+    re.IGNORECASE,
+)
+"""An item that explains the one above it: it is a sentence, or begins with such a word."""
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
 _MARKUP = ("<", "|", "{")
@@ -148,12 +158,20 @@ def read_bullets(text: str) -> list[str]:
 
 
 def read_items(text: str) -> list[str]:
-    """Return the distinct outer items of a list, without bullets, quotes and text below them."""
+    """Return the distinct outer items of a list, without bullets, quotes and text below them.
+
+    A topic with items below it is replaced by these, unless they explain it.
+    """
     items = _json_texts(text)
     if items is None:
         lines = [line for line in _lines(text) if line.mark]
         margin = min((line.indent for line in lines), default=0) + 1
-        items = [line.text for line in lines if line.indent <= margin]
+        outer = [place for place, line in enumerate(lines) if line.indent <= margin]
+        items = []
+        for start, stop in pairwise([*outer, len(lines)]):
+            item, *below = (line.text for line in lines[start:stop])
+            is_topic = _TOPIC.fullmatch(item) and not any(map(_REASON.search, below))
+            items += below if below and is_topic else [item]
     return _distinct(items)
 
 

@@ -335,6 +335,10 @@ def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[st
     [
         ('Here\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\nDone.', ["How?", 'Is "x" it?']),
         ("1. How?\n   - for whom\n2. Why?", ["How?", "Why?"]),
+        ("- **A b c:**\n  - how\n  - what\n- **B**:\n  - when", ["how", "what", "when"]),
+        ("1. **A b c**\n   - how\n   - what\n2. B\n   - when", ["how", "what", "when"]),
+        ("- limit per key\n  - as asked\n- B c:\n  - when", ["limit per key", "when"]),
+        ("- **limit**\n  - because it is asked\n- keys\n  - It is asked.", ["**limit**", "keys"]),
         ('["How?", "Why?"]', ["How?", "Why?"]),
         ('```json\n{"queries": [{"query": "How?"}, {"query": "Why?"}]}\n```', ["How?", "Why?"]),
         ('{"queries": [{"query": "How?", "why": "so"}]}', []),
