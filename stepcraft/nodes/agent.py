@@ -8,6 +8,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, hook_config
 from langchain.tools import InjectedState
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -25,6 +26,7 @@ from langgraph.errors import GraphBubbleUp
 from typing_extensions import override
 
 from stepcraft.contexts.baselines import ReactContext
+from stepcraft.errors import BadInput
 from stepcraft.llm.calls import Call, Calls, Node
 from stepcraft.llm.limits import TOO_LATE, RunLimits, limits_of
 from stepcraft.llm.node import ending_warnings, input_limit, sampling_options
@@ -32,7 +34,7 @@ from stepcraft.llm.prompt import passages, prompt_tokens, without_system_role
 from stepcraft.llm.reply import answer_text, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import usage_of
-from stepcraft.models.resolve import unbound
+from stepcraft.models.resolve import model_name, unbound
 from stepcraft.nodes.retrieve import Passages, Retrieve
 from stepcraft.progress import quoted
 from stepcraft.secrets import masked_line
@@ -63,7 +65,11 @@ class Agent(Node):
         self.retrieve = Retrieve(resources)
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
-        """Run the agent and return its answer, or "" if there is none."""
+        """Run the agent and return its answer, or "" if there is none.
+
+        Raises:
+            BadInput: The model cannot call tools.
+        """
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         counter = _Counter(limits)
@@ -75,6 +81,7 @@ class Agent(Node):
         try:
             bound = await calls.model(self.resources.choice(NAME, settings))
             model, options, retries = _unwrapped(bound)
+            _check_tools(model, self.resources.graph)
             ends = _Limits(
                 searches,
                 settings.max_searches,
@@ -104,7 +111,7 @@ class Agent(Node):
             searches.warnings += ends.warnings
             for reply in counter.replies[-1:]:
                 searches.warnings += ending_warnings(NAME, reply)
-        except GraphBubbleUp:
+        except (GraphBubbleUp, BadInput):
             raise
         except Exception as error:
             reason = masked_line(f"{type(error).__name__}: {error}")
@@ -119,6 +126,19 @@ class Agent(Node):
             "usage": usage_of(NAME, counter.calls, counter.replies),
             "warnings": searches.warnings,
         }
+
+
+def _check_tools(model: Any, graph: str) -> None:
+    """Check that a model can call tools.
+
+    Raises:
+        BadInput: It cannot.
+    """
+    if getattr(type(model), "bind_tools", None) is BaseChatModel.bind_tools:
+        raise BadInput(
+            f"{graph} needs a model that can call tools, and {model_name(model)} cannot; name "
+            "another with model=, --model or STEPCRAFT_MODEL"
+        )
 
 
 def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[Any, Any, Any]]]:
