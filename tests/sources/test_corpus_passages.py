@@ -761,6 +761,33 @@ def test_the_cells_of_a_workbook_are_shown_as_it_shows_them(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("written", "changed", "shown", "note"),
+    [
+        ('<dimension ref="A1:B3"', '<dimension ref="A1"', "| Ice | 3 |", ""),
+        ("<v>3</v>", "<f>1+2</f><v>3</v>", "| Ice | 3 |", ""),
+        ("<v>3</v>", "<f>1+2</f><v></v>", "| Ice |", "without a stored value"),
+        ("<v>3</v>", '<f t="shared" si="0"/>', "| Ice |", "without a stored value"),
+        (' t="n"><v>3</v>', ' t="str"><f>""</f><v></v>', "| Ice |", ""),
+    ],
+)
+def test_every_cell_of_a_workbook_is_read_or_counted(
+    tmp_path: Path, written: str, changed: str, shown: str, note: str
+) -> None:
+    book, file = Workbook(), io.BytesIO()
+    for row in (["Tea", "Minutes"], ["Green", 2], ["Ice", 3]):
+        book.worksheets[0].append(row)
+    book.save(file)
+    sheet = "xl/worksheets/sheet1.xml"
+    with ZipFile(file) as parts:
+        texts = {name: parts.read(name).decode() for name in parts.namelist()}
+    assert written in texts[sheet]
+    texts[sheet] = texts[sheet].replace(written, changed)
+    [passage], notes = all_of(tmp_path, "a.xlsx", zipped(texts))
+    assert shown in passage.text
+    assert (note in notes, bool(notes)) == (True, bool(note))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Comments open with <!-- in HTML.\n\n## Next\n\nThirty days.",

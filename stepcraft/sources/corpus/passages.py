@@ -16,7 +16,7 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
 from stepcraft.text.clean import clean, one_line
 
-VERSION = 11
+VERSION = 12
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000

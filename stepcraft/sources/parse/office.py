@@ -6,11 +6,17 @@ from datetime import datetime, time
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any
+from zipfile import ZipFile
 
 from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
+_NO_VALUE = re.compile(
+    rb'<[\w:]*\bc\b(?![^>]* t="str")[^>]*>\s*<[\w:]*\bf\b[^>]*>(?:[^<]*</[\w:]+>)?'
+    rb"\s*(?:<[\w:]*\bv\b[^>]*>\s*)?</"
+)
+"""A cell with a formula that no program has computed; one computed as "" has the type "str"."""
 
 
 def docx(data: bytes) -> Parsed:
@@ -25,10 +31,11 @@ def pptx(data: bytes) -> Parsed:
 
 
 def xlsx(data: bytes) -> Parsed:
-    """Return the sheets as tables, with the values that the cells show."""
+    """Return the sheets as tables, with the values that the cells show, as last computed."""
     book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     sheets: list[str] = []
     for sheet in book.worksheets:
+        sheet.reset_dimensions()  # many programs write wrong ones
         rows = [[_shown(cell) for cell in row] for row in sheet.iter_rows()]
         if rows := [row for row in rows if any(row)]:
             columns = [*zip_longest(*rows, fillvalue="")]
@@ -37,7 +44,11 @@ def xlsx(data: bytes) -> Parsed:
             lines = [f"| {' | '.join(row)} |" for row in zip(*shown, strict=True)]
             lines.insert(1, f"|{' --- |' * len(shown)}")
             sheets.append("\n".join([f"## {sheet.title}\n", *lines]))
-    return "", [clean("\n\n".join(sheets))], ""
+    with ZipFile(io.BytesIO(data)) as parts:
+        names = [name for name in parts.namelist() if name.startswith("xl/worksheets/")]
+        missing = sum(len(_NO_VALUE.findall(parts.read(name))) for name in names)
+    note = f"formulas without a stored value, which Excel would add: {missing:,}"
+    return "", [clean("\n\n".join(sheets))], note if missing else ""
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
