@@ -861,6 +861,24 @@ def test_records_are_passages(tmp_path: Path):
     ]
 
 
+def test_nested_values_in_records_are_read_without_their_escapes(tmp_path: Path) -> None:
+    record = {
+        "name": {"en": "Tea"},
+        "lines": "Steep\nit.",
+        "messages": [{"user": "Ana", "text": 'Bring:\n- "hot"\\cold pots\n- Grün'}],
+        "tags": ["tea", 1, None],
+    }
+    (passage,) = read(tmp_path, "a.jsonl", json.dumps(record))
+    assert passage.title == "en: Tea"
+    assert passage.text.split("\n") == [
+        *("name:", "  en: Tea", "lines: Steep", "it.", "messages:", "", "  -", "    user: Ana"),
+        *("    text: Bring:", '        - "hot"\\cold pots', "        - Grün"),
+        *("tags:", "  - tea", "  - 1", "  - null"),
+    ]
+    deep = f'{{"pots": {"[" * 800}"Grün"{"]" * 800}}}\n'
+    assert "Grün" in "".join(each.text for each in read(tmp_path, "a.jsonl", deep))
+
+
 def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\nbroken\n{"text": "two"}\n')
     reader = passages(tmp_path / "a.jsonl")

@@ -1,6 +1,5 @@
 """Split a file into passages, each with a title and a location to cite."""
 
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, content_of, file_title
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
+from stepcraft.sources.parse.data import lines_of
 from stepcraft.text.clean import clean, one_line
 
 VERSION = 12
@@ -155,14 +155,16 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
 
 def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
     """Return the title and the text of a record; without a text field, all fields form the text."""
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = {
+        name: f"{name}: {value}"
+        if isinstance(value, str)
+        else "\n".join(lines_of({name: value}, outer=False))
         for name, value in values.items()
         if value not in (None, "", [], {})
     }
-    by_name = {name.casefold(): text for name, text in texts.items()}
+    by_name = {name.casefold(): text[len(name) + 1 :].strip() for name, text in shown.items()}
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
-    text = text or "\n".join(f"{name}: {value}" for name, value in texts.items())
+    text = text or "\n".join(shown.values())
     return one_line(title)[:MAX_HEADING], clean(text)
 
 

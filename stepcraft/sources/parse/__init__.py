@@ -1,4 +1,4 @@
-"""Parsers, each for one kind of document, imported only in the processes that `isolated` starts."""
+"""Parsers, each for one kind of document. They run in the processes that `isolated` starts."""
 
 from typing import TypeAlias
 

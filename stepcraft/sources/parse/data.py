@@ -25,6 +25,8 @@ _LIMITS = (
     *("minProperties", "maxProperties", "default"),
 )
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
+_MAX_INDENT = 100
+"""The indentation up to which nested values have lines of their own; deeper ones remain JSON."""
 _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
@@ -45,7 +47,7 @@ def json(data: bytes) -> Parsed:
     text, note = decoded(data)
     try:
         value = json_.loads(text, parse_float=str)  # as it is written
-        lines = "\n".join(_lines(value))
+        lines = "\n".join(lines_of(value))
     except (ValueError, RecursionError):  # such as JSON with comments
         return "", [clean(text)], note
     if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
@@ -66,7 +68,7 @@ def openapi(data: bytes) -> Parsed:
         raise Unreadable("it is no OpenAPI description") from error
 
 
-def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
+def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
     """Yield the lines of a value, making each titled item in an outer list a section."""
     is_named = isinstance(value, dict)
     items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]
@@ -76,15 +78,15 @@ def _lines(value: object, indent: str = "", *, outer: bool = True) -> Iterator[s
         if has_sections:  # what follows does not belong to the last section
             yield f"\n## {name}\n"
         has_sections |= is_named and outer and not indent and any(map(_title, _list(each)))
-        if not each or not isinstance(each, dict | list):
+        if not each or not isinstance(each, dict | list) or len(indent) > _MAX_INDENT:
             # Text indented by more than three spaces is neither a heading nor a fence.
             yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
         elif not is_named and outer and (title := _title(each)):
             yield f"\n## {title}\n"
-            yield from _lines(each, outer=False)
+            yield from lines_of(each, outer=False)
         else:
             yield mark if is_named else f"\n{mark}"  # a passage preferably ends before an item
-            yield from _lines(each, f"{indent}  ", outer=outer and is_named and not indent)
+            yield from lines_of(each, f"{indent}  ", outer=outer and is_named and not indent)
 
 
 def _title(item: object) -> str:
@@ -97,7 +99,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _scalar(value: object) -> str:
-    return value if isinstance(value, str) else json_.dumps(value)
+    return value if isinstance(value, str) else json_.dumps(value, ensure_ascii=False)
 
 
 def _operations(spec: _Data) -> Parsed:
@@ -125,7 +127,7 @@ def _operations(spec: _Data) -> Parsed:
         parts += [f"## Schema {name}", schema.get("description"), kind.removeprefix(", "), fields]
     schemes = components.get("securitySchemes") or spec.get("securityDefinitions") or {}
     for name, scheme in schemes.items():
-        parts += [f"## Security scheme {name}", "\n".join(_lines(scheme, outer=False))]
+        parts += [f"## Security scheme {name}", "\n".join(lines_of(scheme, outer=False))]
     if not any(str(part).startswith("## ") for part in parts):
         raise ValueError("it describes no operation")
     return title, [clean("\n\n".join(filter(None, parts)))], ""
