@@ -368,6 +368,47 @@ def test_of_what_is_hidden_only_what_readers_can_unfold_is_read(
     assert ("ANSWER" in text) == is_read
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("10<sup>6</sup> rows", "10^6 rows"),
+        ("10<sup>-6</sup> m<sup>2</sup>/s", "10^-6 m^2/s"),
+        ("2<sup>n-1</sup>, (a+b)<sup>2</sup>", "2^(n-1), (a+b)^2"),
+        ("30<sup><a>1</a></sup> or 9<a><sup>b</sup></a>", "30 [1] or 9 [b]"),
+        (
+            "Hot.<sup>1</sup> Tea<sup><a>[2]</a></sup>, water<sup>3</sup>",
+            "Hot. [1] Tea [2], water [3]",
+        ),
+        ("2<sup>1</sup>/<sub>2</sub> cups", "2 1/2 cups"),
+        ("<math><mn>2</mn><mfrac><mn>1</mn><mn>2</mn></mfrac></math> cups", "2 1/2 cups"),
+        ("<math><msup><mi>x</mi><mi>n</mi></msup></math>", "x^n"),
+        ("5<sup>th</sup>, 2<sup><a>nd</a></sup>, 1<sup>er</sup>", "5th, 2nd, 1er"),
+        ("<sup>14</sup>C, H<sub>2</sub>O, Pot<sup>®</sup>", "14C, H2O, Pot®"),
+        ("<a href=x>10<sup>6</sup> pots</a>", "10^6 pots"),
+    ],
+)
+def test_superscripts_and_fractions_do_not_change_numbers(
+    tmp_path: Path, written: str, shown: str
+) -> None:
+    (passage,) = read(tmp_path, "a.html", f"<p>It has {written}.</p>")
+    assert passage.text == f"It has {shown}."
+
+
+def test_superscripts_of_other_documents_do_not_change_numbers(tmp_path: Path) -> None:
+    styles = (
+        "<style:style style:name='T1'><style:text-properties style:text-position='super 58%'/>"
+        "</style:style>"
+    )
+    spans = "10<text:span text:style-name='T1'>6</text:span>, 5<text:span>th</text:span>"
+    files = {
+        "a.odt": zipped({"content.xml": f"{styles}<text:p>{spans} pot.</text:p>"}),
+        "a.rtf": rb"{\rtf1\ansi 10{\fs16\super 6}, 5\super th\nosupersub  pot.}",
+        "a.xml": b"<?xml version='1.0'?><p>10<sup>6</sup>, 5<sup>th</sup> pot.</p>",
+    }
+    for name, data in files.items():
+        assert [each.text for each in read(tmp_path, name, data)] == ["10^6, 5th pot."]
+
+
 @pytest.mark.parametrize("charset", ["iso-8859-1", "us-ascii", "windows-1252"])
 def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
     text = "Größe – „Maß“ kostet 5 €"

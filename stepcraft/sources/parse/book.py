@@ -9,11 +9,13 @@ from bs4 import BeautifulSoup, Tag
 from striprtf.striprtf import rtf_to_text
 
 from stepcraft.sources.parse import Parsed
-from stepcraft.sources.parse.html import html
+from stepcraft.sources.parse.html import html, show_superscripts, superscript
 from stepcraft.text.clean import clean
 
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 _PREFIX = re.compile(rb"<(/?)opf:")
+_SUPER = re.compile(r"\\super(?![a-z\d]) ?")
+_RAISED = re.compile("([^\\s\ue000]{0,5})\ue000([-\u2212\u2013\\d]*)")
 _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
@@ -47,6 +49,11 @@ def odt(data: bytes) -> Parsed:
         space.replace_with(" ")
     for aside in reversed(soup.find_all(["text:note", "office:annotation", "draw:text-box"])):
         aside.replace_with(f" [{_words(aside)}] ")  # within the paragraph that it belongs to
+    raised = soup.select(r"style\:style[style\:name]:has([style\:text-position^=super])")
+    names = {str(style["style:name"]) for style in raised}
+    for span in soup.find_all("text:span", attrs={"text:style-name": names.__contains__}):
+        span.name = "sup"
+    show_superscripts(soup)
     first = ""
     for tag in soup.find_all(["text:h", "text:p", "text:list-item", "table:table-row"]):
         words = _words(tag)
@@ -73,7 +80,8 @@ def rtf(data: bytes) -> Parsed:
     """Return the text of an RTF document, in which headings cannot be recognised."""
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
-    written = data.decode("latin-1")
+    written = _SUPER.sub("\\\\super \ue000", data.decode("latin-1"))
     text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]  # no types
+    text = _RAISED.sub(lambda match: match[1] + superscript(match[1], match[2]), text)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return "", [clean(whole).strip()], ""

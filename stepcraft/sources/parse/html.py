@@ -1,5 +1,6 @@
 """The text that a browser shows for an HTML file, as Markdown."""
 
+import re
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -58,6 +59,12 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
 _HIDES = {"hidden", "aria-hidden", "style"}
 _DEPTH = 100
 """The maximum number of open elements searched for ones that a tag closes."""
+_POWER = re.compile(r"(?=.*\w)[-+\u2212\u2013().,/\d\sijknxy]+", re.DOTALL)
+"""A superscript that changes a value, unlike the "th" in "5th"."""
+_NOTE = re.compile(r"\[.+\]|\d[\w,\s]*|\w")
+_SIMPLE = re.compile(r"[-\u2212\u2013]?\w+")
+_BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
+"""What a power can follow: a number, a short word such as a unit, or a bracket."""
 _LEAST_SHARE = 0.2
 """The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
@@ -108,6 +115,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
         tag.name = "div"
     for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
         declaration.extract()
+    show_superscripts(soup)
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
@@ -119,6 +127,41 @@ def html(data: bytes, charset: str = "") -> Parsed:
         escape_misc=False,
     )
     return title, [clean(converter.convert_soup(page))], cut
+
+
+def show_superscripts(soup: BeautifulSoup) -> None:
+    """Set apart superscripts and fractions, which otherwise change the number before them."""
+    for tag in soup.find_all(["sup", "superscript"]):
+        text, parent = tag.get_text(), tag.parent or soup
+        is_linked = parent.name in {"a", "xref"} and parent.get_text().strip() == text.strip()
+        before = (parent if is_linked else tag).previous_sibling
+        if str(tag.next_sibling).strip() in {"/", "\u2044"}:
+            text = f" {text}"  # the upper half of a fraction
+        else:
+            is_note = is_linked or tag.find(["a", "xref"]) is not None
+            text = superscript(before.get_text() if before else "", text, is_link=is_note)
+        tag.replace_with(text)
+    for tag in reversed(soup.find_all(re.compile("^(?:mml:)?m(?:frac|sup)$"))):
+        parts = tag.find_all(name=True, recursive=False)
+        for part in parts:
+            if not _SIMPLE.fullmatch(part.get_text().strip()):
+                part.insert(0, "(")
+                part.append(")")
+        for part in parts[1:]:
+            part.insert_before("^" if tag.name.endswith("sup") else "/")
+        tag.insert_before("" if tag.name.endswith("sup") else " ")
+
+
+def superscript(before: str, text: str, *, is_link: bool = False) -> str:
+    """Return a superscript as text: as a power, as the mark of a note, or as it is."""
+    shown = text.strip()
+    if is_link and _NOTE.fullmatch(shown):
+        return f" [{shown.strip('[]')}]"
+    if not _POWER.fullmatch(shown) or not before or before[-1].isspace():
+        return text
+    if _BASE.search(before):
+        return f"^{shown}" if _SIMPLE.fullmatch(shown) else f"^({shown})"
+    return f" [{shown}]" if shown[0].isdecimal() else text
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:

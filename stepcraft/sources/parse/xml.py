@@ -7,7 +7,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
 from stepcraft.sources.parse import Parsed
-from stepcraft.sources.parse.html import read_tags
+from stepcraft.sources.parse.html import read_tags, show_superscripts
 from stepcraft.text.clean import clean
 
 _TITLES = ("title", "article-title", "name", "head")
@@ -29,6 +29,7 @@ def xml(data: bytes) -> Parsed:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
     source, cut = read_tags(data)
     soup = BeautifulSoup(source, "html.parser", empty_element_tags=set())
+    show_superscripts(soup)
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
