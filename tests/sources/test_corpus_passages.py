@@ -409,6 +409,46 @@ def test_superscripts_of_other_documents_do_not_change_numbers(tmp_path: Path) -
         assert [each.text for each in read(tmp_path, name, data)] == ["10^6, 5th pot."]
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>都", "東京(とうきょう)都"),
+        ("<ruby>東<rt>とう</rt></ruby><ruby>京<rt>きょう</rt></ruby>", "東京(とうきょう)"),
+        ("<ruby>条例<rp>(</rp><rt>じょうれい</rt><rp>)</rp></ruby>", "条例(じょうれい)"),
+        ("<ruby>茶<rt></rt></ruby>", "茶"),
+    ],
+)
+def test_readings_of_characters_do_not_tear_words(tmp_path: Path, written: str, shown: str) -> None:
+    (passage,) = read(tmp_path, "a.html", written)
+    assert passage.text == shown
+
+
+@pytest.mark.parametrize(
+    ("table", "shown"),
+    [
+        (
+            "<tr><td><pre>1\n2\n</pre><td><pre>if hot:\n    pour()\n</pre>",
+            "```\nif hot:\n    pour()\n```",
+        ),
+        (
+            "<tr><td><pre>1<br>2</pre><td><pre>if hot:<br>    pour()</pre>",
+            "```\nif hot:  \n    pour()\n```",
+        ),
+        (
+            "<tr><th>Step<th>Do<tr><td>1<td><pre>pour()</pre>",
+            "| Step | Do |\n| --- | --- |\n| 1 | ``` pour() ``` |",
+        ),
+        (
+            '<tr><th>Tea<tr><td><code>"hot" | "cold"</code>',
+            '| Tea |\n| --- |\n| `"hot" \\| "cold"` |',
+        ),
+    ],
+)
+def test_code_in_tables_is_read_as_it_is_shown(tmp_path: Path, table: str, shown: str) -> None:
+    (passage,) = read(tmp_path, "a.html", f"<table>{table}</table>")
+    assert passage.text == shown
+
+
 @pytest.mark.parametrize("charset", ["iso-8859-1", "us-ascii", "windows-1252"])
 def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
     text = "Größe – „Maß“ kostet 5 €"

@@ -85,6 +85,13 @@ class _Page(BeautifulSoup):
 
 
 class _Converter(MarkdownConverter):
+    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        escaped = text if el.find("table") else text.replace("|", "\\|")
+        shown: str = super().convert_td(el, escaped, parent_tags)  # type: ignore[misc]  # no types
+        return shown
+
+    convert_th = convert_td
+
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         shown: str = super().convert_pre(el, text, parent_tags)  # type: ignore[misc]  # no types
         return f"\n\n{fenced(shown[6:-6])}\n\n" if shown else ""  # without its own fence
@@ -116,6 +123,8 @@ def html(data: bytes, charset: str = "") -> Parsed:
     for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
         declaration.extract()
     show_superscripts(soup)
+    _show_readings(soup)
+    _unwrap_code(soup)
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
@@ -162,6 +171,30 @@ def superscript(before: str, text: str, *, is_link: bool = False) -> str:
     if _BASE.search(before):
         return f"^{shown}" if _SIMPLE.fullmatch(shown) else f"^({shown})"
     return f" [{shown}]" if shown[0].isdecimal() else text
+
+
+def _show_readings(soup: BeautifulSoup) -> None:
+    """Put the readings of characters after the word, so that they do not tear it apart."""
+    for ruby in reversed(soup.find_all("ruby")):
+        before = ruby.previous_sibling
+        if isinstance(before, Tag) and before.name == "ruby":
+            before.extend([*ruby.contents])
+            continue
+        reading = "".join(each.get_text() for each in ruby.find_all("rt"))
+        for each in ruby.find_all(["rt", "rp"]):
+            each.extract()
+        ruby.append(f"({reading})" if reading else "")
+
+
+def _unwrap_code(soup: BeautifulSoup) -> None:
+    """Replace each table that only adds line numbers to code by the code."""
+    for table in soup.select("table:has(pre)"):
+        cells = table.find_all(["td", "th"])
+        if len(cells) == 2 and cells[1].find("pre"):
+            numbers = cells[0].get_text(" ").split()
+            if numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+                cells[1].name = "div"
+                table.replace_with(cells[1])
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
