@@ -547,6 +547,36 @@ def test_a_notebook_gives_cells(tmp_path: Path):
         read(tmp_path, "b.ipynb", "[]")
 
 
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (
+            {"text/markdown": ["**Hot**, ", "not cold"], "text/plain": "<Markdown object>"},
+            "**Hot**, not cold",
+        ),
+        ({"text/html": "<ul><li>Hot</ul>", "text/plain": "<pots.Pot at 0x7f>"}, "* Hot"),
+        ({"text/html": "<script>x</script><p>Hot \ud800"}, "Hot \ufffd"),
+        ({"text/html": "<table><tr><td>Hot</table>", "text/plain": "  pot\n0 Hot"}, "  pot\n0 Hot"),
+        ({"image/png": "iVBO", "text/plain": "<Figure size 640x480>"}, "<Figure size 640x480>"),
+    ],
+)
+def test_outputs_of_a_notebook_are_read_as_they_are_shown(
+    tmp_path: Path, data: dict[str, Any], shown: str
+) -> None:
+    cell = {"cell_type": "code", "source": "pot", "outputs": [{"data": data}]}
+    found, note = all_of(tmp_path, "a.ipynb", json.dumps({"cells": [cell]}).encode())
+    assert ([each.text for each in found], note) == ([f"```\npot\n```\n\n```\n{shown}\n```"], "")
+
+
+def test_a_long_output_has_its_beginning_and_end_and_a_note(tmp_path: Path) -> None:
+    log = "".join(f"pot {number} is filled\n" for number in range(1, 301))
+    cells = [{"cell_type": "code", "source": "", "outputs": [{"text": log}]}]
+    found, note = all_of(tmp_path, "a.ipynb", json.dumps({"cells": cells}).encode())
+    text = "".join(each.text for each in found)
+    assert [f"pot {number} is" in text for number in (1, 150, 300)] == [True, False, True]
+    assert note == "of 1 outputs, only the beginning and end were read, the first in cell 1"
+
+
 def pdf(*pages: str) -> bytes:
     """A PDF of pages; each line of a text is a line of its page."""
     kids = " ".join(f"{number} 0 R" for number in range(4, 4 + 2 * len(pages), 2))
