@@ -932,6 +932,19 @@ def test_comments_in_xml_hide_nothing_of_their_neighbours(tmp_path: Path) -> Non
         ([("plain", "Steep it."), ("html", "<p>Hot.</p>")], ["Steep it.", "Hot."]),
         ([("plain", "Steep it."), ("calendar", "SUMMARY:Tea")], ["Steep it.", "SUMMARY:Tea"]),
         ([("alternative", [("plain", "Steep it."), ("html", "<b>No</b>")])], ["Steep it."]),
+        (
+            [("alternative", [("plain", "See online."), ("html", "<p>Steep it.")])],
+            ["See online.", "Steep it."],
+        ),
+        (
+            [
+                (
+                    "alternative",
+                    [("plain", "Steep the tea."), ("html", "<p>Steep the <b>tea</b>. Ana")],
+                )
+            ],
+            ["Steep the tea."],
+        ),
     ],
 )
 def test_every_text_of_a_mail_is_read_once(
@@ -946,6 +959,41 @@ def test_every_text_of_a_mail_is_read_once(
     mail["Subject"] = "Tea"
     (passage,) = read(tmp_path, "a.eml", mail.as_string())
     assert passage.text.split("\n\n") == ["Subject: Tea", *shown]
+
+
+def test_the_reason_in_a_bounce_and_who_was_in_copy_are_read(tmp_path: Path) -> None:
+    text = (
+        "Cc: ana@x.example\nContent-Type: multipart/report; boundary=x\n\n--x\n\nNot sent.\n--x\n"
+        "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x.example\n\n"
+        "Final-Recipient: rfc822; bob@x.example\nDiagnostic-Code: smtp; 552 full\n\n--x--\n"
+    )
+    (passage,) = read(tmp_path, "a.eml", text)
+    assert passage.text.split("\n\n") == [
+        "Cc: ana@x.example",
+        "Not sent.",
+        "Reporting-MTA: dns; x.example",
+        "Final-Recipient: rfc822; bob@x.example\nDiagnostic-Code: smtp; 552 full",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "shown", "note"),
+    [
+        ("To: a@", "To: a@\n\nBuy it.", ""),
+        ('From: "', 'From: "\n\nBuy it.', ""),
+        (f"Content-Type: text/html\n\n{'<div>' * 3_000}", "", "messages that cannot be read: 2"),
+    ],
+)
+def test_a_malformed_message_costs_no_other(
+    tmp_path: Path, header: str, shown: str, note: str
+) -> None:
+    start = "From a@b Mon Jan  1 00:00:00 2024\n"
+    text = f"{start}Subject: One\n\nHot.\n\n{start}{header}\n\nBuy it.\n\n{start}Subject: Two\n\nCold.\n"
+    found, notes = all_of(tmp_path, "a.mbox", text.encode())
+    texts = ["Subject: One\n\nHot.", *filter(None, [shown]), "Subject: Two\n\nCold."]
+    assert [each.text for each in found if each.text != "# Message"] == texts
+    assert found[-1].place == " message 3"
+    assert (note in notes, bool(notes)) == (True, bool(note))
 
 
 def test_pictures_within_a_text_are_no_passages(tmp_path: Path) -> None:

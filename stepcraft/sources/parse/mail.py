@@ -10,9 +10,9 @@ from typing import cast
 from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import html
-from stepcraft.text.clean import clean, one_line
+from stepcraft.text.clean import clean, one_line, terms
 
-_SHOWN = ("from", "to", "date", "subject")
+_SHOWN = ("from", "to", "cc", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
 _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 """The line before each message in a mailbox."""
@@ -29,11 +29,18 @@ def mbox(data: bytes) -> Parsed:
     starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
     texts: list[str] = []
     attached: list[str] = []
+    broken: list[str] = []
     for start, stop in zip(starts, [*starts[1:], len(data)], strict=True):
-        subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
+        try:
+            subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
+        except Exception:  # such as HTML that is nested too deeply
+            subject, text, names = "", "", []
+            broken.append(str(len(texts) + 1))
         texts.append(f"# {subject or 'Message'}\n\n{text}")
         attached += names
-    return "", texts, _left_out(attached)
+    shown = ", ".join(broken[:10]) + (" and more" if len(broken) > 10 else "")
+    note = f"messages that cannot be read: {shown}" if broken else ""
+    return "", texts, "; ".join(filter(None, [note, _left_out(attached)]))
 
 
 def mhtml(data: bytes) -> Parsed:
@@ -47,7 +54,7 @@ def mhtml(data: bytes) -> Parsed:
 def _read(data: bytes) -> tuple[str, str, list[str]]:
     """Return the subject, the text with its headers above it, and the names of attachments."""
     message = message_from_bytes(data, policy=policy.default)
-    subject = one_line(str(message["subject"] or ""))
+    subject = _header(message, "subject")
     attached = [
         clean(part.get_filename() or part.get_content_type())
         for part in message.walk()
@@ -58,19 +65,37 @@ def _read(data: bytes) -> tuple[str, str, list[str]]:
 
 def _texts(message: EmailMessage) -> Iterator[str]:
     """Yield the headers and text of a message and of nested messages such as forwarded ones."""
-    head = [f"{name.title()}: {one_line(str(message[name]))}" for name in _SHOWN if message[name]]
-    yield "\n".join(head)
+    head = {name.title(): _header(message, name) for name in _SHOWN}
+    yield "\n".join(f"{name}: {value}" for name, value in head.items() if value)
     yield from _bodies(message)
 
 
+def _header(message: MIMEPart, name: str) -> str:
+    """Return a header, as it is written if the standard library cannot read it."""
+    with suppress(Exception):
+        return one_line(str(message[name] or ""))
+    values = {each.lower(): value for each, value in message.raw_items()}
+    return one_line(str(values[name]))
+
+
 def _bodies(part: MIMEPart) -> Iterator[str]:
-    """Yield the texts in a part: those of its subparts, or of the first alternative with text."""
+    """Yield the texts in a part and its subparts; of alternatives, the first one with text.
+
+    The last one follows if most of its words are new: the first says "View this mail online".
+    """
     if part.get_content_type() == "message/rfc822":
         yield from _texts(cast("EmailMessage", part.get_payload(0)))
+    elif part.is_multipart() and part.get_content_maintype() == "message":  # such as a bounce
+        for each in part.iter_parts():
+            yield "\n".join(f"{name}: {one_line(str(value))}" for name, value in each.raw_items())
+            yield from _bodies(each)
     elif part.is_multipart():
         texts = [[*filter(None, _bodies(each))] for each in part.iter_parts()]
-        is_choice = part.get_content_type() == "multipart/alternative"
-        for several in [*filter(None, texts)][: 1 if is_choice else None]:
+        texts = [*filter(None, texts)]
+        if part.get_content_type() == "multipart/alternative" and texts:
+            first, last = (set(terms(" ".join(texts[place]))) for place in (0, -1))
+            texts = [texts[0], texts[-1]] if 2 * len(last - first) > len(last) else texts[:1]
+        for several in texts:
             yield from several
     elif not _is_attached(part):
         yield _shown(part)
