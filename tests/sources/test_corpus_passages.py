@@ -79,6 +79,47 @@ def test_what_a_site_generator_reads_is_no_text(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            '<ParamField body="key" type="str" default="a" required icon="pot" href="/x">\n  Its key.\n</ParamField>',
+            "key str a required Its key.",
+        ),
+        ('<Field name="hot" className="x" required={true} />\nIs it?', "hot required Is it?"),
+        (
+            'Add:\n\n    <Pot Size="2">\n      <Tea>x</Tea>\n    </Pot>',
+            'Add: <Pot Size="2"> <Tea>x</Tea> </Pot>',
+        ),
+        ('<Tabs>\n\n    <Tab title="Hot">\n\n    Two.\n\n    </Tab>\n</Tabs>', "Hot Two."),
+        ('1. Hot:\n\n    <Tab title="Two" />', "1. Hot: Two"),
+        (
+            'Open it,\nimport the teas from "teas.csv"\nand save.',
+            'Open it, import the teas from "teas.csv" and save.',
+        ),
+        (
+            "import Pot, { type Tea } from 'x'\nimport * as y from \"y\";\nimport './a.css'\n\nHot.",
+            "Hot.",
+        ),
+        ("Write to\n<Jane.Doe@x.example>.", "Write to <Jane.Doe@x.example>."),
+        (
+            "<Values below 5 are bad.\n\nValues > 9 are good.",
+            "<Values below 5 are bad. Values > 9 are good.",
+        ),
+        ("<MIT or [Apache](x)>, at will.", "<MIT or [Apache](x)>, at will."),
+        (
+            "<Card\n  title='Hot > cold'\n  style={{color: 1}}\n  {...rest}\n  :size=2 @click=\"x\"\n/>\nTea",
+            "Hot > cold Tea",
+        ),
+    ],
+)
+def test_only_components_are_hidden_and_what_they_say_is_read(
+    tmp_path: Path, text: str, shown: str
+) -> None:
+    found = read(tmp_path, "a.md", text)
+    assert " ".join(" ".join(each.text for each in found).split()) == shown
+
+
 def test_a_fence_is_kept_whole(tmp_path: Path):
     code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
     prose = "A sentence of some words. " * 60

@@ -1,6 +1,7 @@
 """Use regular expressions to find headings in non-Markdown markup and text hidden from readers."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -102,9 +103,18 @@ _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 """Macros that set their arguments in two alternating fonts."""
 _COMPONENTS = re.compile(
     r"""
-    ^import[ \t]++ [^"'\n;{}]{0,200} (?:\{[^"';{}]{1,1000}\}[^"'\n;{}]{0,20})?
-        (["'])[^"'\n]+\1 ;? [ \t]*$
-    | ^[ \t]*+ <[A-Z][\w.]*+ (?:[^<>{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+ > | </[A-Z][\w.]*+>
+    ^import[ \t]++ (?:
+        (?:type[ \t]++)? (?:
+            (?:[\w$]++ | \*[ \t]++as[ \t]++[\w$]++ | \{[^"';{}]{1,1000}\})
+            [ \t]*+ (?:,[ \t]*+ | (?=from\b))
+        ){1,2} from[ \t]*+ | (?=[^\n]+/)
+    ) (["'])[^"'\n]+\1 ;? [ \t]*$
+    | ^[ \t]*+ <[A-Z][\w.]*+ (?:
+        (?:[ \t] | \n(?![ \t]*\n))++ (?:
+            (?:[\w:-]++=)? \{(?:[^{}]|\{[^{}]*+\})*+\}
+            | (?!\d)[\w:@#-]++ (?:\.\w++)*+ (?:= (?:"[^"]*+" | '[^']*+' | [^\s"'<>{}=]++))?
+        )
+    )*+ \s*+ /? > | </[A-Z][\w.]*+>
     | ^[ \t]*+ :{3,}+
     | \{\{ (?: <[^{}]*?> | %[^{}]*?% ) \}\}
     """,
@@ -113,17 +123,34 @@ _COMPONENTS = re.compile(
 """MDX imports and components, the markers of admonitions, and Hugo shortcodes."""
 _IN_COMPONENT = re.compile(
     r"""
-    \b(?:alt|caption|description|heading|label|summary|text|title)=(["'])(?P<value>[^"'\n]*)\1
+    \b(?:alt|caption|description|heading|label|summary|text|title
+        |name|path|body|query|header|type|default)=(["'])(?P<value>[^"'\n]*)\1
+    | (?<=\s)(?P<mark>required)(?=[\s/>]|=\{true\})
     | (?<=\{\{[<%]) [ ]? (?P<call>[\w.-]+ (?:[ ][^\s={}<>%]+)+?) [ ]*/? (?=[>%]\}\})
     """,
     re.VERBOSE,
 )
-"""The visible parts of components and shortcodes: text attributes and unnamed arguments."""
+"""The visible parts of components and shortcodes: text attributes, those that describe a parameter
+of an interface, and unnamed arguments.
+"""
+_INDENTED_CODE = re.compile(
+    r"^[ ]{0,3}(?![-*+]\s|[<>/:{]|\d{1,9}[.)])\S[^\n]*\n(?:[ \t]*+\n)++"
+    r"((?:(?:[ ]{4}|\t)[^\n]*+\n?|[ \t]*+\n)++)",
+    re.MULTILINE,
+)
+"""Code below a paragraph; what is indented below a list item or a component may be no code."""
 
 
 def without_components(text: str) -> str:
     """Return Markdown with spaces in place of anything meant for a site generator."""
-    return replaced(text, _COMPONENTS, _texts_in)
+    spans = [match.span(1) for match in _INDENTED_CODE.finditer(text)]
+
+    def shown(match: re.Match[str]) -> str:
+        place = bisect_right(spans, (match.start(), len(text))) - 1
+        is_code = place >= 0 and match.start() < spans[place][1]
+        return match[0] if is_code else _texts_in(match)
+
+    return replaced(text, _COMPONENTS, shown)
 
 
 def _texts_in(match: re.Match[str]) -> str:
