@@ -785,10 +785,34 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
     assert (passage.title, passage.text) == ("Tea", "Steep it for two minutes.")
 
 
-def test_xml_of_data_keeps_its_attributes(tmp_path: Path) -> None:
-    text = '<?xml version="1.0"?><pots><pot id="a"><size unit="l">2</size><hot/></pot></pots>'
-    (passage,) = read(tmp_path, "pots.xsd", text)
-    assert passage.text.split("\n") == ["pot id=a", "", "size unit=l: 2"]
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            '<pots><pot id="a"><size unit="l">2</size><hot/></pot></pots>',
+            ["pot id=a", "", "size unit=l: 2"],
+        ),
+        (
+            '<pots><pot id="a" price="5" class="x"><title>Tea</title></pot></pots>',
+            ["pot id=a price=5", "", "Tea"],
+        ),
+        (
+            '<opml><head><title>Tea</title></head><outline text="Hot"><outline text="Two"/></outline>',
+            ["Tea", "", "outline text=Hot", "", "outline text=Two"],
+        ),
+        (
+            '<feed><title type="html">Tea</title><id>1</id><summary type="text">Hot.</summary></feed>',
+            ["id: 1", "summary: Hot."],
+        ),
+        (
+            '<article><sec id="s1" sec-type="x"><title>Tea</title><p>Hot.</p></sec></article>',
+            ["Hot."],
+        ),
+    ],
+)
+def test_xml_of_data_keeps_its_attributes(tmp_path: Path, text: str, shown: list[str]) -> None:
+    (passage,) = read(tmp_path, "pots.xsd", f'<?xml version="1.0"?>{text}')
+    assert passage.text.split("\n") == shown
 
 
 def test_pages_of_a_memo_have_no_feet(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ _PROSE = (
     "xref",
 )
 """Elements whose names say nothing about their content."""
+_TECHNICAL = r"(?:xml|xmlns|xlink|xsi)(?::.*)?|class|style|lang|href|rel|type"
+"""Attributes that say nothing about the content of an element in a document with titles."""
 _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
 """A number sign that would turn a line into a heading."""
 _BLANK_LINES = re.compile(r"\n\s*\n+")
@@ -46,7 +48,8 @@ def xml(data: bytes) -> Parsed:
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
     """Yield pieces of text; an element with no text beside it starts a new line with its name."""
     mixed: dict[int, bool] = {}
-    is_data = soup.find(["p", "para", "t", "title"]) is None
+    is_prose = soup.find(["p", "para", "t"]) is not None
+    hidden = re.compile(".*" if is_prose else _TECHNICAL if soup.title else "(?!)", re.DOTALL)
     for node in soup.descendants:
         if isinstance(node, Tag):
             parent = node.parent or soup
@@ -55,7 +58,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
                     _is_text(each) and str(each).strip() for each in parent.children
                 )
             if not mixed[id(parent)]:
-                yield _beginning(node, is_data=is_data)
+                yield _beginning(node, hidden)
         elif _is_text(node):
             text = str(node)
             if "</" in text:  # HTML within the text, such as an article in a feed
@@ -70,10 +73,11 @@ def _is_text(node: PageElement) -> bool:
     return isinstance(node, NavigableString) and not is_other
 
 
-def _beginning(tag: Tag, *, is_data: bool) -> str:
+def _beginning(tag: Tag, hidden: re.Pattern[str]) -> str:
     is_leaf = not any(isinstance(each, Tag) for each in tag.children)
     is_empty = is_leaf and not tag.get_text().strip()
-    values = [f"{key}={value}" for key, value in tag.attrs.items() if is_data or is_empty]
+    shown = {key: each for key, each in tag.attrs.items() if is_empty or not hidden.fullmatch(key)}
+    values = [f"{key}={value}" for key, value in shown.items()]
     called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
     if is_empty:
         return f"\n{called}" if values else ""
