@@ -5,6 +5,7 @@ import io
 import json
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from datetime import datetime
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
@@ -618,20 +619,21 @@ def test_a_long_output_has_its_beginning_and_end_and_a_note(tmp_path: Path) -> N
     assert note == "of 1 outputs, only the beginning and end were read, the first in cell 1"
 
 
-def pdf(*pages: str) -> bytes:
-    """A PDF of pages; each line of a text is a line of its page."""
+def pdf(*pages: str, annotations: str = "", form: Sequence[str] = ()) -> bytes:
+    """A PDF of pages; each line of a text is a line of its page, and a form begins at object 6."""
     kids = " ".join(f"{number} 0 R" for number in range(4, 4 + 2 * len(pages), 2))
     objects = [
-        "<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Catalog/Pages 2 0 R{'/AcroForm<</Fields[6 0 R]>>' if form else ''}>>",
         f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>",
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]
     for text in pages:
         lines = " ".join(f"({line}) Tj 0 -14 Td" for line in text.split("\n"))
         stream = f"BT /F1 12 Tf 72 720 Td {lines} ET"
-        contents = f"{len(objects) + 2} 0 R/Resources<</Font<</F1 3 0 R>>>>"
+        contents = f"{len(objects) + 2} 0 R/Resources<</Font<</F1 3 0 R>>>>/Annots[{annotations}]"
         objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {contents}>>")
         objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    objects += form
     body, table = "%PDF-1.4\n", "0000000000 65535 f \n"
     for number, item in enumerate(objects, 1):
         table += f"{len(body):010} 00000 n \n"
@@ -648,6 +650,32 @@ def test_pdf_gives_pages(tmp_path: Path):
     assert found[0].place == " p. 1"
     assert {item.place for item in found if "White" not in item.text} >= {" p. 1", " p. 2"}
     assert "White tea." in found[-1].text
+
+
+@pytest.mark.parametrize("shown", ["Green", ""])
+def test_pdf_gives_what_was_filled_into_a_form(tmp_path: Path, shown: str) -> None:
+    drawn = f"BT /F1 12 Tf ({shown}) Tj ET"
+    form = [
+        "<</Type/Annot/Subtype/Widget/FT/Tx/T(tea)/V(x)/Rect[72 600 300 620]/F 4/AP<</N 7 0 R>>>>",
+        f"<</Type/XObject/Subtype/Form/BBox[0 0 200 20]/Resources<</Font<</F1 3 0 R>>>>"
+        f"/Length {len(drawn)}>>stream\n{drawn}\nendstream",
+    ]
+    found, note = all_of(tmp_path, "a.pdf", pdf("Tea:", annotations="6 0 R", form=form))
+    assert ("".join(each.text for each in found).split(), note) == (["Tea:", *shown.split()], "")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "note"),
+    [
+        ("/Text/Contents(Too hot)", "comments that were not read: 1"),
+        ("/Highlight/Contents()", ""),
+        ("/Link/Contents(The shop)", ""),
+    ],
+)
+def test_comments_in_a_pdf_are_counted(tmp_path: Path, annotation: str, note: str) -> None:
+    file = pdf("Tea.", annotations=f"<</Type/Annot/Rect[9 9 30 30]/Subtype{annotation}>>")
+    (passage,), shown = all_of(tmp_path, "a.pdf", file)
+    assert (passage.text, shown) == ("Tea.", note)
 
 
 def test_pdf_joins_the_words_its_layout_parted(tmp_path: Path):

@@ -3,7 +3,7 @@
 import re
 import time
 
-from pypdfium2 import PdfDocument, PdfiumError
+from pypdfium2 import PdfDocument, PdfiumError, PdfPage, raw
 
 from stepcraft.encoding import Unreadable
 from stepcraft.sources.parse import Parsed
@@ -34,10 +34,18 @@ def pdf(data: bytes) -> Parsed:
     pages: list[str] = []
     notes: list[str] = []
     started = time.process_time()
-    for page in document:
+    comments = 0
+    document.init_forms()
+    for number in range(len(document)):
         if time.process_time() - started > SECONDS:
             notes.append(f"only its first {len(pages):,} pages were read")
             break
+        page = document[number]
+        comments += _comments(page)
+        if page.formenv:  # make what was filled into fields part of the page
+            page.flatten()
+            page.close()
+            page = document[number]
         text = page.get_textpage().get_text_range().replace("\r\n", "\n")
         pages.append(clean(_HYPHEN.sub(_joined, text)))
         page.close()
@@ -47,7 +55,23 @@ def pdf(data: bytes) -> Parsed:
     if empty:
         shown = ", ".join(map(str, empty[:10])) + (" and more" if len(empty) > 10 else "")
         notes.append(f"pages without text, perhaps pictures: {shown}")
+    if comments:
+        notes.append(f"comments that were not read: {comments:,}")
     return "" if _JUNK.fullmatch(title.strip()) else title, pages, "; ".join(notes)
+
+
+def _comments(page: PdfPage) -> int:
+    """Return the number of annotations that have text and are not read with the page."""
+    skipped = {raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET}
+    skipped |= {raw.FPDF_ANNOT_FREETEXT} if page.formenv else set()
+    comments = 0
+    for place in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, place)
+        length = raw.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
+        is_empty = length <= 2  # its end alone
+        comments += not is_empty and raw.FPDFAnnot_GetSubtype(annotation) not in skipped
+        raw.FPDFPage_CloseAnnot(annotation)
+    return comments
 
 
 def _joined(match: re.Match[str]) -> str:
