@@ -287,6 +287,46 @@ def test_the_parts_and_constraints_of_an_interface_are_read(tmp_path: Path) -> N
     ]
 
 
+ABOUT = """\
+openapi: 3.0.0
+info: {title: Tea, version: "2.4", contact: {email: ana@x.example}}
+tags: [{name: pots, description: Old pots are sold.}, {name: cups}]
+servers: [{url: https://tea.example, description: The shop}]
+paths:
+  /pots:
+    get:
+      responses:
+        200:
+          description: The pots
+          headers: {X-Limit: {$ref: '#/components/headers/Limit'}}
+          content:
+            text/json: {schema: {properties: {id: {type: integer}}}}
+            text/xml: {schema: {properties: {id: {type: integer}}}}
+            text/csv: {schema: {properties: {row: {type: string}}}}
+      callbacks: {sold: {"{$url}": {post: {summary: Called once sold}}}}
+components: {headers: {Limit: {description: Calls an hour, schema: {type: integer}}}}
+"""
+
+
+def test_what_an_interface_says_about_itself_its_headers_and_callbacks_is_read(
+    tmp_path: Path,
+) -> None:
+    found = read(tmp_path, "tea.yaml", ABOUT)
+    assert [each.text.split("\n\n") for each in found] == [
+        [
+            "version: 2.4\ncontact:\n  email: ana@x.example",
+            "https://tea.example\ndescription: The shop",
+            "Tag pots\ndescription: Old pots are sold.",
+        ],
+        [
+            "Responses:\n- 200: The pots (text/json; text/xml; text/csv)\n"
+            "- X-Limit (header, integer): Calls an hour\n"
+            "text/json:\n- id (integer)\ntext/csv:\n- row (string)",
+            "Callbacks:\n  sold:\n    {$url}:\n      post:\n        summary: Called once sold",
+        ],
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

@@ -110,10 +110,12 @@ def _operations(spec: _Data) -> Parsed:
             data is not laid out like one.
     """
     info = spec.get("info") or {}
-    servers = [each["url"] for each in spec.get("servers") or ()]
     title = str(info.get("title") or "")
-    parts = [title and f"# {title}", info.get("description"), *servers]
+    parts = [title and f"# {title}", info.get("description"), _rest(info, "title", "description")]
+    parts += [f"{each['url']}\n{_rest(each, 'url')}".strip() for each in spec.get("servers") or ()]
     parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
+    tags = [each for each in spec.get("tags") or () if len(each) > 1]
+    parts += [f"Tag {each['name']}\n{_rest(each, 'name')}" for each in tags]
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
         shared = _resolved(spec, item)
         for method in filter(shared.__contains__, _METHODS):
@@ -133,6 +135,12 @@ def _operations(spec: _Data) -> Parsed:
     return title, [clean("\n\n".join(filter(None, parts)))], ""
 
 
+def _rest(value: _Data, *read: str) -> str:
+    """Return the fields of a value except those that are read otherwise."""
+    others = {name: each for name, each in value.items() if name not in read}
+    return "\n".join(lines_of(others, outer=False))
+
+
 def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
     """Yield the paragraphs for an operation, including the parameters of its path."""
     yield operation.get("summary") or ""
@@ -143,12 +151,16 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     shown = [_parameter(_resolved(spec, each)) for each in every]
     yield "\n".join(["Parameters:", *shown]) if shown else ""
     if body := _resolved(spec, operation.get("requestBody") or {}):
-        yield _body("Request body:", body)
+        yield _body(spec, "Request body:", body)
     answers = [
-        _body(f"- {status}:", _resolved(spec, each))
+        _body(spec, f"- {status}:", _resolved(spec, each))
         for status, each in (operation.get("responses") or {}).items()
     ]
     yield "\n".join(["Responses:", *answers]) if answers else ""
+    calls = {
+        name: _resolved(spec, each) for name, each in (operation.get("callbacks") or {}).items()
+    }
+    yield _rest({"Callbacks": calls}) if calls else ""
     schemes = [
         " ".join([name, *scopes])
         for each in operation.get("security") or spec.get("security") or ()
@@ -183,16 +195,24 @@ def _limits(schema: _Data) -> Iterator[str]:
         yield from (f"each {limit}" for limit in _limits(_schema(schema["items"])))
 
 
-def _body(name: str, value: _Data) -> str:
-    """Return a request or response body: its purpose, media types and fields."""
+def _body(spec: _Data, name: str, value: _Data) -> str:
+    """Return a request or response: its purpose, media types, headers and fields."""
     content = value.get("content") or {}
     media = {kind: (each or {}).get("schema") for kind, each in content.items()}
     if "schema" in value:
         media[""] = value["schema"]
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
     words = [name, value.get("description"), kinds and f"({kinds})"]
-    fields = next(map(_fields, media.values()), ())
-    return "\n".join([" ".join(filter(None, words)), *fields])
+    headers = [
+        _parameter({"in": "header", **_resolved(spec, each), "name": header})
+        for header, each in (value.get("headers") or {}).items()
+    ]
+    fields: dict[str, str] = {}
+    for kind, schema in media.items():
+        fields.setdefault("\n".join(_fields(schema)), kind)
+    fields.pop("", None)
+    shown = [f"{kind}:\n{text}" if len(fields) > 1 else text for text, kind in fields.items()]
+    return "\n".join([" ".join(filter(None, words)), *headers, *shown])
 
 
 def _schema(value: object) -> _Data:
