@@ -12,6 +12,8 @@ from stepcraft.sources.parse import Parsed
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
+_COUNTED = 50_000_000
+"""The size of a sheet in bytes up to which its formulas are counted."""
 _NO_VALUE = re.compile(
     rb'<[\w:]*\bc\b(?![^>]* t="str")[^>]*>\s*<[\w:]*\bf\b[^>]*>(?:[^<]*</[\w:]+>)?'
     rb"\s*(?:<[\w:]*\bv\b[^>]*>\s*)?</"
@@ -45,8 +47,11 @@ def xlsx(data: bytes) -> Parsed:
             lines.insert(1, f"|{' --- |' * len(shown)}")
             sheets.append("\n".join([f"## {sheet.title}\n", *lines]))
     with ZipFile(io.BytesIO(data)) as parts:
-        names = [name for name in parts.namelist() if name.startswith("xl/worksheets/")]
-        missing = sum(len(_NO_VALUE.findall(parts.read(name))) for name in names)
+        missing = sum(
+            len(_NO_VALUE.findall(parts.read(sheet)))
+            for sheet in parts.infolist()
+            if sheet.filename.startswith("xl/worksheets/") and sheet.file_size <= _COUNTED
+        )
     note = f"formulas without a stored value, which Excel would add: {missing:,}"
     return "", [clean("\n\n".join(sheets))], note if missing else ""
 
