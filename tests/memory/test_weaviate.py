@@ -46,6 +46,7 @@ def test_a_collection_that_was_dropped_meanwhile(url: str, weaviate_client):
             memory.search("tea")
 
 
+@pytest.mark.timeout(400)  # a busy machine takes over two minutes for the import
 def test_near_procedures_of_one_domain_are_found_by_default(url: str):
     """The index of Weaviate's default settings finds 0.90 of the nearest ten among these.
 
