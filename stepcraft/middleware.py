@@ -177,7 +177,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         del runtime
         best: list[Found] = []
         with _logged(_NO_PROCEDURES):
-            best = self._best(asked_question(state), self.k) if self.k else []
+            question = asked_question({"messages": state["messages"]})
+            best = self._best(question, self.k) if self.k else []
         ids = [hit.procedure.id for hit in best]
         procedures = shown_procedures(best)
         return {

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import AgentState, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -71,6 +71,19 @@ def test_the_model_sees_the_procedures_that_fit_below_its_prompt(memory: LocalMe
     agent.invoke({"messages": [("human", "zzz qqq xyzzy")]}, THREAD)
     assert model.calls[-1].messages[0].text == "Be kind."
     assert set(result) == {"messages", "shown_procedures"}
+
+
+@pytest.mark.parametrize("question", ["make yoghurt", {"id": 7}, "", None])
+def test_an_agent_may_have_a_question_of_its_own_in_its_state(
+    memory: LocalMemory, question: Any
+) -> None:
+    class Quiz(AgentState[Any]):
+        question: Any
+
+    middleware: Any = [ProceduralMemoryMiddleware(memory, k=1)]
+    agent = create_agent(ToolModel(["Done."]), middleware=middleware, state_schema=Quiz)
+    result = agent.invoke({**TASK, "question": question})
+    assert result["shown_procedures"] == [bread_of(memory).id]
 
 
 def test_procedures_are_added_to_prompts_and_results_that_are_blocks(memory: LocalMemory) -> None:
