@@ -33,6 +33,7 @@ from stepcraft.building.threads import transcript
 from stepcraft.concurrency import to_thread
 from stepcraft.contexts.rat import RatContext
 from stepcraft.errors import BadInput, ReadOnlyMemory, StepcraftError
+from stepcraft.graphs.embed import MAX_STEPS
 from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
 from stepcraft.llm.reply import reply_text
@@ -352,7 +353,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
                 resolve_model(model)
         if embeddings:
             options["embeddings"] = embeddings
-        self._rat: Any = build_rat(**options)
+        self._rat: Any = build_rat(**options).with_config(recursion_limit=MAX_STEPS)
         RetrievalTarget.of(None, sources, embeddings, prefers_memory=False).check()
 
     def before_agent(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:

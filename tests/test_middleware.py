@@ -492,6 +492,15 @@ def test_a_wrong_answer_is_corrected_before_the_user_sees_it() -> None:
     assert (messages[-1].text, len(model.calls)) == (RIGHT, 2)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_recursion_limit_of_an_agent_is_not_that_of_its_check(is_async: bool) -> None:
+    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([CHANGE]))
+    agent = create_agent(ToolModel([WRONG]), middleware=[check])
+    limit: Any = {"recursion_limit": 4}
+    result = asyncio.run(agent.ainvoke(TASK, limit)) if is_async else agent.invoke(TASK, limit)
+    assert result["messages"][-1].text == RIGHT
+
+
 def test_a_corrected_answer_without_verdicts_is_not_called_unchecked() -> None:
     messages, _ = checked([searching("bridge"), WRONG], [CHANGE])
     note = messages[-1].response_metadata["stepcraft"]

@@ -23,6 +23,10 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 MAX_SOURCES = 20
 """The maximum number of uncited sources listed in the content of a tool's reply."""
+MAX_STEPS = 10_000
+"""The recursion limit of a graph in an agent, in place of the agent's own: our graphs end by
+themselves.
+"""
 
 
 def as_tool(
@@ -75,11 +79,13 @@ def as_tool(
 
     def run(config: RunnableConfig, **values: Any) -> tuple[str, dict[str, Any]]:
         with tool_errors():
-            return _reply(graph.invoke(_filled(values), config, context=context))
+            own = config | {"recursion_limit": MAX_STEPS}
+            return _reply(graph.invoke(_filled(values), own, context=context))
 
     async def arun(config: RunnableConfig, **values: Any) -> tuple[str, dict[str, Any]]:
         with tool_errors():
-            return _reply(await graph.ainvoke(_filled(values), config, context=context))
+            own = config | {"recursion_limit": MAX_STEPS}
+            return _reply(await graph.ainvoke(_filled(values), own, context=context))
 
     return StructuredTool.from_function(
         run,

@@ -81,6 +81,14 @@ def test_an_agent_reads_the_answer_with_its_sources_or_what_went_wrong(
     assert [word for word in words if word not in reply.text] == []
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_recursion_limit_of_an_agent_is_not_that_of_its_tools(is_async: bool) -> None:
+    tool = as_tool(build_rat(model=ScriptedModel(["Haldruvin.", "NO CHANGE"]), sources=Shelf()))
+    asked, limit = call("rat", question=QUESTION["question"]), {"recursion_limit": 4}
+    (reply,) = replies([tool], asked, config=limit, is_async=is_async)
+    assert reply.text.startswith("Haldruvin.")
+
+
 def test_an_agent_reads_at_most_twenty_sources_and_all_that_are_cited() -> None:
     shelf = Shelf(passages={f"arch{number}": "An arch." for number in range(22)})
     graph = get_graph("rag", model=ScriptedModel(["It has arches."]), sources=shelf)
