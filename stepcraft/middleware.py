@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Annotated, Any, NotRequired, TypeAlias, TypeVar
 
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -36,7 +36,7 @@ from stepcraft.errors import BadInput, ReadOnlyMemory, StepcraftError
 from stepcraft.graphs.embed import MAX_STEPS
 from stepcraft.graphs.memory_tools import opened, save_procedure, shown_procedures
 from stepcraft.graphs.rat import build_rat
-from stepcraft.llm.reply import reply_text
+from stepcraft.llm.reply import reply_text, text_pieces
 from stepcraft.llm.resources import GraphOptions
 from stepcraft.memory.credit import record_outcome
 from stepcraft.memory.outcomes import OUTCOME_WEIGHT, ranked
@@ -46,10 +46,11 @@ from stepcraft.memory.urls import is_text, path_of, scheme_of
 from stepcraft.models.resolve import resolve_model
 from stepcraft.nodes.begin import asked_question
 from stepcraft.nodes.checks import final_checks
-from stepcraft.nodes.message import last_human, message_text, text_of
+from stepcraft.nodes.message import blocks, last_human, message_text, text_of
 from stepcraft.nodes.verdicts import unjudged
 from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
+from stepcraft.text.diff import word_diff
 from stepcraft.text.names import codes
 from stepcraft.text.thoughts import split_thoughts
 
@@ -68,11 +69,17 @@ _QUERY = 500
 """The number of characters of each tool result that are used in the query."""
 _NAME = re.compile(r"[^\W\d]\w*")
 
+_PLACES = ("start_index", "end_index", "index")
+"""The places in its block that an annotation may name."""
+
 _NO_PROCEDURES = "the agent works without procedures"
 _NOT_LEARNED = "nothing is learned from the run"
 _NOT_CHECKED = "the answer was not checked"
 
 Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
+_Block: TypeAlias = str | dict[str, Any]
+_Change: TypeAlias = tuple[int, int, str]
+"""The start and end of a changed span, and the words that replace it."""
 AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
@@ -477,7 +484,7 @@ def _checked(answer: AIMessage, result: Mapping[str, Any]) -> dict[str, Any]:
     _log_warnings("the check of the answer", result)
     update: dict[str, Any] = {}
     if result["answer"] not in {"", result["first_draft"]}:
-        update["content"] = _with_text(answer.content, reply_text(answer), result["answer"])
+        update["content"] = _with_text(answer, result["answer"])
     final = final_checks(result)
     checks = [each for each, changed in final if each["verdict"] == "contradicted" or not changed]
     deciding = {id_ for each in checks for id_ in each["evidence"]}
@@ -510,43 +517,74 @@ def _log_warnings(what: str, result: Mapping[str, Any]) -> None:
         _log.warning("%s: %s", what, warning)
 
 
-def _with_text(content: str | list[Any], old: str, new: str) -> str | list[Any]:
-    """Return the content of a message with a new text in place of the old one.
+def _with_text(answer: AIMessage, new: str) -> str | list[Any]:
+    """Return the content of a message with a new text.
 
-    Blocks that are not text are kept, and so are text blocks before and after the changed words. If
-    several text blocks remain in between, the new text goes into the first, and the others are
-    removed.
+    Each change is made in the block where it begins. A block that has no words left is removed; any
+    punctuation in it goes to the block before it.
     """
-    if isinstance(content, str):
-        before, place, behind = content.rpartition(old)
-        return f"{before}{new}{behind}" if place else new
-    places = [place for place, each in enumerate(content) if _is_answer(each)]
-    texts = {place: text_of(content[place]) or "" for place in places}
-    while len(places) > 1 and (length := _shared(old, new, texts[places[0]])):
-        old, new = old[length:], new[length:]
-        del places[0]
-    while len(places) > 1 and (length := _shared(old[::-1], new[::-1], texts[places[-1]][::-1])):
-        old, new = old[:-length], new[:-length]
-        del places[-1]
-    first = content[places[0]]
-    text = _with_text(texts[places[0]], old, new)
-    written = text if isinstance(first, str) else {**first, "text": text}
-    blocks = [written if place == places[0] else each for place, each in enumerate(content)]
-    return [each for place, each in enumerate(blocks) if place not in places[1:]]
+    pieces, end = text_pieces(answer), 0
+    before, found, after = (old := "".join(pieces)).rpartition(reply_text(answer))
+    changes = _changes(old, f"{before}{new}{after}" if found else new)
+    content: list[Any] = []
+    for block, piece in zip(blocks(answer), pieces, strict=True):
+        end += len(piece)
+        start, own, later = end - len(text_of(block) or ""), list[_Change](), list[_Change]()
+        for first, last, words in changes if piece else ():
+            if first > end or first == end < last:
+                later.append((first, last, words))
+                continue
+            own.append((max(first - start, 0), min(last, end) - start, words))
+            if last > end:
+                later.append((end, last, ""))
+        changes = later if piece else changes
+        changed = _changed(block, own) if own else block
+        rest, prior = text_of(changed) or "", text_of(content[-1]) if content else None
+        if own and prior and not any(map(str.isalnum, rest)):
+            content[-1] = _changed(content[-1], [(len(prior), len(prior), rest)])
+        elif rest or not own:
+            content.append(changed)
+    return content[0] if isinstance(answer.content, str) else content
 
 
-def _shared(old: str, new: str, block: str) -> int:
-    """Return the length of a block (with any line break after it) if both texts begin with it."""
-    for start in (f"{block}\n", block):
-        if block and old.startswith(start) and new.startswith(start):
-            return len(start)
-    return 0
+def _changes(old: str, new: str) -> list[_Change]:
+    """Return the changes that turn one text into another."""
+    changes, place = list[_Change](), 0
+    for kind, text in word_diff(old, new):
+        if kind == "same":
+            place += len(text)
+        elif kind == "removed":
+            changes.append((place, place + len(text), ""))
+            place += len(text)
+        elif changes and changes[-1][1] == place:
+            changes[-1] = (*changes[-1][:2], text)
+        else:
+            changes.append((place, place, text))
+    return changes
 
 
-def _is_answer(block: str | dict[str, Any]) -> bool:
-    """Return whether a block is text of the answer rather than OpenAI commentary."""
-    is_commentary = isinstance(block, dict) and block.get("phase") == "commentary"
-    return text_of(block) is not None and not is_commentary
+def _changed(block: _Block, changes: Sequence[_Change]) -> _Block:
+    """Return a text block with changes.
+
+    Annotations move with the words that they mark, or are removed if those have changed.
+    """
+    text = text_of(block) or ""
+    for first, last, words in reversed(changes):
+        text = f"{text[:first]}{words}{text[last:]}"
+    if isinstance(block, str):
+        return text
+    if not block.get("annotations"):
+        return {**block, "text": text}
+    annotations: list[Any] = []
+    for each in block["annotations"]:
+        at = {key: each[key] for key in _PLACES if isinstance(each.get(key), int)}
+        start, end = min(at.values(), default=0), max(at.values(), default=0)
+        if not any(first < end and last > start for first, last, _ in changes):
+            moved = sum(
+                len(words) - last + first for first, last, words in changes if last <= start
+            )
+            annotations.append({**each, **{key: value + moved for key, value in at.items()}})
+    return {**block, "text": text, "annotations": annotations}
 
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:

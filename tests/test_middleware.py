@@ -531,6 +531,14 @@ def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "id": "msg_1", "annotations": []}
 
 
+def cited(url: str, text: str) -> dict[str, Any]:
+    """Return a block of Anthropic's with a citation."""
+    return {"type": "text", "text": text, "citations": [{"url": url}]}
+
+
+EMPTY = {"type": "text", "text": "", "extras": {"signature": "c2ln"}}
+
+
 @pytest.mark.parametrize(
     ("answer", "corrected"),
     [
@@ -545,6 +553,19 @@ def text_block(text: str) -> dict[str, Any]:
             [text_block(f"{WRONG} So"), PICTURE, text_block("it is.")],
             [text_block(f"{RIGHT} So"), PICTURE, text_block("it is.")],
         ),
+        ([EMPTY, PICTURE, text_block(WRONG), EMPTY], [EMPTY, PICTURE, text_block(RIGHT), EMPTY]),
+        (
+            [cited("a", "Haldruvin built the Oster bridge "), cited("b", "in 1884. So.")],
+            [cited("a", "Haldruvin built the Oster bridge "), cited("b", "in 1873. So.")],
+        ),
+        (
+            [cited("a", f"{WRONG[:-3]}"), cited("b", f"{WRONG[-3:]}"), " ", cited("c", "So.")],
+            [cited("a", RIGHT), " ", cited("c", "So.")],
+        ),
+        (
+            [cited("a", f"{WRONG[:-5]}"), cited("b", "1884"), cited("c", ". So.")],
+            [cited("a", f"{WRONG[:-5]}"), cited("b", "1873"), cited("c", ". So.")],
+        ),
     ],
 )
 def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None:
@@ -558,6 +579,41 @@ def test_only_the_text_of_a_message_changes(answer: Any, corrected: Any) -> None
     assert message.content == corrected
     assert (message.id, message.usage_metadata) == (facts["id"], usage)
     assert message.response_metadata["stop_reason"] == "end_turn"
+
+
+def test_each_statement_keeps_its_own_citations() -> None:
+    answer = [cited("a", f"{WRONG} "), cited("b", "It is long. "), cited("c", "Hans was mayor.")]
+    messages, _ = checked([AIMessage(answer)], [f"{CHANGE}\n{block(1, 'Hans', 'Ilse')}"])
+    assert messages[-1].content == [
+        cited("a", f"{RIGHT} "),
+        cited("b", "It is long. "),
+        cited("c", "Ilse was mayor."),
+    ]
+
+
+def test_a_statement_that_is_deleted_takes_its_citations_with_it() -> None:
+    answer = [cited("a", f"{WRONG} "), cited("b", "It is of oak. "), cited("c", "It is long.")]
+    changes = f"{CHANGE}\n{block(1, 'It is of oak. ')}"
+    messages, _ = checked([AIMessage(answer)], [changes])
+    assert messages[-1].content == [cited("a", f"{RIGHT} "), cited("c", "It is long.")]
+
+
+@pytest.mark.parametrize("year", ["1873", "the year 1873", "73"])
+def test_annotations_stay_on_their_words(year: str) -> None:
+    text = f"A bridge. {WRONG} It is long."
+
+    def at(words: str, text: str) -> dict[str, Any]:
+        start = text.index(words)
+        return {"url": words, "start_index": start, "end_index": start + len(words)}
+
+    marked = [at(words, text) for words in ("A bridge.", "in 1884", "It is long.")]
+    marked += [{"file_id": "f", "index": len(text)}, {"url": "all"}]
+    answer = AIMessage([{**text_block(text), "annotations": marked}])
+    [*_, message], _ = checked([answer], [block(1, "1884", year)])
+    new = text.replace("1884", year)
+    kept = [at(words, new) for words in ("A bridge.", "It is long.")]
+    kept += [{"file_id": "f", "index": len(new)}, {"url": "all"}]
+    assert message.content == [{**text_block(new), "annotations": kept}]
 
 
 def test_a_change_that_names_another_part_is_kept() -> None:

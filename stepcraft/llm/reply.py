@@ -178,14 +178,14 @@ def _is_piece(block: dict[str, Any]) -> bool:
     return is_signed or "plain" in block or any(map(block.get, _CITATIONS))
 
 
-def _content(message: AIMessage) -> str:
-    """Return the text blocks of a message, each starting on a new line.
+def text_pieces(message: AIMessage) -> list[str]:
+    """Return what each content block adds to the text, including a line break before it.
 
     A provider that cites sources splits a text into consecutive blocks, some of them with
     citations; these are joined directly, and so are streamed pieces and Gemini's blocks. OpenAI's
     commentary is not part of the answer.
     """
-    text = ""
+    pieces: list[str] = []
     is_gemini = message.response_metadata.get("model_provider") == "google_genai"
     before: dict[str, Any] = {}
     for block in _blocks(message):
@@ -193,6 +193,12 @@ def _content(message: AIMessage) -> str:
         if isinstance(words, str) and words and block.get("phase") != "commentary":
             is_next = before.get("type") == "text" and before.get("id") == block.get("id")
             is_joined = is_next and (is_gemini or _is_piece(before) or _is_piece(block))
-            text += words if is_joined or not text else f"\n{words}"
+            pieces.append(words if is_joined or not any(pieces) else f"\n{words}")
+        else:
+            pieces.append("")
         before = block
-    return text
+    return pieces
+
+
+def _content(message: AIMessage) -> str:
+    return "".join(text_pieces(message))
