@@ -94,7 +94,7 @@ class Method(Node):
         # The graph enforces the deadline itself, and still returns an answer.
         result = await calls.result(Call(self.graph, {"question": state["asked"]}, options), None)
         answer = result["answer"]
-        below = sources_below(answer, result["evidence"]) + not_found_below(result)
+        below = sources_below(result) + not_found_below(result)
         below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
         taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
         return {**taken, "messages": [AIMessage(answer + below)]}
@@ -114,14 +114,19 @@ class Method(Node):
         return context_type(**values)
 
 
-def sources_below(answer: str, evidence: Sequence[Evidence], most: int = 10) -> str:
-    """Return the sources of an answer as numbered lines below it, or "" if there are none.
+def sources_below(result: Mapping[str, Any], most: int = 10) -> str:
+    """Return the sources of an answer as lines below it, or "" if there are none.
 
-    All cited sources are listed; an uncited one is listed only if its number is at most `most`.
+    They are numbered as cited. RAT and AAG put no marks in a text, so [1] in it may be the mark of
+    a draft, with sources of its own. All cited sources are listed; an uncited one is listed only if
+    its number is at most `most`.
     """
-    cited = marks(answer)
+    evidence: Sequence[Evidence] = result["evidence"]
+    is_numbered = "sentences" in result or "first_draft" not in result
+    cited = marks(result["answer"]) if is_numbered else ()
     lines = [
-        f"[{number}] {' '.join((passage['title'] or passage['text']).split())[:100]}"
+        (f"[{number}]" if is_numbered else "-")
+        + f" {' '.join((passage['title'] or passage['text']).split())[:100]}"
         + (f" ({passage['source']})" if passage["source"] else "")
         for number, passage in enumerate(evidence, 1)
         if number <= most or number in cited

@@ -40,10 +40,10 @@ def as_tool(
 ) -> BaseTool:
     """Return a graph as a tool for `create_agent` and any other program that supports tools.
 
-    The model reads the answer with its sources (numbered as cited), the statements not found in
-    them, and anything left unchecked because of a failure; the artifact of the reply is the
-    complete output. An error becomes a reply with `status="error"`; interrupts pass through to the
-    agent.
+    The model reads the answer with its sources (numbered if they are cited), the statements not
+    found in them, and anything left unchecked because of a failure; the artifact of the reply is
+    the complete output. An error becomes a reply with `status="error"`; interrupts pass through to
+    the agent.
 
     Args:
         graph: A compiled graph from this package.
@@ -133,7 +133,7 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
     below = (
-        sources_below(result["answer"], result["evidence"], MAX_SOURCES)
+        sources_below(result, MAX_SOURCES)
         + not_found_below(result)
         + warnings_below(result["warnings"])
     )

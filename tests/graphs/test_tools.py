@@ -67,7 +67,7 @@ def cut_off(_query: str) -> None:
 @pytest.mark.parametrize(
     ("script", "shelf", "status", "words"),
     [
-        (["Haldruvin.", "NO CHANGE"], Shelf(), "success", ["Haldruvin.", "[1] Oster (Oster.md)"]),
+        (["Haldruvin.", "NO CHANGE"], Shelf(), "success", ["Haldruvin.", "\n- Oster (Oster.md)"]),
         (["Haldruvin."], Shelf(fail=cut_off), "success", ["the wire is cut", "unchecked"]),
         ([RuntimeError("out of order")], Shelf(), "error", ["out of order"]),
     ],
@@ -101,6 +101,24 @@ def test_an_agent_reads_at_most_twenty_sources_and_all_that_are_cited() -> None:
     (reply,) = replies([tool], call("rag", question=" ".join(shelf.passages)))
     *_, cited, more = reply.text.split("\n")
     assert (cited, more) == ("[22] arch21 (arch21.md)", "and 1 more")
+
+
+@pytest.mark.parametrize("mark", ["[2]", "[^2]", "\u30102\u3011", "[p2]"])
+def test_the_marks_of_a_draft_are_not_those_of_our_sources(mark: str) -> None:
+    draft = f"The mayor in 1873 was Ilse Quandt {mark}."
+    rat = build_rat(model=ScriptedModel(["1.1 supported p1"]), sources=Shelf())
+    (reply,) = replies([as_tool(rat, arguments=["draft"])], call("rat", **QUESTION, draft=draft))
+    sources = "- mayor (mayor.md)\n- Oster (Oster.md)"
+    assert reply.text == f"{draft}\n\nSources:\n{sources}"
+
+
+def test_the_marks_of_rpg_are_those_of_its_sources() -> None:
+    script = {"plan": ["KIND: long\n- mayor"], "generate": ["Ilse Quandt was mayor [p1]."]}
+    model = ScriptedModel({**script, "look_again": ["NOTHING"], "revise": ["NO CHANGE"]})
+    (reply,) = replies(
+        [as_tool(get_graph("rpg", model=model, sources=Shelf()))], call("rpg", **QUESTION)
+    )
+    assert "mayor [1].\n\nSources:\n[1] " in reply.text
 
 
 def test_equal_texts_under_two_titles_or_from_two_sources_are_two_passages() -> None:
