@@ -61,14 +61,16 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     listed = "\n".join(["Evidence:", *lines[:_SHOWN], *more]) if lines else ""
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), listed, notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
-    update: dict[str, Any] = {"answer": numbered(steps)}
-    if edited:
-        parts = as_parts(state, edited, by_statement=False)
-        update = {"steps": edited, "answer": numbered(edited), "parts": parts, "pending": []}
+    steps = edited or steps
+    update: dict[str, Any] = {"steps": steps, "answer": numbered(steps)}
+    known = {part["text"]: part for part in state["parts"]}
+    if steps != [*known]:  # also if they were changed in the state
+        parts = as_parts(state, steps, by_statement=False)
+        update |= {"parts": [known.get(each["text"], each) for each in parts], "pending": []}
         update |= check_names({**state, **update}, resources)
     record = Review(
         type=decision,
-        steps=edited or steps,
+        steps=steps,
         reason=reason,
         by=caller() or "",
         at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -328,6 +328,23 @@ def test_a_rejection_is_mended_and_reviewed_again(kind: str) -> None:
     assert result["remembered"] == ""
 
 
+@pytest.mark.parametrize("before", [[], ["Eat."], STEPS, [STEPS[1]] * 2])
+@pytest.mark.parametrize("last", ["Bake for 50 minutes.", f"{STEPS[0]} Bake it."])
+def test_a_rejection_is_of_the_steps_as_a_person_changed_them_in_the_state(
+    before: list[str], last: str
+) -> None:
+    change = block(len(before) + 1, "Bake", "Slowly bake")
+    model = ScriptedModel([*cook(), change, "NO CHANGE"])
+    graph = build_aag(model=model, memory=small_memory(), checkpointer=InMemorySaver())
+    graph.invoke(GOAL, THREAD, context=AagContext(review=True, rounds=2))
+    graph.update_state(THREAD, {"steps": [*before, last]})
+    rejected: Any = Command(resume=decision("reject", message="too fast"))
+    result = graph.invoke(rejected, THREAD)
+    assert shown(model.calls[4].prompt, "part") == [*before, last]
+    assert result["steps"] == [*before, last.replace("Bake", "Slowly bake")]
+    assert result["reviews"][0]["steps"] == [*before, last]
+
+
 @pytest.mark.parametrize(
     "response",
     [
