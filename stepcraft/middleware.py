@@ -322,7 +322,8 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
     The message's `response_metadata["stepcraft"]` holds `checks` (the last verdict on each
     statement), `evidence` (the deciding passages), `unjudged` (the statements without a verdict)
     and any `warnings`. Statements that have changed since are omitted from `checks`, unless the
-    evidence contradicted them. If the answer was not checked, it holds `unchecked`, the reason.
+    evidence contradicted them. If the answer was not checked, as structured ones never are, it
+    holds `unchecked`, the reason.
 
     The check uses only the sources. Results of the agent's tools do not count as evidence, so an
     answer based on live data may be overruled unless that tool is also passed as a source.
@@ -455,13 +456,10 @@ def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:
-    """Return the last message if it is text from the model without tool calls.
-
-    The text of a structured answer is left alone, as its fields could not be changed to match.
-    """
+    """Return the model's last message if it is its answer, as text or as a structured response."""
     last = state["messages"][-1]
-    if state.get("structured_response") is not None:
-        return None
+    if isinstance(last, ToolMessage) and state.get("structured_response") is not None:
+        return next(each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
     return last if isinstance(last, AIMessage) and last.text and not last.tool_calls else None
 
 
@@ -475,6 +473,8 @@ def _learned(result: LearnState) -> dict[str, Any]:
 
 
 def _task(state: AnswerState, answer: AIMessage) -> dict[str, Any]:
+    if state.get("structured_response") is not None:
+        raise BadInput("it is structured, and its fields could not be changed to match")
     question = asked_question({**state, "question": state.get("asked")})
     return {"question": question, "draft": reply_text(answer)}
 

@@ -9,10 +9,12 @@ from typing import Any, NoReturn
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, SummarizationMiddleware
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import BaseModel
 
 from stepcraft import (
     BadInput,
@@ -749,6 +751,45 @@ def test_an_answer_that_was_not_checked_says_why() -> None:
     agent = create_agent(ToolModel(["Done."]), [], middleware=[check])
     [*_, last] = agent.invoke({"messages": [HumanMessage("Who built it?")]})["messages"]
     assert "a search failed" in last.response_metadata["stepcraft"]["unchecked"]
+
+
+class Builder(BaseModel):
+    """The builder of a bridge."""
+
+    builder: str
+
+
+class StructuredModel(ToolModel):
+    """A model that takes a schema along with its tools, as providers do."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
+BUILDER = {"name": "Builder", "args": {"builder": "Haldruvin"}, "id": "c"}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("strategy", "reply"),
+    [
+        (ProviderStrategy(Builder), '{"builder": "Haldruvin"}'),
+        (ToolStrategy(Builder), AIMessage("", tool_calls=[BUILDER])),
+    ],
+)
+def test_a_structured_answer_says_that_it_was_not_checked(
+    strategy: Any, reply: Any, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([]))
+    model = StructuredModel([searching("bridge"), reply])
+    agent: Any = create_agent(model, [search], response_format=strategy, middleware=[check])
+    result = asyncio.run(agent.ainvoke(TASK)) if is_async else agent.invoke(TASK)
+    assert result["structured_response"] == Builder(builder="Haldruvin")
+    answers = [each for each in result["messages"] if each.type == "ai"]
+    notes = [each.response_metadata.get("stepcraft") for each in answers]
+    reason = "it is structured, and its fields could not be changed to match"
+    assert notes == [None, {"unchecked": reason}]
+    assert f"the answer was not checked: {reason}" in caplog.text
 
 
 def test_an_answer_that_no_language_model_checked_says_so() -> None:
