@@ -9,9 +9,10 @@ from stepcraft.errors import BadInput
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.state import Part
+from stepcraft.progress import joined, quoted
 from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims
-from stepcraft.text.lists import read_steps
+from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.markdown import lines
 from stepcraft.text.thoughts import split_thoughts
 
@@ -20,6 +21,10 @@ BLOCK = 250
 LONGEST_QUERY = 1_500
 """The maximum number of characters in a query."""
 
+_QUOTED = 5
+"""The maximum number of lines that a warning quotes."""
+
+_WORD = re.compile(r"\w")
 _BEGINS = re.compile(r"\s{0,3}(?:\d{1,3}[.)]|[-*+]|#{1,6})\s")
 
 
@@ -96,9 +101,23 @@ def split_into_blocks(state: Any) -> dict[str, Any]:
 
 @Inline
 def split_into_steps(state: Any) -> dict[str, Any]:
-    """Split the draft into steps, which become its parts, each looked up as a whole."""
-    steps = read_steps(state["first_draft"]) or [state["first_draft"]]
-    return {"steps": steps, **_parts(state, steps, by_statement=False)}
+    """Split the draft into steps, which become its parts, each looked up as a whole.
+
+    If the graph did not write the draft, a warning quotes the lines that belong to no step.
+    """
+    draft: str = state["first_draft"]
+    steps = read_steps(draft) or [draft]
+    update = {"steps": steps, **_parts(state, steps, by_statement=False)}
+    rows = [row.strip() for step in steps for row in step.splitlines() if _WORD.search(row)]
+    dropped = [
+        quoted(line)
+        for line in draft.splitlines()
+        if _WORD.search(line) and not any(row in line for row in rows)
+    ]
+    if dropped and draft != numbered(state["steps"]):
+        lines = joined(dropped, _QUOTED)
+        update["warnings"] = [f"split: text outside the list of steps was left out: {lines}"]
+    return update
 
 
 def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:

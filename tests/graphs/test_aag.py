@@ -438,6 +438,39 @@ def test_a_draft_that_is_edited_before_it_is_split_is_the_one_that_is_checked() 
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+GAS = "Switch off the gas first."
+COVER = "Cover it for two hours."
+
+
+@pytest.mark.parametrize(
+    ("draft", "dropped"),
+    [
+        (f"{GAS}\n\n1. Mix.\n2. Bake.\n\n{COVER}", [GAS, COVER]),
+        (
+            f"# Dough\n1. Mix.\n2. Knead.\n\n{COVER}\n\n# Oven\n1. Bake.\n2. Eat.",
+            ["# Dough", "# Oven"],
+        ),
+        (f"1. Mix.\n   {COVER}\n2. **Bake**.", []),
+        (f"**Step 1:** Mix:\n```py\nmix(1)\n```\n**Step 2:** {COVER}", []),
+        (f'["{GAS}", "{COVER}"]', []),
+        (f"{GAS}\n{COVER}", []),
+        ("1. Mix.\n2. Bake.\n| heat | time |\n|---|---|\n| 230 | 50 |", []),
+    ],
+)
+def test_lines_of_a_draft_that_are_in_no_step_are_quoted(draft: str, dropped: list[str]) -> None:
+    model = ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"])
+    graph = build_aag(
+        model=model, memory=small_memory(), checkpointer=InMemorySaver(), interrupt_before=["split"]
+    )
+    graph.invoke(GOAL, THREAD)
+    graph.update_state(THREAD, {"first_draft": draft})
+    warnings = [each for each in graph.invoke(None, THREAD)["warnings"] if "split" in each]
+    lines = "; ".join(f"\u201c{line}\u201d" for line in dropped)
+    assert warnings == (
+        [f"split: text outside the list of steps was left out: {lines}"] if dropped else []
+    )
+
+
 def test_names_are_looked_up_until_the_deadline() -> None:
     class SlowMemory(LocalMemory):
         lookups = 0
