@@ -51,7 +51,9 @@ class Settings(BaseModel):
     max_input_tokens: int | None = Field(default=None, ge=200)
     """Maximum length of a prompt in tokens; by default the limit in the model's profile."""
     max_calls: int | None = Field(default=None, ge=1)
-    """Maximum number of model calls in a run, which then ends with the best answer so far."""
+    """Maximum number of model calls in a run, which then ends with the best answer so far. Retries
+    and fallbacks inside a model that is passed in are not limited.
+    """
     deadline_s: float | None = Field(default=None, gt=0, le=10_000_000, allow_inf_nan=False)
     """Seconds after which the run ends with the best answer so far."""
 
