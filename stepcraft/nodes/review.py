@@ -63,8 +63,8 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     steps = edited or steps
     update: dict[str, Any] = {"steps": steps, "answer": numbered(steps)}
-    known = {part["text"]: part for part in state["parts"]}
-    if steps != [*known]:  # also if they were changed in the state
+    if steps != [part["text"] for part in state["parts"]]:  # a person may also edit the state
+        known = {part["text"]: part for part in state["parts"]}
         parts = as_parts(state, steps, by_statement=False)
         update |= {"parts": [known.get(each["text"], each) for each in parts], "pending": []}
         update |= check_names({**state, **update}, resources)
