@@ -141,8 +141,8 @@ def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessa
     return prompt(instructions, _FORMAT, "procedures", sections)
 
 
-def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Update:
-    """Return the procedures and the rejected tasks in a reply.
+def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Update:
+    """Return the procedures and the rejected tasks in a reply, after those of any first reply.
 
     Raises:
         UnreadableReply: The reply contains neither, or contains a procedure that cannot be kept;
@@ -165,10 +165,16 @@ def read_procedures(reply: str, _state: State, _settings: ExtractContext) -> Upd
             problems.append(f"the procedure {output[:80]!r} {problem}")
         else:
             part["procedures"].append(written)
+    if not (problems or part["procedures"] or part["rejected"]):
+        raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
+    if "first_update" in state:
+        [first] = state["first_update"]["written"]
+        part = PartRead(
+            procedures=first["procedures"] + part["procedures"],
+            rejected=first["rejected"] + part["rejected"],
+        )
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part]})
-    if not part["procedures"] and not part["rejected"]:
-        raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
     return {"written": [part]}
 
 

@@ -158,6 +158,23 @@ def test_two_tasks_of_one_part_under_one_heading_both_stay() -> None:
     ]
 
 
+OTHER = ADD.replace("a store", "a second store").replace("Heading: Add a second", "Heading: Add a")
+NO_INPUT = OTHER.replace("a graph builder, pip", "")
+
+
+@pytest.mark.parametrize(
+    "second", [OTHER, f"{ADD}\n{OTHER}\n{LIMITS}", "Sorry.", NO_INPUT, LIMITS], ids=range(5)
+)
+def test_a_second_reply_loses_nothing_of_the_first(second: str) -> None:
+    result, model = run({}, [f"{ADD}\n{LIMITS}\n{NO_INPUT}", second])
+    assert "The rest is kept." in model.calls[1].prompt
+    is_given = OTHER in second
+    outputs = ["give a graph a store", "give a graph a second store"][: 1 + is_given]
+    assert [one["output"] for one in result["procedures"]] == outputs
+    assert [one["output"] for one in result["rejected"]] == ["the limits of a store"]
+    assert bool(result["warnings"]) == (second in ("Sorry.", NO_INPUT))
+
+
 def test_a_part_that_fails_costs_that_part() -> None:
     def failing(node: str, prompt: str) -> Any:
         return ConnectionError("gone") if "part 2 of" in prompt else each_task(node, prompt)
