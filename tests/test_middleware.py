@@ -28,7 +28,7 @@ from stepcraft.errors import MemoryFailure
 from stepcraft.memory.local import LocalMemory
 from stepcraft.text.lists import numbered
 from tests.kitchen import small_memory
-from tests.scripted import ScriptedModel, ToolModel, block, searching
+from tests.scripted import Reply, ScriptedModel, ToolModel, block, searching
 from tests.shelf import Shelf, shown
 
 TASK: Any = {"messages": [("human", "bake a white bread")]}
@@ -457,10 +457,17 @@ def test_a_procedure_that_made_a_run_fail_is_repaired(
         ("CAUSE: It is wrong.\nPROCEDURE: 4", "no line PROCEDURE"),
         ("CAUSE: It is wrong.\nPROCEDURE: 1", "is not there"),
         (REPAIRED.format(input="flour", later="2. Call `bake(heat=99)`."), "has heat, 99"),
+        (
+            AIMessage(
+                REPAIRED.format(input="flour", later="2. Ba"),
+                response_metadata={"finish_reason": "length"},
+            ),
+            "cut off by the token limit",
+        ),
     ],
 )
 def test_a_repair_that_cannot_be_used_changes_nothing(
-    memory: LocalMemory, caplog: pytest.LogCaptureFixture, reply: str, reason: str
+    memory: LocalMemory, caplog: pytest.LogCaptureFixture, reply: Reply, reason: str
 ) -> None:
     before = [*memory]
     writer = ScriptedModel({"success": ["NOT REACHED\nIt gave up."], "repair": [reply] * 2})

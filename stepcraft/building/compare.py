@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from stepcraft.building.grounding import Grounds
 from stepcraft.building.replies import (
+    CUT_OFF,
     PROCEDURE_FORMAT,
     rewritten,
     sections_of,
@@ -53,8 +54,8 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     """Return the verdict, its reason and, if the task is the same, any merged procedure.
 
     Raises:
-        UnreadableReply: The reply has no verdict, or the merged procedure is incomplete, contains
-            names that neither procedure has, or lacks a name that both have.
+        UnreadableReply: The reply has no verdict, or the merged procedure was cut off, is
+            incomplete, contains names that neither procedure has, or lacks a name that both have.
     """
     texts, merged = rewritten(reply)
     verdicts = set(_WORD.findall(texts["verdict"].upper()))
@@ -65,6 +66,8 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     difference = texts["difference"][:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
+    if update["same"] and state.get("cut_off"):
+        raise UnreadableReply(CUT_OFF)
     if not update["same"] or not merged:
         return update
     first, second = state["first"], state["second"]

@@ -145,12 +145,17 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
     """Return the procedures and the rejected tasks in a reply, after those of any first reply.
 
     Raises:
-        UnreadableReply: The reply contains neither, or contains a procedure that cannot be kept;
-            the error's `update` has the others.
+        UnreadableReply: The reply contains neither, or it was cut off or contains a procedure that
+            cannot be kept; the error's `update` has the others.
     """
     part = PartRead(procedures=[], rejected=[])
     problems: list[str] = []
-    for kind, text in _blocks(unfenced(reply)):
+    blocks = [*_blocks(unfenced(reply))]
+    unread = int(state.get("cut_off", False))
+    if unread:
+        del blocks[-1:]
+        problems.append("its last block was cut off by the token limit.")
+    for kind, text in blocks:
         fields, steps = labelled(text, _FIRST_STEP)
         for name, value in fields.items():
             fields[name] = " ".join(value.split()).strip(_QUOTES)
@@ -174,7 +179,7 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
             rejected=first["rejected"] + part["rejected"],
         )
     if problems:
-        raise UnreadableReply(" ".join(problems), update={"written": [part]})
+        raise UnreadableReply(" ".join(problems), update={"written": [part], "unread": unread})
     return {"written": [part]}
 
 

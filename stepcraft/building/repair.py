@@ -11,6 +11,7 @@ from stepcraft.building.compare import graph_of
 from stepcraft.building.documents import Document
 from stepcraft.building.grounding import Grounds, without_stand_ins
 from stepcraft.building.replies import (
+    CUT_OFF,
     PROCEDURE_FORMAT,
     as_text,
     rewritten,
@@ -64,8 +65,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
     """Return the cause of the failure, the procedure to blame and its new version.
 
     Raises:
-        UnreadableReply: The reply names neither a procedure nor NONE, or the new version is
-            incomplete or contains names that neither the procedure nor the record has.
+        UnreadableReply: The reply names neither a procedure nor NONE, or the new version was cut
+            off, is incomplete or contains names that neither the procedure nor the record has.
     """
     texts, repaired = rewritten(reply)
     number = texts["procedure"].strip(" .#")
@@ -76,6 +77,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
         raise UnreadableReply(
             "there was no line PROCEDURE: with the number of a procedure or the word NONE."
         )
+    if state.get("cut_off"):
+        raise UnreadableReply(CUT_OFF)
     blamed = state["followed"][int(number) - 1]
     problem = unfit(repaired) if repaired else "is not there."
     if repaired and not problem:

@@ -18,6 +18,8 @@ there follow a line OUTPUT:, a line INPUT: with its resources separated by comma
 STEPS:, under which each step begins on a new line with its number and a full stop: "1. ...". Code
 of more than one line stands under its step, between ``` fences. Nothing after that."""
 """The format of a procedure in the replies of `compare` and `repair`."""
+CUT_OFF = "the procedure in it was cut off by the token limit."
+"""Why a reply's procedure is not used, although it can be read."""
 
 _LABEL = re.compile(
     r"^[\s#*_>`-]*+(output|input|heading|reason|sentence|difference|verdict|cause|procedure)"

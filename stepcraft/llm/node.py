@@ -68,7 +68,8 @@ class ModelNode:
     read: Callable[[str, State, Any], Update]
     """Builds the update from the reply's text and the same state. Raises UnreadableReply with a
     sentence that tells the model what was wrong, and with the update from the rest of the reply if
-    that is useful. The state for a second reply holds that update as `first_update`.
+    that is useful. The state also says whether the reply was `cut_off`, and for a second reply it
+    holds that update as `first_update`.
     """
     fallback: Callable[[State, str], Update]
     """Builds the update when the step fails, from the state and the reason. Raises NoAnswer if the
@@ -200,7 +201,8 @@ class _Step:
 
     def _read(self, reply: AIMessage, prompt: "_Prompt") -> Update:
         text = restored(reply_text(reply))
-        return self.node.read(text, {**self.state, "left_out": prompt.left_out}, self.settings)
+        facts = {"left_out": prompt.left_out, "cut_off": is_cut_off(reply)}
+        return self.node.read(text, {**self.state, **facts}, self.settings)
 
     async def _reply(
         self, prompt: "_Prompt", problem: Sequence[BaseMessage], calls: Calls

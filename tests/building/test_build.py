@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.tracers.context import collect_runs
 
 from stepcraft import (
@@ -463,6 +464,14 @@ def test_a_page_that_fails_costs_the_page_and_is_tried_again(docs: Path, tmp_pat
     assert (len(model.calls), report.failed, len(procedures(tmp_path))) == (1, [], 3)
     with Ledger(tmp_path / "m.db.build", str(tmp_path / "m.db")) as ledger:
         assert ledger.calls() == 4, "the call that failed is paid for, too"
+
+
+def test_a_page_whose_reply_was_cut_off_is_read_again_with_a_larger_limit(tmp_path: Path) -> None:
+    write_pages(tmp_path / "docs", "alpha")
+    cut = AIMessage(procedure("alpha")[:-3], response_metadata={"finish_reason": "length"})
+    report = build(tmp_path, ScriptedModel([cut]))
+    assert ("was cut off" in report.failed[0].reason, procedures(tmp_path)) == (True, {})
+    assert (build(tmp_path).failed, len(procedures(tmp_path))) == ([], 1)
 
 
 def test_a_model_that_refuses_every_call_stops_the_build(tmp_path: Path) -> None:

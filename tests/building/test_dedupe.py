@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from stepcraft.building.dedupe import Deduped, dedupe
 from stepcraft.building.duplicates import Placer
@@ -13,7 +14,7 @@ from stepcraft.building.provenance import Provenance
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found
 from tests.scripted import ScriptedModel
-from tests.teas import BREAD, BREWED, GREEN, ICED, SAME, taster
+from tests.teas import BREAD, BREWED, DIFFERENT, GREEN, ICED, MERGED, SAME, taster
 
 
 class Counting(LocalMemory):
@@ -120,6 +121,23 @@ async def test_a_pair_without_a_verdict_is_asked_about_again(memory: Counting, t
         assert "VERDICT" in result.warnings[0]
         result = await dedupe(Placer(memory, model, ledger=ledger))
         assert (result.undecided, result.count("linked")) == (0, 1)
+
+
+@pytest.mark.parametrize("reply", [MERGED[:-9], SAME])
+async def test_a_merge_that_was_cut_off_changes_nothing(memory: Counting, reply: str):
+    memory.delete([ICED.id])
+    before = [*memory]
+    cut = AIMessage(reply, response_metadata={"finish_reason": "length"})
+    result = await dedupe(Placer(memory, ScriptedModel([cut] * 2)))
+    assert (result.undecided, result.changes, [*memory]) == (1, [], before)
+    assert "cut off by the token limit" in result.warnings[-1]
+
+
+async def test_that_two_tasks_differ_holds_in_a_reply_that_was_cut_off(memory: Counting):
+    memory.delete([ICED.id])
+    cut = AIMessage(f"{DIFFERENT}\nThe fir", response_metadata={"finish_reason": "length"})
+    result = await dedupe(Placer(memory, model := ScriptedModel([cut])))
+    assert (result.undecided, result.changes, len(model.calls)) == (0, [], 1)
 
 
 async def test_a_run_that_is_stopped_goes_on(memory: Counting, tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
@@ -173,6 +174,16 @@ def test_a_second_reply_loses_nothing_of_the_first(second: str) -> None:
     assert [one["output"] for one in result["procedures"]] == outputs
     assert [one["output"] for one in result["rejected"]] == ["the limits of a store"]
     assert bool(result["warnings"]) == (second in ("Sorry.", NO_INPUT))
+
+
+@pytest.mark.parametrize("end", [OTHER, OTHER[:-20], "PROCEDURE\nHead", LIMITS[:30]])
+def test_the_end_of_a_reply_that_was_cut_off_is_left_out(end: str) -> None:
+    reply = AIMessage(f"{ADD}\n{end}", response_metadata={"finish_reason": "length"})
+    result, model = run({}, [reply])
+    assert [one["output"] for one in result["procedures"]] == ["give a graph a store"]
+    assert (result["rejected"], result["unread"], len(model.calls)) == ([], 1, 1)
+    assert "max_tokens" in result["warnings"][0]
+    assert "its last block was cut off" in result["warnings"][1]
 
 
 def test_a_part_that_fails_costs_that_part() -> None:
