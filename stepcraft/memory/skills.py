@@ -152,17 +152,23 @@ def _procedure(path: Path) -> Procedure:
 
 def edited(stored: Procedure, body: str) -> Procedure:
     """Return a procedure with the changes in its `body_of`; all else stays as it is."""
+    needs = f"## Needs\n\n{stored.input}\n\n"
+    has_needs = needs in body
+    body = body.replace(needs, "", 1)
     marks = {f"{stored.id} {place}": step for place, step in enumerate(stored.steps)}
     for mark in sorted(marks, key=lambda mark: -len(marks[mark])):
         for digits in (1, 2, 3):
             body = _as_exported(marks[mark], digits).sub(rf"\g<1>{mark}", body)
-    needs = f"## Needs\n\n{stored.input}\n\n"
-    title, input_, steps = _content(body.replace(needs, "", 1))
+
+    def unmarked(text: str) -> str:
+        return re.sub(rf"{stored.id} \d+", lambda mark: marks.get(mark[0], mark[0]), text)
+
+    title, input_, steps = _content(body)
     return replace(
         stored,
         output=stored.output if title == normalised(stored.output) else title or stored.output,
-        input=stored.input if needs in body else input_,
-        steps=tuple(marks.get(step, step) for step in steps),
+        input=stored.input if has_needs else unmarked(input_),
+        steps=tuple(map(unmarked, steps)),
     )
 
 

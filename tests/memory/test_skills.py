@@ -13,6 +13,7 @@ import yaml
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.procedure import Outcomes, Procedure
 from stepcraft.memory.skills import body_of, edited, read_skills, write_skills
+from stepcraft.text.lists import numbered
 from tests.kitchen import dish
 
 CODE = (
@@ -140,6 +141,23 @@ def test_a_step_to_which_something_is_appended_is_what_it_says(new: str) -> None
     stored = Procedure(output="bread", input="flour", steps=("Mix", "Cool", "Serve"))
     steps = edited(stored, body_of(stored).replace("2. Cool", f"2. {new}")).steps
     assert steps == ("Mix", new.replace("   ", ""), "Serve")
+
+
+@pytest.mark.parametrize("place", [1, 10, 11])
+@pytest.mark.parametrize("line", ["- Wait.", "Wait.", "```sh\nwait 5\n```"])
+def test_a_line_added_below_a_step_belongs_to_it(line: str, place: int) -> None:
+    steps = [f"Cool to {number} degrees:\n- slowly" for number in range(12)]
+    stored = Procedure(output="bread", input="flour", steps=tuple(steps))
+    exported = numbered(steps[: place + 1])
+    body = body_of(stored).replace(exported, f"{exported}\n{line}")
+    steps[place] += f"\n{line}"
+    assert edited(stored, body).steps == tuple(steps)
+
+
+def test_needs_that_read_like_a_step_stay() -> None:
+    stored = replace(BREAD, input="1. Knead.\n2. Let it rise.")
+    body = body_of(stored).replace("3. Bake it.", "3. Bake.")
+    assert edited(stored, body) == replace(stored, steps=("Knead.", "Let it rise.", "Bake."))
 
 
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
