@@ -121,11 +121,13 @@ class LocalIndex:
             MemoryFailure: The file cannot be written, or the embedder failed; nothing was stored.
         """
         unique: dict[str, Entry] = {}
-        repeats = 0
+        repeats = changed = 0
         for entry in entries:
             new = Entry(clean(entry.id), clean(entry.text), entry.payload)
-            repeats += new.id in unique
-            unique[new.id] = merge(unique[new.id], new) if new.id in unique else new
+            before = unique.get(new.id)
+            unique[new.id] = merge(before, new) if before else new
+            repeats += bool(before)
+            changed += bool(before) and unique[new.id] != before
 
         def merged(stored: Mapping[str, Entry]) -> list[Entry]:
             return [
@@ -134,7 +136,8 @@ class LocalIndex:
             ]
 
         _, report = self._store(unique, merged, then)
-        report.present += repeats
+        report.present += repeats - changed
+        report.updated += changed
         return report
 
     def update(self, id: str, change: Callable[[Entry | None], Entry]) -> Entry:  # noqa: A002

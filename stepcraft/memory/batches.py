@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 from langchain_core.utils.iter import batch_iterate
 
@@ -14,7 +15,7 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
 _OF_TEXT = ("approved", "provenance", "stale")
-"""Metadata about a procedure's text, inherited only by an added procedure with the same text."""
+"""Metadata about a procedure's text, which a procedure with the same key and text inherits."""
 
 
 def merged(stored: Procedure, added: Procedure) -> Procedure:
@@ -22,16 +23,20 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
 
     This is the added procedure with the outcomes of both combined, and with the key and the earlier
     versions kept. If the text is unchanged, the metadata that builds and people recorded about it
-    is kept as well.
+    is kept as well. Without a key, which stands for a record that is replaced as a whole, the
+    source, the tags, the expiry and the other metadata that it leaves out are kept, too.
     """
-    names = _OF_TEXT if same_text(stored, added) else ()
-    metadata = {name: stored.metadata[name] for name in names if name in stored.metadata}
-    metadata |= added.metadata
+    kept: dict[str, Any] = {}
+    if same_text(stored, added):
+        names = stored.metadata.keys() & _OF_TEXT if added.key else stored.metadata
+        kept["metadata"] = {name: stored.metadata[name] for name in names} | {**added.metadata}
+        for name in () if added.key else ("source", "tags", "expires"):
+            kept[name] = getattr(added, name) or getattr(stored, name)
     # Keep the higher count, so that importing an export again counts nothing twice.
-    outcomes = stored.outcomes.together(added.outcomes, max)
-    key = added.key or stored.key  # an id that comes from a key is of no other use
-    if (key, metadata, outcomes) != (added.key, added.metadata, added.outcomes):
-        added = replace(added, key=key, metadata=metadata, outcomes=outcomes)
+    kept["outcomes"] = stored.outcomes.together(added.outcomes, max)
+    kept["key"] = added.key or stored.key  # an id that comes from a key is of no other use
+    if any(getattr(added, name) != value for name, value in kept.items()):
+        added = replace(added, **kept)
     return with_versions(stored, added)
 
 
@@ -107,8 +112,11 @@ class ServedMemory(BatchedMemory):
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
         new: dict[str, Procedure] = {}
+        changed = 0
         for each in procedures:
-            new[each.id] = merged(new[each.id], each) if each.id in new else each
+            before = new.get(each.id)
+            new[each.id] = merged(before, each) if before else each
+            changed += bool(before) and new[each.id] != before
         stored = self._stored(new)
         with self._exclusively() if stored else nullcontext():
             # A procedure that is replaced may have changed since it was read.
@@ -121,4 +129,5 @@ class ServedMemory(BatchedMemory):
             refused = self._write(new, stored)
         updated = len((new.keys() & stored.keys()) - {failure.where for failure in refused})
         added = len(new) - len(refused) - updated
-        return AddReport(added, len(procedures) - len(new), updated, refused)
+        present = len(procedures) - len(new) - changed
+        return AddReport(added, present, updated + changed, refused)

@@ -13,6 +13,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.records import Record, file_encoding, records
+from stepcraft.secrets import excerpt
 from stepcraft.text.lists import read_steps
 from stepcraft.text.sentences import sentences
 
@@ -55,6 +56,8 @@ def read_procedures(
     a UUID goes into the metadata, as do unknown fields and fields such as tags whose values do not
     have the expected form.
 
+    A record with the text of an earlier one and other tags is refused, unless it has a key or id.
+
     Args:
         path: A .jsonl, .json (an array, or one object per line) or .csv (with a header) file in
             UTF-8.
@@ -70,6 +73,7 @@ def read_procedures(
     given = dict(fields or {})  # first, as a column can have the name of another field
     names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
+    tags: dict[str, Mapping[str, str]] = {}
     is_table = Path(path).suffix.lower() == ".csv"
     for record in (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names)):
         columns = record.values if is_table else None
@@ -78,7 +82,11 @@ def read_procedures(
                 f"{path} has no column {min(unknown)!r}; its columns are {', '.join(columns)}"
             )
         try:
-            yield _procedure(record, names)
+            procedure = _procedure(record, names)
+            has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
+            if procedure.tags and not has_id:
+                _check_tags(procedure, tags)
+            yield procedure
             is_read = True
         except BadInput as error:
             reason = str(error)
@@ -186,6 +194,15 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
     return Procedure.from_dict(fields)
+
+
+def _check_tags(procedure: Procedure, earlier: dict[str, Mapping[str, str]]) -> None:
+    """Reject a procedure with the id of an earlier one and other tags; note the tags of others."""
+    if (tags := earlier.setdefault(procedure.id, procedure.tags)) != procedure.tags:
+        raise BadInput(
+            f"it has the text of an earlier record, whose tags are {excerpt(tags)}, not "
+            f"{excerpt(procedure.tags)}; to keep both, give each record a key, as in --map key=id"
+        )
 
 
 def _is_exported(values: Mapping[str, Any]) -> bool:

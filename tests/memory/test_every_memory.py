@@ -133,7 +133,6 @@ def test_adding_twice_is_adding_once(memory):
 
 
 def test_votes_stay_when_a_procedure_is_added_again_or_changed(memory):
-    """All else is that of the procedure that was added last."""
     first = dish(1, source="a book", metadata={"page": 7, "approved": {"by": "ana"}})
     memory.add([first, dish(2)])
     rated = memory.update(first.id, lambda stored: with_outcome(stored, succeeded=False))
@@ -151,6 +150,28 @@ def test_votes_stay_when_a_procedure_is_added_again_or_changed(memory):
     assert memory.add([rated]).updated == 1, "an export is imported again"
     assert memory.get(first.id).outcomes[:2] == (0, 1)
     assert memory.count() == 2
+
+
+def test_the_same_text_keeps_what_the_added_one_leaves_out(memory):
+    facts = {"source": "wiki", "tags": {"kitchen": "a"}, "expires": "2999-12-31"}
+    full = dish(1, metadata={"owner": "ana"}, **facts)
+    memory.add([full])
+    assert memory.add([dish(1)]).present == 1
+    assert memory.get(full.id) == full
+    report = memory.add([dish(1, metadata={"page": 7}), dish(1, tags={"town": "b"}), dish(1)])
+    assert (report.updated, report.present) == (2, 1)
+    changed = memory.get(full.id)
+    assert (changed.source, changed.expires) == ("wiki", "2999-12-31")
+    assert (changed.tags, changed.metadata) == ({"town": "b"}, {"owner": "ana", "page": 7})
+    memory.update(full.id, lambda kept: replace(kept, tags={}, expires="", metadata={}))
+    emptied = memory.get(full.id)
+    assert (emptied.tags, emptied.expires, emptied.metadata) == ({}, "", {})
+    memory.add([dish(1, id=full.id, steps=["Fry."])])
+    assert memory.get(full.id).source == "", "another text has its own"
+    keyed = replace(full, id="", key="page/1")
+    memory.add([keyed, dish(1, key="page/1")])
+    replaced = memory.get(keyed.id)
+    assert (replaced.tags, replaced.source) == ({}, ""), "a key stands for a whole record"
 
 
 def test_what_a_caller_does_to_a_procedure_changes_nothing_in_the_memory(memory):

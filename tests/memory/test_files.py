@@ -17,6 +17,7 @@ from stepcraft.memory.files import read_all, read_procedures, write_jsonl
 from stepcraft.memory.open import open_memory
 from stepcraft.memory.procedure import Procedure
 from stepcraft.records import records
+from tests.kitchen import dish
 
 GOOD = '{"output": "tea", "input": "leaves", "steps": ["Boil.", "Pour."]}'
 
@@ -209,6 +210,26 @@ def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):
     path.write_text(f"output,input,steps,team\ntea,leaves,1. Boil.,{cell}\n")
     [tea] = read_procedures(path, [], fields={"tags": "team"})
     assert (tea.tags, tea.metadata) == (tags, {})
+
+
+def test_records_with_one_text_and_different_tags_need_a_key(tmp_path: Path):
+    file = tmp_path / "kept.csv"
+    rows = ["a,alpha", "b,beta", "c,", "d,alpha"]
+    lines = "\n".join(f"mix,pot,Stir.,{row}" for row in rows)
+    file.write_text(f"output,input,steps,id,product\n{lines}\n")
+    read = list(read_procedures(file, failed := [], fields={"tags": "product"}))
+    assert [each.tags.get("product") for each in read] == ["alpha", None, "alpha"]
+    assert [failure.where for failure in failed] == [f"{file}:3"]
+    assert "--map key=id" in failed[0].reason
+    keyed = read_procedures(file, failed := [], fields={"tags": "product", "key": "id"})
+    assert (len({each.id for each in keyed}), failed) == (4, [])
+
+
+def test_a_record_with_an_id_may_have_other_tags_later_in_the_file(tmp_path: Path):
+    file = tmp_path / "kept.jsonl"
+    write_jsonl([dish(1, tags={"product": each}) for each in ("alpha", "beta")], file)
+    assert len(list(read_procedures(file, failed := []))) == 2
+    assert failed == []
 
 
 def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
