@@ -40,6 +40,11 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
+_PAIR = re.compile(
+    r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
+    r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
+)
+"""Matches a named string as in JSON, also if its quotes are escaped."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 
 
@@ -118,15 +123,14 @@ def transcript(
         feedback: The scores by key.
         error: The error that ended the run, if any.
     """
-    values: list[Any] = [call["args"] for each in messages for call in _calls(each)]
-    for message in messages:
-        with suppress(ValueError):  # not JSON
-            values.append(json.loads(message.text))
-    secrets = sorted(_secrets(values), key=len, reverse=True)  # one may contain another
+    values = [call["args"] for each in messages for call in _calls(each)]
+    found = [*_secrets([*values, *(message.text for message in messages)])]
+    found += [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in found]  # as in a call
+    secrets = sorted(found, key=len, reverse=True)  # one may contain another
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
 
     def masked(text: str) -> str:
-        return without_secrets(pattern.sub(MASK, clean(text))).strip()
+        return without_secrets(_PAIR.sub(_masked_pair, pattern.sub(MASK, clean(text)))).strip()
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
     limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # minus its label
@@ -167,7 +171,10 @@ def _calls(message: BaseMessage) -> list[ToolCall]:
 
 
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
-    """Yield the strings stored under names that mark them as secret."""
+    """Yield the strings stored under names that mark them as secret, also in strings of JSON."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):  # not JSON
+            yield from _secrets(json.loads(value), is_secret=is_secret)
     if isinstance(value, dict):
         label = str(value.get("name") or value.get("key"))  # as in a list of environment variables
         for name, item in value.items():
@@ -178,6 +185,12 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
             yield from _secrets(item, is_secret=is_secret)
     elif is_secret and isinstance(value, str) and len(value) > 3:
         yield value
+
+
+def _masked_pair(pair: re.Match[str]) -> str:
+    if not _SECRET_NAME.search(pair["name"]):
+        return pair[0]
+    return pair[0].removesuffix(pair["value"]) + MASK
 
 
 def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:

@@ -503,6 +503,8 @@ SECRETS = ("abcd1234", "u-5512", "p-8841")
             "env": [{"name": "DB_PASSWORD", "value": "abcd1234"}, {"name": "N", "value": "5"}],
             "vars": [{"key": "JWT", "value": ["u-5512", "p-8841"]}],
         },
+        {"body": json.dumps({"pwd": "abcd1234", "user": {"secrets": ["u-5512", "p-8841"]}})},
+        {"calls": json.dumps([json.dumps({"pwd": "abcd1234", "jwt": ["u-5512", "p-8841"]})])},
     ],
 )
 def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, Any]) -> None:
@@ -512,6 +514,39 @@ def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, An
     text = f"{document.title}\n{document.text}\n{document.outcome}"
     assert [secret for secret in SECRETS if secret in text] == []
     assert text.count("***") > 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """curl -u ana -d '{"user": "ana", "password": "%s"}' https://x.example""",
+        r"""curl -d "{\"client_secret\":\"%s\", \"user\": \"ana\"}" https://x.example""",
+        "requests.post(url, json={'user': 'ana', 'api_key': '%s'})",
+        'HTTP/1.1 200\n\n{"access_token": "%s", "user": "ana"}',
+    ],
+)
+@pytest.mark.parametrize("secret", ["abcd1234", r"ab\"cd1234", "a b's"])
+def test_a_secret_in_json_within_a_text_is_masked(text: str, secret: str) -> None:
+    calls = called("run", text % secret, command=text % secret, password=secret)
+    shown = transcript([HumanMessage("Log in."), *calls, AIMessage("Done.")], "x").text
+    assert (secret in shown, "1234" in shown, shown.count("***")) == (False, False, 3)
+    assert shown.count("ana") == 2 + 2 * ("-u ana" in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"max_tokens": "5120", "tokenizer": "gpt-5120", "count": "1234", "password": 5120}',
+        'Set "max_tokens": "5120" and "tokenizer": "gpt-5120" or "password": 5120',
+        "the password: a word of 5120 letters",
+    ],
+)
+def test_names_and_numbers_that_are_no_secrets_stay(text: str) -> None:
+    calls = called("run", text, command=text)
+    shown = transcript([HumanMessage("Pay 5120."), *calls, AIMessage("Paid 5120.")], "x").text
+    assert "***" not in shown
+    assert text in shown
+    assert "Paid 5120." in shown
 
 
 def test_a_secret_is_masked_before_a_result_is_shortened() -> None:
