@@ -474,6 +474,40 @@ def test_a_read_only_file_can_be_searched(tmp_path: Path):
     index.close()
 
 
+@pytest.mark.parametrize("has_written", [False, True])
+def test_a_file_that_takes_the_place_of_an_open_one_is_read_and_written(
+    tmp_path: Path, has_written: bool
+):
+    path, backup = tmp_path / "i.db", tmp_path / "backup.db"
+    for text, file in (("bad", backup), ("head", path)):
+        with closing(LocalIndex(file, Letters())) as index:
+            index.put(entries(text))
+    with closing(LocalIndex(path, Letters())) as index:
+        assert ids(index, "head", 1) == ["id0"]
+        if has_written:
+            index.delete(["none"])
+        backup.replace(path)
+        assert [entry.text for entry in index] == ["bad"]
+        assert index.search("bad", 1, alpha=1)[0].score == pytest.approx(1)
+        index.update("id0", lambda _: Entry("id0", "bead", {}))
+        assert index.search("bead", 1, alpha=1)[0].score == pytest.approx(1)
+        path.unlink()
+        assert index.get("id0"), "what is open can be read, as before"
+
+
+def test_a_write_that_others_always_overtake_ends(tmp_path: Path):
+    with closing(LocalIndex(tmp_path / "i.db")) as index:
+        index.put(entries("tea"))
+
+        def change(kept: Entry | None) -> Entry:
+            count = int((index.get("id0") or Entry("", "", {})).payload["number"])
+            index.put([Entry("id0", "tea", {"number": count + 1})])
+            return Entry("id0", "coffee", {})
+
+        with pytest.raises(MemoryFailure, match="others keep changing"):
+            index.update("id0", change)
+
+
 READER = """
 import os, sys
 os.access = lambda path, mode: mode != os.W_OK  # a user who may write neither file nor folder

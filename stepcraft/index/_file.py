@@ -156,6 +156,14 @@ def is_read_only(path: str) -> bool:
     return Path(path).exists() and not os.access(path, os.W_OK)
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Return the device and inode of the file at a path, or None if there is none."""
+    with suppress(OSError):
+        status = Path(path).stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
 def frozen_state(path: str) -> tuple[int, int] | None:
     """Return the mtime and size of a file that cannot have a write-ahead log, otherwise None.
 

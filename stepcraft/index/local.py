@@ -20,6 +20,7 @@ from stepcraft.index._file import (
     connect,
     entries_where,
     frozen_state,
+    identity,
     is_read_only,
     plain_failures,
 )
@@ -49,6 +50,8 @@ COPY = "`stepcraft memory copy OLD NEW --embeddings NAME`"
 """The command that embeds the procedures of a memory with another model."""
 
 _PAGE = 1000
+_TRIES = 100
+"""The maximum number of attempts to write rows that others keep changing."""
 _inherited: list[sqlite3.Connection] = []
 """Connections inherited through a fork. They are not closed, since that could remove the log of the
 process that opened them.
@@ -226,13 +229,15 @@ class LocalIndex:
 
     def close(self) -> None:
         """Close the file and release the vectors; closing again does nothing."""
-        with self._writing, self._vectors.lock:
+        with self._vectors.lock, self._writing:
             self._close()
             self._vectors = Vectors()
 
     def _open(self, name: str = "", *, create: bool = False) -> str | None:
         """Open the file, and return the name of the embeddings that it was made with."""
+        before = identity(self.path)
         self._reader, embeddings = connect(self.path, name, create=create)
+        self._identity = before or identity(self.path)
         self._writer = self._reader if self.path == MEMORY else None
         self._generation = fork.generation
         self._state = frozen_state(self.path) if self.read_only else None
@@ -251,16 +256,19 @@ class LocalIndex:
     def _renew(self) -> None:
         """Reopen the file if the connection is unusable.
 
-        A connection is unusable if it was inherited through a fork, or if its file has no log and
-        another user has since written to it.
+        A connection is unusable if it was inherited through a fork, if another file has taken the
+        place of its file, or if its file has no log and another user has since written to it.
         """
         with self._vectors.lock, plain_failures(self.path):
             is_forked = self._generation != fork.generation and self.path != MEMORY
             if is_forked:
                 _inherited.extend(self._connections)
                 self._writing = Lock()
-            elif self._state and self._state != frozen_state(self.path):
-                _close_all(self._connections)
+            elif (self._state and self._state != frozen_state(self.path)) or (
+                identity(self.path) not in (None, self._identity)
+            ):
+                with self._writing:
+                    _close_all(self._connections)
             else:
                 return
             self._connections.clear()
@@ -290,10 +298,13 @@ class LocalIndex:
 
         The texts are embedded before the transaction, so that no other writer waits for the model.
         If others have written these rows in the meantime, `plan` is called again with the new rows.
+
+        Raises:
+            MemoryFailure: They have done so `_TRIES` times.
         """
         vectors: dict[str, bytes] = {}
         refused: dict[str, str] = {}
-        while True:
+        for _ in range(_TRIES):
             with self._read() as connection:
                 stored = _stored(connection, ids)
                 size = _vector_size(connection)
@@ -340,6 +351,10 @@ class LocalIndex:
             updated = sum(entry.id in stored for entry in changed)
             present = len(entries) - len(changed) - len(failed)
             return entries, AddReport(len(changed) - updated, present, updated, failed)
+        raise MemoryFailure(
+            f"{self.path}: others keep changing what was to be written; start again when they are "
+            "done"
+        )
 
     def _check_dimensions(self, connection: sqlite3.Connection, size: int) -> None:
         """Reject vectors whose size in bytes differs from the stored ones."""
