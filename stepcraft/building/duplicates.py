@@ -121,19 +121,21 @@ class Placer:
         self._graph = graph_of(compare, ComparisonState, self._resources)
         self._turn = asyncio.Lock()
 
-    async def compare(self, first: Procedure, second: Procedure) -> Verdict:
+    async def compare(
+        self, first: Procedure, second: Procedure, *, is_new: bool = False
+    ) -> Verdict:
         """Return the model's verdict on two procedures; equal ones need no model call.
 
         A procedure that a person has approved is not rewritten, and two with different tags or keys
-        are not merged, because searches and updates must find both.
+        are not merged, because searches and updates must find both. If the second is new and has no
+        tags, like all that documents teach, it can be merged into one with tags.
 
         Raises:
             ModelFailure: The model refuses the call.
         """
         contents = content_of(first), content_of(second)
-        is_apart = second.key not in ("", first.key) or any(
-            first.tags.get(name, value) != value for name, value in second.tags.items()
-        )
+        fits_tags = second.tags == first.tags or (is_new and not second.tags)
+        is_apart = second.key not in ("", first.key) or not fits_tags
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=None if is_apart else contents[0])
         name = model_name(self._resources.choice(compare.name, self.settings))
@@ -152,12 +154,18 @@ class Placer:
         return Verdict(**answer)
 
     async def compare_all(
-        self, procedure: Procedure, rivals: Iterable[Procedure], verdicts: Verdicts
+        self,
+        procedure: Procedure,
+        rivals: Iterable[Procedure],
+        verdicts: Verdicts,
+        *,
+        is_new: bool = False,
     ) -> None:
         """Compare a procedure with others until one for the same task is found."""
         for rival in rivals:
             version = version_of(rival)
-            verdict = verdicts.get(version) or await self.compare(rival, procedure)
+            verdict = verdicts.get(version)
+            verdict = verdict or await self.compare(rival, procedure, is_new=is_new)
             verdicts[version] = verdict
             if verdict.same:
                 return
@@ -189,7 +197,7 @@ class Placer:
                         await asyncio.to_thread(self._write, plan, is_new=rivals is None)
                         return plan
                     continue
-            await self.compare_all(procedure, current, verdicts)
+            await self.compare_all(procedure, current, verdicts, is_new=rivals is None)
         raise MemoryFailure(
             f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
             "compared with; start again when they are done"

@@ -78,8 +78,13 @@ async def test_what_contradicts_itself_is_linked_once(memory: Counting):
 
 @pytest.mark.parametrize(
     ("other", "key"),
-    [({"tags": {"pot": "clay"}}, ""), ({"key": "wiki/2"}, "wiki/3")],
-    ids=["tags", "keys"],
+    [
+        ({"tags": {"pot": "clay"}}, ""),
+        ({"tags": {"pot": "steel", "size": "small"}}, ""),
+        ({"tags": {}}, ""),
+        ({"key": "wiki/2"}, "wiki/3"),
+    ],
+    ids=["other tags", "more tags", "no tags", "keys"],
 )
 async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(
     other: dict, key: str

@@ -94,6 +94,25 @@ async def test_what_a_person_approved_is_not_rewritten(memory: LocalMemory):
     assert (kept.steps, kept.metadata["approved"]) == (GREEN.steps, {"by": "cook"})
 
 
+async def test_what_a_document_teaches_is_merged_into_a_procedure_with_tags(memory: LocalMemory):
+    memory.add([replace(GREEN, tags={"pot": "steel"})])
+    placer = Placer(memory, taster())
+    assert [(await placer.place(built(BREWED, "a.md"))).how for _ in range(2)] == [
+        "merged",
+        "present",
+    ]
+    [kept] = memory
+    assert (kept.tags, kept.steps[-1]) == ({"pot": "steel"}, "Rinse the pot.")
+    tagged = replace(LEAF, tags={"pot": "clay"})
+    assert (await placer.place(tagged)).how == "linked"
+
+
+async def test_a_procedure_with_tags_is_not_merged_into_one_without(memory: LocalMemory):
+    memory.add([GREEN])
+    step = await Placer(memory, taster()).place(replace(BREWED, tags={"pot": "clay"}))
+    assert (step.how, memory.count()) == ("linked", 2)
+
+
 async def test_what_changed_while_it_was_compared_is_compared_again(memory: LocalMemory):
     placer = Placer(memory, model := taster(latency=0.02))
     await placer.place(GREEN)
