@@ -4,8 +4,9 @@ import ast
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,10 @@ _TEXTS = ("text", "step", "itemListElement", "instruction")
 """The fields of a step object that can hold its text, including those of schema.org."""
 _TITLES = ("description", "name")
 """The fields used if a schema.org object, or one with a single field, has none of `_TEXTS`."""
-_ORDER = ("step", "number", "position", "order", "id")
-"""The fields of a step object that only give its position."""
+_ORDER = ("order", "id")
+"""The fields of a step object that only give its position; `step` is another if it is a number."""
+_COUNTS = ("number", "position")
+"""The fields that give the position of the objects in a list if they count up, as in 1, 2, 3."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
@@ -248,16 +251,43 @@ def texts_of(value: object) -> list[str]:
     return _items(value)
 
 
-def _items(value: object) -> list[str]:
-    """Return the strings in a list or an object, without parsing them as lists."""
+def _items(value: object, positions: Collection[str] = ()) -> list[str]:
+    """Return the strings in a list or an object, without parsing them as lists.
+
+    Args:
+        value: The list or object.
+        positions: The fields of `_COUNTS` that give the position of an object.
+    """
     if isinstance(value, dict):
-        if text := _text_of(value):
+        text = _text_of(value)
+        if text and ("@type" in value or not isinstance(text, str)):
             return _items(text)
         # Such as an ingredient with its amount, or the name of a step with a command.
-        return ["\n".join(_items([each for name, each in value.items() if name not in _ORDER]))]
+        rest = {
+            name: each
+            for name, each in value.items()
+            if not (name in positions or name in _ORDER)
+            and not (name == "step" and each is not text and _NUMBERED.fullmatch(str(each)))
+        }
+        if text:
+            rest = {
+                name: each if isinstance(each, str) else f"{name}: {each}"
+                for name, each in rest.items()
+                if isinstance(each, str | int | float) and not isinstance(each, bool)
+            }
+        return ["\n".join(_items([*rest.values()]))]
     if isinstance(value, list):
-        return [text for item in value if item not in (None, "") for text in _items(item)]
+        objects = [item for item in value if isinstance(item, dict)]
+        positions = [name for name in _COUNTS if _counts_up([each.get(name) for each in objects])]
+        items = (_items(item, positions) for item in value if item not in (None, ""))
+        return list(chain.from_iterable(items))
     return [str(value)]
+
+
+def _counts_up(values: list[object]) -> bool:
+    """Return whether values are 1, 2, 3 and so on, or begin with 0."""
+    count, texts = len(values), [*map(str, values)]
+    return texts in ([*map(str, range(count))], [*map(str, range(1, count + 1))])
 
 
 def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps

@@ -299,10 +299,37 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
             ["Mix.", "Install\npip install x"],
         ),
         (
+            [{"name": "eggs", "number": 3}, {"text": "flour", "amount": "500 g"}],
+            "eggs 3, flour 500 g",
+            [
+                {"number": 1, "instruction": "Pause it.", "command": "ferry pause", "ok": None},
+                {"number": 2, "text": "Bake it.", "minutes": 50, "heat": "220 C", "hot": True},
+            ],
+            ["Pause it.\nferry pause", "Bake it.\nminutes: 50\n220 C"],
+        ),
+        (
+            [{"text": "eggs", "number": 2}, {"text": "onions", "number": 1}],
+            "eggs number: 2, onions number: 1",
+            [
+                {"id": "a1", "step": "Heat to 200.", "position": "0", "tip": "Wait."},
+                {
+                    "id": "a2",
+                    "step": "Step 2",
+                    "text": "Bake.",
+                    "position": "1",
+                    "tools": [{"id": 9}],
+                },
+            ],
+            ["Heat to 200.\nWait.", "Bake."],
+        ),
+        (
             [{"@type": "HowToSupply", "name": "flour", "image": "f.png"}],
             "flour",
-            [{"@type": "HowToStep", "name": "Mix.", "url": "#1"}],
-            ["Mix."],
+            [
+                {"@type": "HowToStep", "name": "Mix.", "url": "#1"},
+                {"@type": "HowToStep", "name": "Bake", "text": "Bake it.", "image": "b.png"},
+            ],
+            ["Mix.", "Bake it."],
         ),
     ],
 )
