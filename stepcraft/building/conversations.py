@@ -5,12 +5,15 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from stepcraft.building.messages import NOTHING, first_of
+from stepcraft.building.messages import NOTHING, first_of, unknown_kind
 from stepcraft.errors import Failed
+from stepcraft.progress import counted
 from stepcraft.records import records
 
 _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
+_IDS = ("thread_id", "sessionId", "session_id", "conversation_id", "conversationId")
+"""The fields that name the thread of a record with a single message."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
 
 
@@ -25,6 +28,8 @@ class Conversation(NamedTuple):
     """The state, with `messages`, or with a `question` and its `answer`."""
     feedback: dict[str, Any]
     """The scores by key."""
+    note: str = ""
+    """What was left out of its file, or ""."""
 
 
 def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
@@ -32,7 +37,8 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
 
     Each record is one conversation: an object with a list of messages, the state of a LangGraph
     thread, a LangSmith run, an OpenAI request with its output, a trajectory, or just a list of
-    messages. The records of a coding agent's session are the messages of one conversation.
+    messages. Records with a single message each, such as those of a coding agent's session, are the
+    messages of one conversation if they name the same thread.
 
     Args:
         path: The file.
@@ -42,6 +48,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         BadInput: The file cannot be read.
     """
     sessions: dict[str, Conversation] = {}
+    unknown: list[str] = []
     for record in records(Path(path)):
         place = f"{path}:{record.line}"
         values = {"messages": record.items} if record.items else record.values
@@ -50,18 +57,32 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
             continue
         elif is_entry(values):
-            name = str(values.get("sessionId") or values.get("session_id") or "")
+            if kind := unknown_kind(values):
+                unknown.append(kind)
+                continue
+            id_ = first_of(values, _IDS)
+            name = "" if id_ is None else str(id_)
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
         else:
             id_ = values.get("thread_id")
             name = "" if id_ is None else str(id_)
             yield Conversation(place, name, state_of(values), feedback_of(values))
-    yield from sessions.values()
+    note = ""
+    if unknown:
+        kinds = ", ".join(sorted({*unknown}))
+        note = f"{path}: {counted(len(unknown), 'record')} of unknown kinds left out: {kinds}"
+        if not sessions:
+            failed.append(Failed(path, note))
+    for session in sessions.values():
+        yield session._replace(note=note)
+        note = ""
 
 
 def is_entry(values: Mapping[str, Any]) -> bool:
     """Return whether a record is a single message or event in a session."""
+    if any(map(_is_list, map(values.get, _LISTS))):
+        return False
     if "sessionId" in values or {"type", "payload"} <= values.keys():
         return True
     is_message = "role" in values and values.keys() & {"content", "tool_calls", "parts"}

@@ -24,7 +24,7 @@ class Document:
     kind: Literal["document", "transcript"] = "document"
     """Whether it was written for readers or records what an agent did."""
     note: str = ""
-    """A sentence that says what was not read because of a limit, or "" if everything was read."""
+    """A sentence that says what was not read and why, or "" if everything was read."""
     succeeded: bool | None = None
     """For a transcript, whether the agent reached its goal; None if a model should decide."""
     outcome: str = ""

@@ -65,6 +65,19 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     return convert_to_messages(messages)
 
 
+def unknown_kind(value: Mapping[str, Any]) -> str:
+    """Return the kind of a log record that has no role and is no message, or "" for all others."""
+    value = _unwrapped(value)
+    kind = _kind(value)
+    is_known = (
+        first_of(value, ("role", "from", "action", "observation"))
+        or _ROLES.get(kind, kind) in {*NOTHING, "user", "assistant", "system"}
+        or _CALL.fullmatch(kind)
+        or _RESULT.fullmatch(kind)
+    )
+    return "" if is_known else kind or "without a kind"
+
+
 def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a value's messages in OpenAI's format, but with LangChain's tool calls."""
     value = _unwrapped(value)

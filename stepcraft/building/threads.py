@@ -67,6 +67,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
         try:
             document = thread_of(conversation.state, source, conversation.feedback)
+            document = replace(document, note=conversation.note)
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue

@@ -400,6 +400,49 @@ def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
 
 
+@pytest.mark.parametrize("name", ["thread_id", "session_id", "sessionId", "conversation_id"])
+def test_messages_in_records_of_their_own_are_grouped_by_thread(tmp_path: Path, name: str) -> None:
+    rows = [
+        {name: thread, **message} for message in FORMS["functions of OpenAI"] for thread in (0, "b")
+    ]
+    read = documents(lines(tmp_path / "runs.jsonl", *rows))
+    assert [each.source[-9:] for each in read] == ["?thread=0", "?thread=b"]
+    assert [each.text.count("# Call") for each in read] == [1, 1]
+    whole = ({name: 0, "messages": FORMS[form]} for form in ("functions of OpenAI", "Anthropic"))
+    assert documents(lines(tmp_path / "runs.jsonl", *whole))
+
+
+BOOKKEEPING: list[dict[str, Any]] = [
+    {"type": "queue-operation", "operation": "enqueue", "content": GOAL},
+    {"type": "progress", "data": {"type": "hook_progress", "command": "x"}},
+    {"type": "attachment", "attachment": {"type": "file"}},
+    {"type": "response_item", "payload": {"type": "ghost_snapshot", "ghost_commit": {"id": "1"}}},
+    {"type": "compacted", "payload": {"message": "a summary", "replacement_history": []}},
+    {"customTitle": "A refund"},
+]
+
+
+@pytest.mark.parametrize("form", ["a coding agent's session", "another coding agent's session"])
+def test_records_of_unknown_kinds_cost_themselves_and_are_counted(
+    tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / "session.jsonl"
+    [plain] = documents(lines(path, *FILES[form][1]))
+    kept = [{"sessionId": "s", **each} for each in BOOKKEEPING]
+    [document] = documents(lines(path, kept[0], *FILES[form][1], *kept[1:]))
+    assert document.text == plain.text
+    assert f"{path}: 6 records of unknown kinds left out: " in document.note
+    assert "ghost_snapshot" in document.note
+    with pytest.raises(BadInput, match="6 records of unknown kinds"):
+        documents(lines(path, *kept))
+
+
+def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
+    rows = [{"thread_id": 1, "role": "planner", "content": "First."}, *FORMS["functions of OpenAI"]]
+    with pytest.raises(BadInput, match="planner"):
+        documents(lines(tmp_path / "runs.jsonl", *({**row, "thread_id": 1} for row in rows)))
+
+
 @pytest.mark.parametrize("tool", ["web_search", "shell"])
 def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(tmp_path: Path, tool: str) -> None:
     call = {"type": f"{tool}_call", "id": "w", "action": {"type": "search", "query": "tea"}}
