@@ -12,7 +12,7 @@ from typing import Any
 from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import open_memory
-from stepcraft.text.lists import numbered, read_steps, without_number
+from stepcraft.text.lists import numbered, outside_steps, read_steps
 
 
 def check_can_review(options: Mapping[str, Any]) -> None:
@@ -109,8 +109,7 @@ def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
         note(f"the editor cannot be used: {error}; name another in EDITOR")
         return []
     edited = read_steps(text)
-    lines = [without_number(line.strip(), bullets=True) for line in text.splitlines()]
-    if lost := [line for line in lines if line not in "\n".join(edited)]:
+    if lost := outside_steps(text, edited):
         note(f"{lost[0]!r} belongs to no step; begin it with a number")
         return []
     if not edited or edited == steps:

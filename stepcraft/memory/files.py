@@ -15,7 +15,7 @@ from stepcraft.files import named_path
 from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.secrets import excerpt
-from stepcraft.text.lists import read_steps
+from stepcraft.text.lists import outside_steps, read_steps
 from stepcraft.text.sentences import sentences
 
 _OTHER_NAMES = {
@@ -31,6 +31,8 @@ _ORDER = ("order", "id")
 """The fields of a step object that only give its position; `step` is another if it is a number."""
 _COUNTS = ("number", "position")
 """The fields that give the position of the objects in a list if they count up, as in 1, 2, 3."""
+OUTSIDE = "outside_steps"
+"""The name in the metadata of the lines that belong to no step."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
@@ -56,8 +58,8 @@ def read_procedures(
     """Yield the procedures in a file.
 
     Steps can be a list, or a string that contains a JSON list or numbered lines. An id that is not
-    a UUID goes into the metadata, as do unknown fields and fields such as tags whose values do not
-    have the expected form.
+    a UUID goes into the metadata, as do unknown fields, fields such as tags whose values do not
+    have the expected form, and, as `outside_steps`, the lines around a list of steps.
 
     A record with the text of an earlier one and other tags is refused, unless it has a key or id.
 
@@ -193,7 +195,10 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
     steps = texts_of(fields["steps"])
-    fields["steps"] = _steps(steps[0]) if steps == [fields["steps"]] else steps
+    if steps == [text := fields["steps"]]:
+        steps, outside = _steps(text)
+        rest |= {OUTSIDE: "\n".join(outside)} if outside else {}
+    fields["steps"] = steps
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
     return Procedure.from_dict(fields)
@@ -220,10 +225,15 @@ def _is_exported(values: Mapping[str, Any]) -> bool:
     )
 
 
-def _steps(text: str) -> list[str]:
-    """Return the steps in a text: its items or lines, or else its sentences."""
-    steps = read_steps(text) or [text]
-    return [each.strip() for each in sentences(text)] if len(steps) == 1 else steps
+def _steps(text: str) -> tuple[list[str], list[str]]:
+    """Return the steps in a text, and the lines around them.
+
+    The steps are its items or lines, or else its sentences.
+    """
+    steps = read_steps(text)
+    if len(steps) > 1:
+        return steps, outside_steps(text, steps)
+    return [each.strip() for each in sentences(text)], []
 
 
 def texts_of(value: object) -> list[str]:

@@ -18,7 +18,13 @@ from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
-from stepcraft.text.lists import numbered, read_bullets, read_steps, without_number
+from stepcraft.text.lists import (
+    numbered,
+    outside_steps,
+    read_bullets,
+    read_steps,
+    without_number,
+)
 from stepcraft.text.markdown import lines
 from stepcraft.text.sentences import sentences
 
@@ -145,16 +151,20 @@ def _procedure(path: Path) -> Procedure:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
         )
-    _, input_, steps = _content(body)
+    _, input_, steps, _ = _content(body)
     output = sentences(description)[0].rstrip(".")
     return Procedure(output=output, source=str(path), input=input_, steps=tuple(steps))
 
 
 def edited(stored: Procedure, body: str) -> Procedure:
-    """Return a procedure with the changes in its `body_of`; all else stays as it is."""
-    needs = f"## Needs\n\n{stored.input}\n\n"
+    """Return a procedure with the changes in its `body_of`; all else stays as it is.
+
+    Raises:
+        BadInput: A line belongs to no step, or the procedure cannot be kept.
+    """
+    needs = f"## Needs\n\n{stored.input}\n\n## Steps\n"
     has_needs = needs in body
-    body = body.replace(needs, "", 1)
+    body = body.replace(needs, "## Steps\n", 1)
     marks = {f"{stored.id} {place}": step for place, step in enumerate(stored.steps)}
     for mark in sorted(marks, key=lambda mark: -len(marks[mark])):
         for digits in (1, 2, 3):
@@ -163,7 +173,9 @@ def edited(stored: Procedure, body: str) -> Procedure:
     def unmarked(text: str) -> str:
         return re.sub(rf"{stored.id} \d+", lambda mark: marks.get(mark[0], mark[0]), text)
 
-    title, input_, steps = _content(body)
+    title, input_, steps, outside = _content(body)
+    if outside:
+        raise BadInput(f"{unmarked(outside[0])!r} belongs to no step; begin it with a number")
     return replace(
         stored,
         output=stored.output if title == normalised(stored.output) else title or stored.output,
@@ -180,8 +192,8 @@ def _as_exported(step: str, digits: int) -> re.Pattern[str]:
     return re.compile(rf"^(\d{{{digits}}}\. ){text}(?=\n+\S|\s*\Z)", re.MULTILINE)
 
 
-def _content(body: str) -> tuple[str, str, list[str]]:
-    """Return the title, the resources and the steps in the body of a skill."""
+def _content(body: str) -> tuple[str, str, list[str], list[str]]:
+    """Return the title, the resources, the steps, and the lines around them in a skill's body."""
     title = _TITLE.match(body)
     sections = _sections(_TITLE.sub("", body))
     place = _named(sections, _NEEDS)
@@ -189,7 +201,8 @@ def _content(body: str) -> tuple[str, str, list[str]]:
     del sections[place]
     input_ = (needs[0][2] + _text(needs[1:])).strip() if needs else ""
     input_ = ", ".join(read_bullets(input_)) or input_ or "nothing in particular"
-    return title[1] if title else "", input_, _steps(sections)
+    steps = _steps(sections)
+    return title[1] if title else "", input_, steps, outside_steps(_text(sections), steps)
 
 
 def _steps(sections: Sequence[Section]) -> list[str]:

@@ -80,6 +80,8 @@ _NOTES = re.compile(
 )
 """The heading of a section that is not part of the steps."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
+_RULE = "-*_=`~\u2013\u2014 \t"
+"""The characters of rules and of fences without an info string."""
 _COLONS = (":", "\uff1a")
 _TOPIC = re.compile(
     r"(\*\*|__).+\1[:\uff1a]?|.*[:\uff1a](?:\*\*|__)?|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])"
@@ -142,6 +144,25 @@ def read_steps(text: str) -> list[str]:
     lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     lines = _led(_without_notes(lines))
     return _items(lines) or _without_items(lines)
+
+
+def outside_steps(text: str, steps: Sequence[str]) -> list[str]:
+    """Return the lines of a text that are in none of its steps, without titles such as "Steps:"."""
+
+    def plain(line: str) -> str:
+        return line.replace("*", "").strip()
+
+    inside = {plain(line) for step in steps for line in step.splitlines()}
+
+    def is_inside(line: str) -> bool:  # after a bullet, a number or a label
+        starts = (at for at in range(min(len(line), 60)) if not line[at - 1 : at].isalpha())
+        return any(line[at:] in inside for at in starts)
+
+    return [
+        line
+        for line in map(str.strip, text.splitlines())
+        if line.strip(_RULE) and not (_STEPS_TITLE.fullmatch(line) or is_inside(plain(line)))
+    ]
 
 
 def read_bullets(text: str) -> list[str]:
@@ -324,7 +345,7 @@ def _lines(text: str) -> list[_Line]:
     for row, is_code in markdown.lines(text, unclosed=False):
         raw = row.rstrip()
         heading = _HEADING.match(raw)
-        is_text = raw.strip("-*_=`~\u2013\u2014 \t")
+        is_text = raw.strip(_RULE)
         if is_code:
             lines.append(_Line(raw, raw, is_code))
         elif is_text:

@@ -342,6 +342,26 @@ def test_nothing_that_a_list_says_is_left_out(
     assert (bread.input, [*bread.steps]) == (needs, texts)
 
 
+@pytest.mark.parametrize(
+    ("cell", "outside"),
+    [
+        ("Tell the team.\n\n1. Stop.\n2. Start.\n\nClose it.", "Tell the team.\nClose it."),
+        ("Stop these:\nweb\nworker", "Stop these:"),
+        ("# become root first\nsudo -i\nsystemctl stop web", "# become root first"),
+        ("1. Mix.\n2. Bake.\n\n## Notes\nContains nuts.", "## Notes\nContains nuts."),
+        ("Steps:\n1 - Mix.\n2 - Bake.", None),
+        ("1. Mix:\n   ```\n   mix 1\n   ```\n2. Bake.", None),
+        ("Mix it. Bake it.", None),
+    ],
+)
+def test_lines_around_the_steps_of_a_cell_are_kept(tmp_path: Path, cell: str, outside: str | None):
+    with (tmp_path / "p.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["output", "input", "steps"], ["bread", "flour", cell]])
+    [bread] = read_all(tmp_path / "p.csv")
+    assert len(bread.steps) == 2
+    assert bread.metadata.get("outside_steps") == outside
+
+
 def test_tables_of_a_spreadsheet(tmp_path: Path, caplog):
     path, failed = tmp_path / "p.csv", list[Failed]()
     text = "Export of today\n\ntitle;needs;method\nT\u00fcr \u00f6ffnen;Schl\u00fcssel;1. Drehen.\ntitle;needs;method\n"

@@ -154,6 +154,29 @@ def test_a_line_added_below_a_step_belongs_to_it(line: str, place: int) -> None:
     assert edited(stored, body).steps == tuple(steps)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ("## Steps\n", "## Steps\n\nTell the team.\n", "'Tell the team.'"),
+        ("3. Bake it.\n", "3. Bake it.\n\nThen call the team.\n", "'Then call the team.'"),
+        ("3. Bake it.\n", "3. Bake it.\n\n## Notes\n\nNever on Fridays.\n", "'## Notes'"),
+    ],
+)
+def test_an_edited_line_that_belongs_to_no_step_is_named(
+    tmp_path: Path, before: str, after: str, lost: str
+) -> None:
+    write_skills([BREAD], tmp_path)
+    [path] = tmp_path.glob("*/SKILL.md")
+    path.write_text(path.read_text().replace(before, after))
+    assert list(read_skills(tmp_path, failed := [])) == []
+    assert f"{lost} belongs to no step" in failed[0].reason
+
+
+def test_a_paragraph_added_to_the_needs_belongs_to_them() -> None:
+    body = body_of(BREAD).replace("flour, yeast\n", "flour, yeast\n\nand an oven\n")
+    assert edited(BREAD, body) == replace(BREAD, input="flour, yeast\n\nand an oven")
+
+
 def test_needs_that_read_like_a_step_stay() -> None:
     stored = replace(BREAD, input="1. Knead.\n2. Let it rise.")
     body = body_of(stored).replace("3. Bake it.", "3. Bake.")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stepcraft.text.lists import (
     numbered,
+    outside_steps,
     read_bullets,
     read_items,
     read_lines,
@@ -56,6 +57,9 @@ def test_every_bullet_is_read(style: str, steps: list[str], between: str) -> Non
     text = between.join(begin(style, number) + step for number, step in enumerate(steps, 1))
     for reply in (text, f"Sure, here:\n\n{text}\n\nLet me know more.", f"```\n{text}\n```"):
         assert read_steps(reply) == steps
+    assert outside_steps(text, steps) == []
+    framed = f"# Steps\n\nSure, here:\n\n{text}\n\nLet me know more."
+    assert outside_steps(framed, steps) == ["Sure, here:", "Let me know more."]
     assert style in STEPS or read_bullets(text) == steps
 
 
