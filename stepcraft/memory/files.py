@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ def read_procedures(
 
     Steps can be a list, or a string that contains a JSON list or numbered lines. An id that is not
     a UUID goes into the metadata, as do unknown fields, fields such as tags whose values do not
-    have the expected form, and, as `outside_steps`, the lines around a list of steps.
+    have the expected form, and, as `outside_steps`, the lines around a list of steps. A field that
+    `fields` names for `expires` has to hold a day.
 
     A record with the text of an earlier one and other tags is refused, unless it has a key or id.
 
@@ -191,7 +193,7 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
         fields["tags"] = {names["tags"]: fields["tags"]}
     fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
-    rest |= {name: fields.pop(name) for name in [*fields] if not has_our_form(name, fields[name])}
+    rest |= {name: fields.pop(name) for name in _of_other_forms(fields, names)}
     if (needs := texts_of(fields["input"])) != [fields["input"]]:
         fields["input"] = ", ".join(need.replace("\n", " ") for need in needs)
     steps = texts_of(fields["steps"])
@@ -202,6 +204,15 @@ def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
     if isinstance(metadata := fields.setdefault("metadata", {}), dict):
         fields["metadata"] = {**rest, **metadata}
     return Procedure.from_dict(fields)
+
+
+def _of_other_forms(fields: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """Return the fields whose values belong in the metadata.
+
+    An expiry that the caller named is not among them, so that it is refused.
+    """
+    kept = {"expires"} if names["expires"] != "expires" else set[str]()
+    return [name for name in fields.keys() - kept if not has_our_form(name, fields[name])]
 
 
 def _check_tags(procedure: Procedure, earlier: dict[str, Mapping[str, str]]) -> None:
@@ -323,6 +334,13 @@ def _tags(value: object) -> object:
     }
 
 
+def _date(value: object) -> object:
+    """Return the date of an ISO date and time; return any other value as is."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(str(value).strip()).date().isoformat()
+    return value
+
+
 def _parsed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Parse a string that contains a list or an object; return any other value as is."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
@@ -335,5 +353,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("metadata", "outcomes", "versions"), _parsed),
     "tags": _tags,
     "key": str,
+    "expires": _date,
 }
 """Functions that convert field values from other forms, such as JSON in a CSV file."""

@@ -232,6 +232,27 @@ def test_a_record_with_an_id_may_have_other_tags_later_in_the_file(tmp_path: Pat
     assert failed == []
 
 
+def test_a_day_of_expiry_may_have_a_time_and_other_forms_are_named(tmp_path: Path):
+    file = tmp_path / "kept.csv"
+    days = [
+        "2020-12-31",
+        "2020-12-31 00:00:00",
+        "2020-12-31T23:59:59Z",
+        "",
+        "31.12.2020",
+        "12/31/20",
+    ]
+    rows = "\n".join(f"mix {number},pot,Stir.,{day}" for number, day in enumerate(days))
+    file.write_text(f"output,input,steps,until\n{rows}\n")
+    read = list(read_procedures(file, failed := [], fields={"expires": "until"}))
+    assert [each.expires for each in read] == ["2020-12-31"] * 3 + [""]
+    assert [failure.where for failure in failed] == [f"{file}:6", f"{file}:7"]
+    assert "expires must be a day such as 2027-01-31, not '31.12.2020'" in failed[0].reason
+    file.write_text("output,input,steps,expires\nmix,pot,Stir.,in 3 days\n")
+    [mix] = read_procedures(file, failed := [])
+    assert (mix.metadata, failed) == ({"expires": "in 3 days"}, [])
+
+
 def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     path.write_text("old")
