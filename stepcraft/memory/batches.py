@@ -11,7 +11,7 @@ from langchain_core.utils.iter import batch_iterate
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.history import same_text, with_versions
-from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.procedure import Procedure, standard_id
 from stepcraft.memory.protocol import ProcedureMemory
 
 _OF_TEXT = ("approved", "provenance", "stale")
@@ -99,16 +99,18 @@ class ServedMemory(BatchedMemory):
     def _update_stored(
         self, id: str, new_version: Callable[[Procedure | None], Procedure]
     ) -> Procedure:
+        id_ = standard_id(id)
         with self._exclusively():
-            stored = self._stored([id])
-            procedure = new_version(stored.get(id))
-            for failure in self._write({id: procedure}, stored):
+            stored = self._stored([id_])
+            procedure = new_version(stored.get(id_))
+            for failure in self._write({id_: procedure}, stored):
                 raise MemoryFailure(f"{id} was not changed: {failure.reason}")
         return procedure
 
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
-        return self._stored([id]).get(id)
+        id_ = standard_id(id)
+        return self._stored([id_]).get(id_)
 
     def _put(self, procedures: list[Procedure]) -> AddReport:
         new: dict[str, Procedure] = {}

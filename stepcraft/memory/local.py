@@ -10,7 +10,7 @@ from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, LocalIndex, recorded_embeddings
 from stepcraft.memory.batches import BatchedMemory, merged
 from stepcraft.memory.files import read_all
-from stepcraft.memory.procedure import Found, Procedure, checked_tags
+from stepcraft.memory.procedure import Found, Procedure, checked_tags, standard_id
 from stepcraft.memory.protocol import ALPHA
 from stepcraft.memory.urls import is_text
 from stepcraft.models.embeddings import resolve_embeddings
@@ -77,7 +77,7 @@ class LocalMemory(BatchedMemory):
         def new_entry(entry: Entry | None) -> Entry:
             return _entry(new_version(_procedure(entry) if entry else None))
 
-        return _procedure(self._index.update(id, new_entry))
+        return _procedure(self._index.update(standard_id(id), new_entry))
 
     def search(
         self,
@@ -94,13 +94,13 @@ class LocalMemory(BatchedMemory):
 
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
-        entry = self._index.get(id)
+        entry = self._index.get(standard_id(id))
         return _procedure(entry) if entry else None
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the given ids existed."""
         self._check_writable()
-        return self._index.delete(ids)
+        return self._index.delete(map(standard_id, ids))
 
     def count(self) -> int:
         """Return the number of procedures."""

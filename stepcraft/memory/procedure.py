@@ -313,6 +313,11 @@ def is_uuid(text: str) -> bool:
     return True
 
 
+def standard_id(id_: str) -> str:
+    """Return a UUID in lower case with hyphens, as memories store it; return other text as is."""
+    return str(uuid.UUID(id_)) if is_uuid(id_) else id_
+
+
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text, not {type(value).__name__}: {excerpt(value)}")

@@ -15,7 +15,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure, StepcraftError
 from stepcraft.index import check_search, refusals
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid
+from stepcraft.memory.procedure import Found, Procedure, checked_tags, is_uuid, standard_id
 from stepcraft.memory.protocol import ALPHA
 from stepcraft.text.clean import clean
 
@@ -85,7 +85,7 @@ class StoreMemory(ServedMemory):
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the given ids existed."""
-        stored = self._stored(ids)
+        stored = self._stored(map(standard_id, ids))
         self._batch([PutOp(self._namespace, id_, None) for id_ in sorted(stored)])
         return len(stored)
 

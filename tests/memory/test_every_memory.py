@@ -212,6 +212,16 @@ def test_no_vote_of_another_thread_is_lost(place):
     assert kept.output in {"dish 10", "dish 11", "dish 12", "dish 13"}
 
 
+@pytest.mark.parametrize("form", [str.upper, lambda id_: id_.replace("-", "")])
+def test_an_id_is_found_in_any_form_of_a_uuid(memory, form):
+    memory.add([procedure := dish(1, id=form(dish(1).id))])
+    id_ = form(procedure.id)
+    assert memory.get(id_) == procedure
+    assert memory.update(id_, lambda kept: replace(kept, source="x")).source == "x"
+    assert by_short_id(memory, id_).source == "x"
+    assert (memory.delete([id_]), memory.count()) == (1, 0)
+
+
 def test_delete_says_how_many_there_were(memory):
     memory.add([dish(1), dish(2)])
     assert memory.delete([dish(1).id, dish(1).id, dish(7).id, "no id"]) == 1

@@ -16,7 +16,7 @@ from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.index import COPY, Matrix, embedded
 from stepcraft.memory.batches import ServedMemory
 from stepcraft.memory.history import same_text
-from stepcraft.memory.procedure import FIELDS, Found, Procedure, checked_tags
+from stepcraft.memory.procedure import FIELDS, Found, Procedure, checked_tags, standard_id
 from stepcraft.memory.weaviate.collection import (
     AT_ONCE,
     BATCH,
@@ -121,7 +121,7 @@ class WeaviateMemory(ServedMemory):
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete procedures, and return how many of the given ids existed."""
-        return self._objects.delete(ids)
+        return self._objects.delete(map(standard_id, ids))
 
     def count(self) -> int:
         """Return the number of procedures."""
