@@ -65,11 +65,7 @@ class Agent(Node):
         self.retrieve = Retrieve(resources)
 
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
-        """Run the agent and return its answer, or "" if there is none.
-
-        Raises:
-            BadInput: The model cannot call tools.
-        """
+        """Run the agent and return its answer, or "" if there is none."""
         settings = self.resources.settings(state)
         limits = limits_of(state, settings)
         counter = _Counter(limits)
@@ -111,10 +107,11 @@ class Agent(Node):
             searches.warnings += ends.warnings
             for reply in counter.replies[-1:]:
                 searches.warnings += ending_warnings(NAME, reply)
-        except (GraphBubbleUp, BadInput):
+        except GraphBubbleUp:
             raise
         except Exception as error:
-            reason = masked_line(f"{type(error).__name__}: {error}")
+            kind = "" if isinstance(error, BadInput) else f"{type(error).__name__}: "
+            reason = masked_line(f"{kind}{error}")
             failed = TOO_LATE if limits.has_ended(error) else f"the agent failed: {reason}"
             searches.warnings.append(failed)
         if searches.count and not searches.has_worked:
