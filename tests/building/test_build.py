@@ -342,6 +342,18 @@ def test_a_project_that_was_moved_asks_nothing_again(docs: Path, tmp_path: Path)
     assert procedures(elsewhere)["gammaclose"].source == f"{moved}/gamma.md#task-gamma"
 
 
+def test_a_page_that_was_deleted_when_its_folder_was_moved_is_stale(
+    docs: Path, tmp_path: Path
+) -> None:
+    write_pages(docs, "beta")
+    build(tmp_path)
+    elsewhere = docs.rename(tmp_path / "elsewhere")
+    (elsewhere / "beta.md").unlink()
+    report = build(tmp_path, ScriptedModel([]), [str(elsewhere)])
+    assert (report.unchanged, report.stale) == (1, 1)
+    assert marks(tmp_path)["betaclose"] == f"{elsewhere}/beta.md no longer teaches it"
+
+
 def test_what_a_model_has_read_under_another_name_is_not_paid_for_again(
     docs: Path, tmp_path: Path
 ) -> None:
