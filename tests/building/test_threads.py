@@ -559,6 +559,13 @@ def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, An
     assert text.count("***") > 6
 
 
+def test_only_secrets_of_at_least_four_characters_are_looked_for_in_the_text() -> None:
+    answer = AIMessage("The PIN is 47x9, and 47x is its beginning.")
+    calls = called("log_in", "", password="47x9", passcode="47x")
+    shown = transcript([HumanMessage(GOAL), *calls, answer], "x").text
+    assert "The PIN is ***, and 47x is its beginning." in shown
+
+
 @pytest.mark.parametrize(
     "text",
     [
