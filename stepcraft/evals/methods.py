@@ -215,7 +215,9 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
     if state.get("__interrupt__"):
         raise NoAnswer("the run waits for a person; evaluate the method without its review")
     answer = output.get("answer")
-    if not (output.get("steps") or (answer is not None and str(answer).strip())):
+    answer = answer.text if isinstance(answer, BaseMessage) else answer
+    has_answer = answer not in (None, [], {}) and str(answer).strip()
+    if not (output.get("steps") or has_answer):
         raise NoAnswer("the result has neither `answer` nor `steps`, or they are empty")
     warnings, usage = state.get("warnings") or (), state.get("usage")
     kept = {name: value for name, value in output.items() if name not in _NOT_SCORED}
@@ -230,7 +232,7 @@ def _result(result: object, output: Mapping[str, Any]) -> Result:
 
 def _counted(usage: Mapping[str, Any]) -> dict[str, Any]:
     """Return usage without counts that are unknown."""
-    counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+    counts = {name: value for name, value in usage.items() if isinstance(value, int | float)}
     models = usage.get("models")
     return counts | ({"models": models} if isinstance(models, Mapping) else {})
 

@@ -20,17 +20,17 @@ _CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−–+#.,", "\ue000\ue000\ue000\ue001\ue002\ue003\ue003")
 _MEANT = re.compile(
-    r"(?<=\d)(?:\.|,(?!\d{3}(?!\d)))(?=\d)"
+    r"(?<=\d)(?:\.|,(?!(?:\d\d,)*\d{3}(?!\d)))(?=\d)"
     r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)"
 )
 """Punctuation that carries meaning: the decimal point or comma and the sign of a number, and the
-ending of C++ or C#. A comma before three digits may separate thousands.
+ending of C++ or C#. A comma before three digits may separate thousands (or two, in India).
 """
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d)[/:^\u2044](?=\d)")
 """What divides two numbers, as in 1/2, 10:30 and 10^6."""
 _SUPERSCRIPT = re.compile(r"(?<=\d)[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
-_LETTER_A = re.compile(r"\bA\b(?!\s+\w)")
-"""The letter A as in "hepatitis A", which is no article."""
+_LETTER_A = re.compile(r"(?<![.&/-])\bA\b(?!\s+\w|\.(?:\w|\s+\w)|[&/-]\w)")
+"""The letter A as in "hepatitis A", which is no article and no initial."""
 _ARTICLE_A = re.compile(r"\ba\b(?=\s+\w)")
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue004])"
@@ -56,15 +56,24 @@ def plain_forms(gold: str) -> list[Callable[[str], str]]:
     """Return the ways of normalising a gold answer and the answers that are compared with it.
 
     Meaningful punctuation is kept, as in -5, 3.5, C++ and C#; other punctuation, such as a hyphen,
-    becomes nothing in one way and a space in the other. Unicode's forms of a character are equal,
+    becomes nothing in one way and a space in the others. Unicode's forms of a character are equal,
     and so are its cases, as in "Maß" and "MASS".
     """
     has_a = _LETTER_A.search(gold) is not None
-    return [partial(_plain, gap=gap, has_a=has_a) for gap in ("", " ")]
+    plain = partial(_plain, has_a=has_a)
+    return [partial(plain, gap=""), partial(plain, gap=" "), partial(plain, gap=" ", listed=True)]
 
 
-def _plain(text: str, gap: str, *, has_a: bool) -> str:
-    """Return normalised text; if `has_a`, an A that is capital or has no word behind it is kept."""
+def _plain(text: str, gap: str, *, has_a: bool, listed: bool = False) -> str:
+    """Return normalised text.
+
+    Args:
+        text: The text.
+        gap: The replacement for punctuation.
+        has_a: Whether to keep an A that is capital or has no word behind it.
+        listed: Whether a comma between numbers separates them, as in "2,3".
+    """
+    text = re.sub(r"(?<=\d),(?=\d)", ", ", text) if listed else text
     raised = _SUPERSCRIPT.sub(r"^\g<0>", _ARTICLE_A.sub(" ", text) if has_a else text)
     folded = unicodedata.normalize("NFKC", raised).casefold()
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)

@@ -20,7 +20,7 @@ _WORD = (
     r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
     r"(?P<verdict>support(?:ed|s)|contradict(?:ed|s)|refuted"
     r"|(?:not[ _-]?|un)(?:found|supported|mentioned))\b"
-    r"(?P<in_part>[ \t]+(?:only[ \t]+)?(?:in part|partly|partially)\b)?"
+    r"(?P<in_part>[ \t]+(?:only[ \t]+)?(?:in part\b(?!.*\bin part\b)|partly\b|partially\b))?"
 )
 _SIGNS = r"(?:[^\S\n]++|[^\w\s]|_)"
 """A sign or a run of blanks, which may align the cells of a table."""
@@ -40,7 +40,7 @@ _GROUPED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A verdict before its statements, as in "Contradicted: 1.1 (p2), 2.3"."""
-_ONE_NUMBER = re.compile(r"[^\w\n]*(\d{1,4})[^\w\n]*(?:statements?|parts?|claims?)?[^\w\n]*")
+_ONE_NUMBER = re.compile(r"[^\w\n]*\d{1,4}[^\w\n]*(?:statements?|parts?|claims?)?[^\w\n]*")
 _STATEMENT = re.compile(
     rf"(?<![\w.]){_NUMBER}(?:{_RANGE}{_NUMBER})?(?:(?!(?:[,;]|\band\b)[ \t]*\d).)*"
 )
@@ -69,8 +69,9 @@ _ANOTHER = re.compile(
 )
 """A second verdict on the same statement."""
 _MISSING = re.compile(
-    r"\b(?:is|are)[ \t]+not[ \t]+(?:mentioned\b|\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+"
-    r"(?:passages?|evidence|sources?)\b)",
+    r"\b(?:is|are)[ \t]+not[ \t]+"
+    r"(?:mentioned\b(?![ \t]+in[ \t]+the[ \t]+(?:statement|claim|answer|draft))"
+    r"|\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+(?:passages?|evidence|sources?)\b(?![ \t]+\w))",
     re.IGNORECASE,
 )
 """A remark that the passages lack something in a statement."""
@@ -158,18 +159,14 @@ def _without_tallies(text: str, parts: Collection[int]) -> str:
 def _without_counts(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count, such as "Supported: 2" in a summary.
 
-    If the number is also that of a part, another line has the verdict on that part.
+    All parts have verdicts in other lines, which begin with their numbers.
     """
-    rows = text.split("\n")
-    counts = {
-        row: int(number[1])
-        for row in rows
-        if (match := _GROUPED.match(row)) and (number := _ONE_NUMBER.fullmatch(match["statements"]))
-    }
-    others = "\n".join(row for row in rows if row not in counts)
-    judged = _judged(_lines(_GROUPED.sub(_ungrouped, others)))
-    left_out = {row for row, number in counts.items() if number not in {*parts} - judged}
-    return "\n".join(row for row in rows if row not in left_out)
+    if not {*parts} <= _judged(_lines(_GROUPED.sub("", text))):
+        return text
+    rows = ((row, _GROUPED.match(row)) for row in text.split("\n"))
+    return "\n".join(
+        row for row, match in rows if not (match and _ONE_NUMBER.fullmatch(match["statements"]))
+    )
 
 
 def _judged(lines: Iterable["_Line"]) -> set[int]:

@@ -55,8 +55,14 @@ _AND = (
 _NUMBERS = rf"\d{{1,3}}(?:{_AND}{_WORD}?+{_P}?+\d{{1,3}})*+[ \t]*+"
 _NOTE = rf"(?<=\d)[ \t]*+[,:][ \t]*+(?!(?:and\b[ \t]*+)?+{_WORD}?+{_P}?+\d)[^\[\]\n]{{1,80}}+"
 """A remark within a mark, as in "[p1, section 3]"."""
-_NO_LABEL = r"(?!(?:^|(?<=#[ ])|(?<=\*\*))[\u3010\uff3b][^\u3011\uff3d\n]*+[\u3011\uff3d]\w)"
-"""Not before the label of a section, as at the beginning of a line in Japanese and Chinese."""
+_NO_LABEL = (
+    r"(?!(?:^|(?<=#[ ])|(?<=\*\*))[\u3010\uff3b]"
+    r"[^\u3011\uff3d\u2020\n]*+[\u3011\uff3d]"
+    r"(?!\u6307\u51fa|\u8868\u660e|\u8bf4|\u663e\u793a|\u306b\u3088|\u3067\u306f)\w)"
+)
+"""Not before the label of a section, as at the beginning of a line in Japanese and Chinese, unless
+a word such as "according to" or "says" follows.
+"""
 _MARK = (
     rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
     rf"|\[{_P}{_NUMBERS}{_NOTE}\]"

@@ -21,7 +21,9 @@ _NO_CLAIM = re.compile(
 )
 """A heading, a rule, or other text that cannot be true or false."""
 _PAIR = re.compile(
-    r"[|*_ \t]*[^|\d\n]+\|(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t]*"
+    r"(?i:[|*_ \t]*(?!(?:country|date|item|metric|model|name|region|type|year)\b)(?=\w)[^|\d\n]+)\|"
+    r"(?![^|\w\n]{0,5}(?:(?:19|20)\d\d\b|\d+(?:st|nd|rd|th)\b))"
+    r"(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t]*"
 )
 """The first row of a table of names and values, such as "| Limit | 100 per minute |"."""
 _TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")

@@ -46,12 +46,16 @@ _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
 _YES = r"(?:sure|certainly|of course|absolutely|okay|ok|great|gladly|all ?right)"
 _HERE_IS = r"(?:here(?:['\u2019]s| is| are)|below (?:is|are))"
-_HAPPY = r"I\b[^.!:\n\d\[]{0,20}\b(?:help|happy|glad)\b[^.!:\n\d\[]{0,40}[.!] "
+_OFFER = (
+    r"(?:(?:I(?:['\u2019](?:ll|d)| can| will| would)|let me|no problem)\b[^.!:\n\d\[]{0,60}[.,!]"
+    r"|(?:based on|using|after|to)\b[^.!:\n\d\[]{0,60},|so\b,?)"
+)
 _INTRODUCTION = re.compile(
-    rf"\A\s*+(?:{_YES}(?: thing)?[ ,.!:;\u2013\u2014-]{{1,4}}(?:{_HAPPY})?{_HERE_IS}\b"
+    rf"\A\s*+(?:{_YES}(?: thing| question)?[^\w\n\[]{{1,6}}"
+    rf"(?:{_OFFER}[^\w\n\[]{{1,4}})?{_HERE_IS}\b"
     rf"|{_HERE_IS} (?:the|your|my|an?) (?:[\w-]+ ){{0,2}}?(?:answer|reply|response|draft|text"
     r"|article|summary|program|code|script|list|steps|plan|quer(?:y|ies)|version|segment)\b)"
-    r"(?:[^\n.!?]|[.!?](?=\w)){0,200}:[ \t]*\n\s*+(?=\S)",
+    r"(?:[^\n.!?]|[.!?](?=[\w)]|[ \t]+(?-i:[a-z(]))|(?<=\bSt)\.){0,200}:[ \t]*\n\s*+(?=\S)",
     re.IGNORECASE,
 )
 """A line that ends with a colon and only announces the answer."""

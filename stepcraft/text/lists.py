@@ -83,12 +83,11 @@ _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _RULE = "-*_=`~\u2013\u2014 \t"
 """The characters of rules and of fences without an info string."""
 _COLONS = (":", "\uff1a")
-_TOPIC = re.compile(
-    r"(\*\*|__).+\1[:\uff1a]?|.*[:\uff1a](?:\*\*|__)?|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])"
-)
-"""A bold item, one that ends with a colon, or one of up to two words that is no question."""
+_HEAD = re.compile(r".*[:\uff1a](?:\*\*|__)?")
+_TOPIC = re.compile(r"(\*\*|__).+\1|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])")
+"""A bold item, or one of up to two words that is no question."""
 _REASON = re.compile(
-    rf"^(?:because|to|why|reason|rationale|purpose|needed)\b"
+    rf"^\W*(?:because|to|why|reason|rationale|purpose|needed)\b"
     rf"|[{STOPS}{SPACELESS_STOPS}]$(?<![?\u061f\uff1f])",
     re.IGNORECASE,
 )
@@ -191,8 +190,9 @@ def read_items(text: str) -> list[str]:
         items = []
         for start, stop in pairwise([*outer, len(lines)]):
             item, *below = (line.text for line in lines[start:stop])
-            is_topic = _TOPIC.fullmatch(item) and not any(map(_REASON.search, below))
-            items += below if below and is_topic else [item]
+            is_head = _HEAD.fullmatch(item) or (len(below) > 1 and _TOPIC.fullmatch(item))
+            is_topic = below and is_head and not any(map(_REASON.search, below))
+            items += below if is_topic else [item]
     return _distinct(items)
 
 

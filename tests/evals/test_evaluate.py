@@ -260,7 +260,9 @@ def test_a_method_that_never_answers_ends_it_with_the_reason(tmp_path: Path) -> 
     assert len(stopped(tmp_path, reason, asked=7, methods=[mine])) == 7
 
 
-@pytest.mark.parametrize("empty", ["", " \n", {"answer": ""}, {"answer": None, "steps": []}])
+@pytest.mark.parametrize(
+    "empty", ["", " \n", {"answer": ""}, {"answer": []}, {"answer": None, "steps": []}]
+)
 def test_an_empty_answer_is_none(tmp_path: Path, empty: object) -> None:
     def answer(given: Mapping[str, str]) -> object:
         return {"answer": "", "steps": ["Stir."]} if number_in(given["question"]) == "0" else empty

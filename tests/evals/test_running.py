@@ -129,6 +129,12 @@ def test_documents_are_passages(tmp_path: Path) -> None:
     assert outcome["output"]["evidence"] == [{"id": "", "source": "", "score": 0.0, **kept}]
 
 
+def test_an_answer_may_be_a_message(tmp_path: Path) -> None:
+    mine = OwnMethod("mine", lambda _: {"answer": AIMessage("3")})
+    [outcome] = run(tmp_path, asked=1, methods=[mine])
+    assert outcome["output"] == {"answer": "3"}
+
+
 @pytest.mark.parametrize(
     ("fields", "usage", "warnings"),
     [

@@ -126,6 +126,9 @@ def test_what_the_evidence_says_otherwise_is_not_supported(false: str) -> None:
         ("Retry before you alert.", "Alert before you retry.", False),
         ("Use Postgres instead of SQLite.", "Use SQLite instead of Postgres.", False),
         ("The server listens on port 80 by default.", "By default, the server listens on port 80.", True),
+        ("It listens by default on port 80.", "It listens on port 80 by default.", True),
+        ("The server locally keeps data.", "The server keeps data locally.", True),
+        ("Only admins can see keys.", "Admins can see only keys.", False),
         ("On Fridays the desk is closed.", "The desk is closed on Fridays.", True),
     ],
 )  # fmt: skip

@@ -455,6 +455,8 @@ def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
         ("supported p1 (the arches are not mentioned)", "not found"),
         ("supported p1, but the number is not given in the passages", "not found"),
         ("supported in part p1", "not found"),
+        ("supported in part by p1 and in part by p2", "supported"),
+        ("supported p1: a cost is not mentioned in the statement", "supported"),
         ("supported only partly by p1", "not found"),
         ("contradicted p1 (the arches are not mentioned)", "contradicted"),
     ],
@@ -462,6 +464,21 @@ def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
 def test_a_remark_counts_if_it_is_about_the_statement(line: str, verdict: str) -> None:
     result, model = checked(f"1.1 {line}", draft="It has four arches.", max_calls=1)
     assert ([each["verdict"] for each in result["checks"]], len(model.calls)) == ([verdict], 1)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Supported: 1, 3\nContradicted: 2",
+        "**Supported:** 1\n**Contradicted:** 2\n**Supported:** 3",
+        "Supported: 1.1, 1.3\nContradicted: 1.2",
+    ],
+)
+def test_verdicts_above_the_numbers_of_statements_are_no_counts(reply: str) -> None:
+    draft = "It is of steel. It has four arches. It is old."
+    result, _ = checked(f"{reply}\n{block(1, 'four', 'three')}", draft=draft)
+    words = [verdict for _, verdict in verdicts(result)]
+    assert words == ["supported", "contradicted", "supported"]
 
 
 def test_a_list_of_verdicts_with_one_part_each_is_no_count() -> None:

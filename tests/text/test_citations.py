@@ -139,6 +139,7 @@ def test_the_label_of_a_section_is_no_mark(start: str) -> None:
     text = f"{start}\u30101\u3011Scope\nIt is so\u30102\u3011.\n\n{start}\u30103\u3011Dates"
     assert marks(text) == [2]
     assert without_marks(text) == text.replace("\u30102\u3011", "")
+    assert marks("\u30101\u3011\u6307\u51fa\uff0cso.") == marks("\u30101\u2020a\u3011so.") == [1]
 
 
 @given(st.text("[]p123,.:- a`($\\^\n\u3010\u3011", max_size=60))

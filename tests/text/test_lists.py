@@ -340,7 +340,11 @@ def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[st
         ('Here\n\n## Q\n1. "How?"\n- how?\n* Is "x" it?\nDone.', ["How?", 'Is "x" it?']),
         ("1. How?\n   - for whom\n2. Why?", ["How?", "Why?"]),
         ("- **A b c:**\n  - how\n  - what\n- **B**:\n  - when", ["how", "what", "when"]),
-        ("1. **A b c**\n   - how\n   - what\n2. B\n   - when", ["how", "what", "when"]),
+        ("1. **A b c**\n   - how\n   - what\n2. B\n   - when", ["how", "what", "B"]),
+        (
+            "1. **Port of X**\n   - Finds the port\n2. **Y**\n   - **Why:** so",
+            ["**Port of X**", "**Y**"],
+        ),
         ("- limit per key\n  - as asked\n- B c:\n  - when", ["limit per key", "when"]),
         ("- **limit**\n  - because it is asked\n- keys\n  - It is asked.", ["**limit**", "keys"]),
         ('["How?", "Why?"]', ["How?", "Why?"]),

@@ -83,6 +83,19 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("Surely it rains:\nyes", "Surely it rains:\nyes"),
         ("Sure! I'd be happy to help. Here's the answer:\nParis.", "Paris."),
         ("Of course, I can help with v1.2!\nParis.", "Of course, I can help with v1.2!\nParis."),
+        *(
+            (f"{line}\nParis.", "Paris.")
+            for line in (
+                "Sure, based on the passages, here is the answer:",
+                "Great question! Here's a detailed answer:",
+                "Okay, so here is the answer:",
+                "Sure! \U0001f60a Here's the answer:",
+                "Of course! Let me help you with that. Here's the answer:",
+                "Sure, no problem. Here is the answer:",
+                "Sure! Here are the steps for Ubuntu 22.04 LTS (e.g. on a server):",
+                "Here are the steps for St. Louis:",
+            )
+        ),
         ("Absolutely \u2014 here are the steps for v1.2:\n1. Go", "1. Go"),
         *(
             (reply, reply)
@@ -90,6 +103,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
                 "Sure! Letters are kept for 30 days [p1]. Here is how to change it:\n\n1. Go",
                 "Of course. You must be an owner. Here are the steps:\n1. Go",
                 "Great Britain left in 2020; here is the timeline:\n- 2016",
+                "Sure! To delete it, you must be an owner. Here is how:\n1. Go",
                 "Here is the answer: it is 5. The steps are:\n1. Go",
             )
         ),

@@ -61,6 +61,7 @@ _LABEL = re.compile(
     r"|number|no\.) )[*_`]{0,2}\Z"
 )
 """What precedes a number that names something, as in "HTTP/2" or "step 3"."""
+_QUALIFIERS = {"only", "not", "no", "never", "all", "also", "just", "even"}
 _LONG = 12
 """The number of words from which an amount such as "14 days" is corrected after any word."""
 _NO_CLAIM = re.compile(
@@ -188,10 +189,24 @@ def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
     if not words or not words.issubset(tokens):
         return False
     tokens = [token for token in tokens if token in words or token not in other.title]
-    # A phrase may move to the front, as in "By default it listens on port 9090".
-    last_start = 0 if len(other.values) > 1 else len(tokens)
-    starts = range(last_start + 1)
-    return any([*tokens[start:], *tokens[:start]] == [*other.tokens] for start in starts)
+    if tokens == [*other.tokens]:
+        return True
+    return len(other.values) < 2 and _is_moved(tokens, other.tokens)
+
+
+def _is_moved(tokens: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether one phrase has another place, as in "By default it listens on port 9090".
+
+    Next to a word such as "only", that can change the meaning.
+    """
+    if len(tokens) != len(others):
+        return False
+    is_same = [ours == theirs for ours, theirs in zip(tokens, others, strict=True)]
+    first, last = is_same.index(False), len(is_same) - is_same[::-1].index(False)
+    if _QUALIFIERS.intersection(tokens):
+        first, last = 0, len(tokens)
+    ours, theirs = [*tokens[first:last]], [*others[first:last]]
+    return any(ours[at:] + ours[:at] == theirs for at in range(1, len(ours)))
 
 
 def _correctable(statement: Sentence) -> Iterator[Value]:
