@@ -162,9 +162,8 @@ def edited(stored: Procedure, body: str) -> Procedure:
     Raises:
         BadInput: A line belongs to no step, or the procedure cannot be kept.
     """
-    needs = f"## Needs\n\n{stored.input}\n\n## Steps\n"
-    has_needs = needs in body
-    body = body.replace(needs, "## Steps\n", 1)
+    needs = re.escape(f"## Needs\n\n{stored.input}\n\n") + r"\n*(?=#{1,6} |\d{1,3}[.)] )"
+    body, has_needs = re.subn(needs, "", body, count=1)
     marks = {f"{stored.id} {place}": step for place, step in enumerate(stored.steps)}
     for mark in sorted(marks, key=lambda mark: -len(marks[mark])):
         for digits in (1, 2, 3):

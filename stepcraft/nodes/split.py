@@ -12,7 +12,7 @@ from stepcraft.nodes.state import Part
 from stepcraft.progress import joined, quoted
 from stepcraft.text.citations import marks, without_marks
 from stepcraft.text.claims import claims
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import numbered, outside_steps, read_steps
 from stepcraft.text.markdown import lines
 from stepcraft.text.thoughts import split_thoughts
 
@@ -24,7 +24,6 @@ LONGEST_QUERY = 1_500
 _QUOTED = 5
 """The maximum number of lines that a warning quotes."""
 
-_WORD = re.compile(r"\w")
 _BEGINS = re.compile(r"\s{0,3}(?:\d{1,3}[.)]|[-*+]|#{1,6})\s")
 
 
@@ -103,19 +102,15 @@ def split_into_blocks(state: Any) -> dict[str, Any]:
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Split the draft into steps, which become its parts, each looked up as a whole.
 
-    If the graph did not write the draft, a warning quotes the lines that belong to no step.
+    If the graph did not write the draft, and it is not JSON, a warning quotes the lines that belong
+    to no step.
     """
     draft: str = state["first_draft"]
     steps = read_steps(draft) or [draft]
     update = {"steps": steps, **_parts(state, steps, by_statement=False)}
-    rows = [row.strip() for step in steps for row in step.splitlines() if _WORD.search(row)]
-    dropped = [
-        quoted(line)
-        for line in draft.splitlines()
-        if _WORD.search(line) and not any(row in line for row in rows)
-    ]
-    if dropped and draft != numbered(state["steps"]):
-        lines = joined(dropped, _QUOTED)
+    is_own = draft == numbered(state["steps"]) or draft.lstrip().startswith(("[", "{"))
+    if dropped := [] if is_own else outside_steps(draft, steps):
+        lines = joined([*map(quoted, dropped)], _QUOTED)
         update["warnings"] = [f"split: text outside the list of steps was left out: {lines}"]
     return update
 

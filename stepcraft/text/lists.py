@@ -72,6 +72,12 @@ _STEPS_TITLE = re.compile(
     re.IGNORECASE,
 )
 """The title of a list of steps, which sets it apart from a list of what is needed."""
+_NO_TEXT = re.compile(
+    rf"{_STEPS_TITLE.pattern}|\W*\d{{0,3}}\W*|[`~]{{3,}}\w*"
+    r"|\#{1,6}\s+(?:workflow|steps|instructions|procedure|process)\b.*",
+    re.IGNORECASE,
+)
+"""A title of steps, the start of an empty item, a rule or a fence."""
 _NOTES = re.compile(
     r"\A#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
     r"|further reading|see also|hinweise?|tipps?|quellen|notas|consejos|fuentes|astuces"
@@ -149,7 +155,7 @@ def outside_steps(text: str, steps: Sequence[str]) -> list[str]:
     """Return the lines of a text that are in none of its steps, without titles such as "Steps:"."""
 
     def plain(line: str) -> str:
-        return line.replace("*", "").strip()
+        return unicodedata.normalize("NFC", line.replace("*", "")).strip()
 
     inside = {plain(line) for step in steps for line in step.splitlines()}
 
@@ -160,7 +166,7 @@ def outside_steps(text: str, steps: Sequence[str]) -> list[str]:
     return [
         line
         for line in map(str.strip, text.splitlines())
-        if line.strip(_RULE) and not (_STEPS_TITLE.fullmatch(line) or is_inside(plain(line)))
+        if not (_NO_TEXT.fullmatch(line) or is_inside(plain(line)))
     ]
 
 

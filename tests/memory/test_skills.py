@@ -177,6 +177,12 @@ def test_a_paragraph_added_to_the_needs_belongs_to_them() -> None:
     assert edited(BREAD, body) == replace(BREAD, input="flour, yeast\n\nand an oven")
 
 
+@pytest.mark.parametrize("title", ["## Workflow", "## Steps to bake", ""])
+def test_the_title_of_the_steps_may_be_another_one(title: str) -> None:
+    body = body_of(BREAD).replace("## Steps", title).replace("Bake it.", "Bake.")
+    assert edited(BREAD, f"{body.rstrip()}\n4. \n").steps == (*BREAD.steps[:-1], "Bake.")
+
+
 def test_needs_that_read_like_a_step_stay() -> None:
     stored = replace(BREAD, input="1. Knead.\n2. Let it rise.")
     body = body_of(stored).replace("3. Bake it.", "3. Bake.")
