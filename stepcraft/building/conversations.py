@@ -12,7 +12,7 @@ from stepcraft.records import records
 
 _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
-_IDS = ("thread_id", "sessionId", "session_id", "conversation_id", "conversationId")
+_IDS = ("sessionId", "session_id", "thread_id", "conversation_id", "conversationId")
 """The fields that name the thread of a record with a single message."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
 

@@ -68,10 +68,10 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 def unknown_kind(value: Mapping[str, Any]) -> str:
     """Return the kind of a log record that has no role and is no message, or "" for all others."""
     value = _unwrapped(value)
-    kind = _kind(value)
+    kind = _ROLES.get(_kind(value), _kind(value))
     is_known = (
         first_of(value, ("role", "from", "action", "observation"))
-        or _ROLES.get(kind, kind) in {*NOTHING, "user", "assistant", "system"}
+        or kind in {*NOTHING, "user", "assistant", "system"}
         or _CALL.fullmatch(kind)
         or _RESULT.fullmatch(kind)
     )

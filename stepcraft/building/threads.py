@@ -35,11 +35,12 @@ bad). For these, and for scores between 0 and 1, a model is asked.
 """
 
 _SECRET_NAME = re.compile(
-    r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|signature|jwt"
+    r"token(?!s|i[sz])|secret(?!ar)|passw|passphrase|pwd|credential|signature|jwt"
     r"|(?:api|access|private)[_.-]?key|^auth(?:orization)?$|^pass$",
     re.IGNORECASE,
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
+_RANDOM = re.compile(r"\d")
 _PAIR = re.compile(
     r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
@@ -175,7 +176,8 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     """Yield the strings stored under names that mark them as secret, also in strings of JSON."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # not JSON
-            yield from _secrets(json.loads(value), is_secret=is_secret)
+            nested = _secrets(json.loads(value), is_secret=is_secret)
+            yield from filter(_RANDOM.search, nested)  # not a word, which text may have otherwise
     if isinstance(value, dict):
         label = str(value.get("name") or value.get("key"))  # as in a list of environment variables
         for name, item in value.items():

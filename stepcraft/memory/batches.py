@@ -11,6 +11,7 @@ from langchain_core.utils.iter import batch_iterate
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
 from stepcraft.memory.history import same_text, with_versions
+from stepcraft.memory.outcomes import has_expired
 from stepcraft.memory.procedure import Procedure, standard_id
 from stepcraft.memory.protocol import ProcedureMemory
 
@@ -24,14 +25,15 @@ def merged(stored: Procedure, added: Procedure) -> Procedure:
     This is the added procedure with the outcomes of both combined, and with the key and the earlier
     versions kept. If the text is unchanged, the metadata that builds and people recorded about it
     is kept as well. Without a key, which stands for a record that is replaced as a whole, the
-    source, the tags, the expiry and the other metadata that it leaves out are kept, too.
+    source, the tags, an expiry to come and the other metadata that it leaves out are kept, too.
     """
     kept: dict[str, Any] = {}
     if same_text(stored, added):
         names = stored.metadata.keys() & _OF_TEXT if added.key else stored.metadata
         kept["metadata"] = {name: stored.metadata[name] for name in names} | {**added.metadata}
         for name in () if added.key else ("source", "tags", "expires"):
-            kept[name] = getattr(added, name) or getattr(stored, name)
+            if not (name == "expires" and has_expired(stored)):
+                kept[name] = getattr(added, name) or getattr(stored, name)
     # Keep the higher count, so that importing an export again counts nothing twice.
     kept["outcomes"] = stored.outcomes.together(added.outcomes, max)
     kept["key"] = added.key or stored.key  # an id that comes from a key is of no other use

@@ -28,8 +28,14 @@ _TEXTS = ("text", "step", "itemListElement", "instruction")
 """The fields of a step object that can hold its text, including those of schema.org."""
 _TITLES = ("description", "name")
 """The fields used if a schema.org object, or one with a single field, has none of `_TEXTS`."""
-_ORDER = ("order", "id")
-"""The fields of a step object that only give its position; `step` is another if it is a number."""
+_ORDER = re.compile(
+    r"(?:\w*[_-])?u?u?id|type|kind|order|index|idx|no|num|steps?[_ -]?(?:number|no|index|id)"
+    r"|(?:image|photo|video|thumbnail)\w*|url|(?:created|updated)\w*",
+    re.IGNORECASE,
+)
+"""The fields of a step object that only give its position or its place in a database or on a page;
+`step` is another if it is a number.
+"""
 _COUNTS = ("number", "position")
 """The fields that give the position of the objects in a list if they count up, as in 1, 2, 3."""
 OUTSIDE = "outside_steps"
@@ -287,7 +293,7 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
         rest = {
             name: each
             for name, each in value.items()
-            if not (name in positions or name in _ORDER)
+            if not (name in positions or _ORDER.fullmatch(name))
             and not (name == "step" and each is not text and _NUMBERED.fullmatch(str(each)))
         }
         if text:
@@ -307,7 +313,10 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
 
 def _counts_up(values: list[object]) -> bool:
     """Return whether values are 1, 2, 3 and so on, or begin with 0."""
-    count, texts = len(values), [*map(str, values)]
+    count, texts = (
+        len(values),
+        [str(value).removesuffix(".").removesuffix(".0") for value in values],
+    )
     return texts in ([*map(str, range(count))], [*map(str, range(1, count + 1))])
 
 

@@ -422,6 +422,25 @@ BOOKKEEPING: list[dict[str, Any]] = [
 ]
 
 
+def test_a_result_that_a_log_calls_an_observation_is_read(tmp_path: Path) -> None:
+    rows = [
+        {"sessionId": "s", "thread_id": number, **message}
+        for number, message in enumerate(FORMS["functions of OpenAI"])
+    ]
+    kept = {"sessionId": "s", "type": "observation", "content": "It is refunded."}
+    [document] = documents(lines(tmp_path / "runs.jsonl", *rows[:2], kept, rows[3]))
+    assert "It is refunded." in document.text
+    assert not document.note
+
+
+def test_a_password_that_is_a_word_is_masked_in_its_place_alone() -> None:
+    file = json.dumps({"user": "postgres", "password": "postgres", "auth": "none"})
+    answer = AIMessage("The postgres database is set up; none is missing.")
+    shown = transcript([HumanMessage(GOAL), *called("write", "", text=file), answer], "x").text
+    assert answer.text in shown
+    assert 'password": "***"' in shown.replace("\\", "")
+
+
 @pytest.mark.parametrize("form", ["a coding agent's session", "another coding agent's session"])
 def test_records_of_unknown_kinds_cost_themselves_and_are_counted(
     tmp_path: Path, form: str
@@ -589,6 +608,7 @@ def test_a_secret_in_json_within_a_text_is_masked(text: str, secret: str) -> Non
         '{"max_tokens": "5120", "tokenizer": "gpt-5120", "count": "1234", "password": 5120}',
         'Set "max_tokens": "5120" and "tokenizer": "gpt-5120" or "password": 5120',
         "the password: a word of 5120 letters",
+        '{"secretary": "Bob Smith"}',
     ],
 )
 def test_names_and_numbers_that_are_no_secrets_stay(text: str) -> None:

@@ -163,7 +163,10 @@ def test_the_same_text_keeps_what_the_added_one_leaves_out(memory):
     changed = memory.get(full.id)
     assert (changed.source, changed.expires) == ("wiki", "2999-12-31")
     assert (changed.tags, changed.metadata) == ({"town": "b"}, {"owner": "ana", "page": 7})
-    memory.update(full.id, lambda kept: replace(kept, tags={}, expires="", metadata={}))
+    memory.update(full.id, lambda kept: replace(kept, expires="2020-12-31"))
+    memory.add([dish(1)])
+    assert memory.get(full.id).expires == "", "what is added again has not expired"
+    memory.update(full.id, lambda kept: replace(kept, tags={}, metadata={}))
     emptied = memory.get(full.id)
     assert (emptied.tags, emptied.expires, emptied.metadata) == ({}, "", {})
     memory.add([dish(1, id=full.id, steps=["Fry."])])

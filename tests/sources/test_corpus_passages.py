@@ -454,6 +454,7 @@ def test_of_what_is_hidden_only_what_readers_can_unfold_is_read(
     ("written", "shown"),
     [
         ("10<sup>6</sup> rows", "10^6 rows"),
+        ("x<sup>as in <code>foo</code></sup>", "xas in `foo`"),
         ("10<sup>-6</sup> m<sup>2</sup>/s", "10^-6 m^2/s"),
         ("2<sup>n-1</sup>, (a+b)<sup>2</sup>", "2^(n-1), (a+b)^2"),
         ("30<sup><a>1</a></sup> or 9<a><sup>b</sup></a>", "30 [1] or 9 [b]"),
@@ -519,6 +520,15 @@ def test_readings_of_characters_do_not_tear_words(tmp_path: Path, written: str, 
         (
             "<tr><th>Step<th>Do<tr><td>1<td><pre>pour()</pre>",
             "| Step | Do |\n| --- | --- |\n| 1 | ``` pour() ``` |",
+        ),
+        (
+            "<tr><td>1<td>Do:<pre>pour()</pre>",
+            "|  |  |\n| --- | --- |\n| 1 | Do:  ``` pour() ``` |",
+        ),
+        ("<tr><td><pre>ps | grep x</pre>", "|  |\n| --- |\n| ``` ps | grep x ``` |"),
+        (
+            "<caption>a.py</caption><tr><td>1<td><pre>pour()</pre>",
+            "a.py\n\n```\npour()\n```",
         ),
         (
             '<tr><th>Tea<tr><td><code>"hot" | "cold"</code>',
@@ -1065,6 +1075,7 @@ def test_comments_in_xml_hide_nothing_of_their_neighbours(tmp_path: Path) -> Non
         ([("plain", "Steep it."), ("html", "<p>Hot.</p>")], ["Steep it.", "Hot."]),
         ([("plain", "Steep it."), ("calendar", "SUMMARY:Tea")], ["Steep it.", "SUMMARY:Tea"]),
         ([("alternative", [("plain", "Steep it."), ("html", "<b>No</b>")])], ["Steep it."]),
+        ([("alternative", [("plain", "Steep."), ("calendar", "UID:1 for tea")])], ["Steep."]),
         (
             [("alternative", [("plain", "See online."), ("html", "<p>Steep it.")])],
             ["See online.", "Steep it."],

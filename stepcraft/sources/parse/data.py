@@ -98,6 +98,10 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _dict(value: object) -> _Data:
+    return value if isinstance(value, dict) else {}
+
+
 def _scalar(value: object) -> str:
     return value if isinstance(value, str) else json_.dumps(value, ensure_ascii=False)
 
@@ -114,8 +118,8 @@ def _operations(spec: _Data) -> Parsed:
     parts = [title and f"# {title}", info.get("description"), _rest(info, "title", "description")]
     parts += [f"{each['url']}\n{_rest(each, 'url')}".strip() for each in spec.get("servers") or ()]
     parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
-    tags = [each for each in spec.get("tags") or () if len(each) > 1]
-    parts += [f"Tag {each['name']}\n{_rest(each, 'name')}" for each in tags]
+    tags = [each for each in spec.get("tags") or () if isinstance(each, dict) and len(each) > 1]
+    parts += [f"Tag {each.get('name', '')}\n{_rest(each, 'name')}" for each in tags]
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
         shared = _resolved(spec, item)
         for method in filter(shared.__contains__, _METHODS):
@@ -205,7 +209,8 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     words = [name, value.get("description"), kinds and f"({kinds})"]
     headers = [
         _parameter({"in": "header", **_resolved(spec, each), "name": header})
-        for header, each in (value.get("headers") or {}).items()
+        for header, each in _dict(value.get("headers")).items()
+        if isinstance(each, dict)
     ]
     fields: dict[str, str] = {}
     for kind, schema in media.items():

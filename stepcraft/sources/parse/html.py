@@ -86,7 +86,9 @@ class _Page(BeautifulSoup):
 
 class _Converter(MarkdownConverter):
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        escaped = text if el.find("table") else text.replace("|", "\\|")
+        is_box = _is_alone(el) and _is_alone(el.parent)  # around code, as in old manuals
+        is_code = is_box or el.find(["table", "pre"])
+        escaped = text if is_code else text.replace("|", "\\|")
         shown: str = super().convert_td(el, escaped, parent_tags)  # type: ignore[misc]  # no types
         return shown
 
@@ -95,6 +97,10 @@ class _Converter(MarkdownConverter):
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         shown: str = super().convert_pre(el, text, parent_tags)  # type: ignore[misc]  # no types
         return f"\n\n{fenced(shown[6:-6])}\n\n" if shown else ""  # without its own fence
+
+
+def _is_alone(tag: Tag | None) -> bool:
+    return tag is not None and not (tag.find_next_sibling() or tag.find_previous_sibling())
 
 
 def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:
@@ -149,7 +155,10 @@ def show_superscripts(soup: BeautifulSoup) -> None:
         else:
             is_note = is_linked or tag.find(["a", "xref"]) is not None
             text = superscript(before.get_text() if before else "", text, is_link=is_note)
-        tag.replace_with(text)
+        if text == tag.get_text():
+            tag.unwrap()
+        else:
+            tag.replace_with(text)
     for tag in reversed(soup.find_all(re.compile("^(?:mml:)?m(?:frac|sup)$"))):
         parts = tag.find_all(name=True, recursive=False)
         for part in parts:
@@ -190,10 +199,15 @@ def _unwrap_code(soup: BeautifulSoup) -> None:
     """Replace each table that only adds line numbers to code by the code."""
     for table in soup.select("table:has(pre)"):
         cells = table.find_all(["td", "th"])
-        if len(cells) == 2 and cells[1].find("pre"):
+        code = cells[1].find("pre") if len(cells) == 2 else None
+        if code and code.get_text().strip() == cells[1].get_text().strip():
             numbers = cells[0].get_text(" ").split()
-            if numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+            breaks = cells[1].get_text().strip("\n").count("\n") + len(cells[1].find_all("br"))
+            if numbers == [str(number) for number in range(1, breaks + 2)]:
                 cells[1].name = "div"
+                for caption in table.find_all("caption"):
+                    table.insert_before(caption)
+                    caption.name = "p"
                 table.replace_with(cells[1])
 
 

@@ -90,9 +90,11 @@ def _bodies(part: MIMEPart) -> Iterator[str]:
             yield "\n".join(f"{name}: {one_line(str(value))}" for name, value in each.raw_items())
             yield from _bodies(each)
     elif part.is_multipart():
-        texts = [[*filter(None, _bodies(each))] for each in part.iter_parts()]
-        texts = [*filter(None, texts)]
-        if part.get_content_type() == "multipart/alternative" and texts:
+        parts = [*part.iter_parts()]
+        if is_choice := part.get_content_type() == "multipart/alternative":
+            parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
+        texts = [*filter(None, ([*filter(None, _bodies(each))] for each in parts))]
+        if is_choice and texts:
             first, last = (set(terms(" ".join(texts[place]))) for place in (0, -1))
             texts = [texts[0], texts[-1]] if 2 * len(last - first) > len(last) else texts[:1]
         for several in texts:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from stepcraft.sources.parse import Parsed
@@ -50,7 +51,8 @@ def _outputs(outputs: list[Mapping[str, Any]]) -> Iterator[str]:
             shown = data.get("text/markdown") or data.get("text/plain") or ""
             text = _joined(output.get("text") or shown)
             if "text/html" in data and _OBJECT.fullmatch(text):
-                text = html(_joined(data["text/html"]).encode(), "utf-8")[1][0].strip()
+                with suppress(Exception):  # such as a RecursionError
+                    text = html(_joined(data["text/html"]).encode(), "utf-8")[1][0].strip()
             yield text
 
 

@@ -20,7 +20,10 @@ _PROSE = (
     "xref",
 )
 """Elements whose names say nothing about their content."""
-_TECHNICAL = r"(?:xml|xmlns|xlink|xsi)(?::.*)?|class|style|lang|href|rel|type"
+_TECHNICAL = (
+    r"(?:xml|xmlns|xlink|xsi|rdf)(?::.*)?|class|style|lang|href|rel|type|version|mode|transform"
+    r"|outputclass|ispermalink"
+)
 """Attributes that say nothing about the content of an element in a document with titles."""
 _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
 """A number sign that would turn a line into a heading."""
