@@ -212,6 +212,26 @@ def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):
     assert (tea.tags, tea.metadata) == (tags, {})
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"step_number": 3, "instruction": "Stir."},
+        {"stepNumber": 3, "text": "Stir."},
+        {"type": "text", "text": "Stir."},
+        {"number": "1.", "text": "Stir."},
+        {"number": 1.0, "step": "Stir."},
+        {"_id": "64fa0c", "text": "Stir.", "imageUrl": "https://x", "createdAt": "2024-01-01"},
+    ],
+)
+def test_what_a_page_or_database_needs_of_a_step_is_left_out(
+    tmp_path: Path, step: dict[str, object]
+):
+    file = tmp_path / "kept.json"
+    file.write_text(json.dumps([{"output": "tea", "input": "pot", "steps": [step]}]))
+    [read] = read_procedures(file, [])
+    assert read.steps == ("Stir.",)
+
+
 def test_records_with_one_text_and_different_tags_need_a_key(tmp_path: Path):
     file = tmp_path / "kept.csv"
     rows = ["a,alpha", "b,beta", "c,", "d,alpha"]
