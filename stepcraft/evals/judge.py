@@ -67,6 +67,11 @@ class Request(NamedTuple):
     number: int = 0
     """For a vote, its number from 0, which is also its seed."""
 
+    @property
+    def basis(self) -> str:
+        """A fingerprint of the answers and right answers to judge."""
+        return basis_of(self.kind, *filter(None, (self.outcome, self.against)))
+
 
 def _right(sample: Sample) -> Iterator[Section]:
     """Yield the right answers, steps and names of a sample, as sections with the id "right"."""
@@ -166,7 +171,7 @@ class Judge:
             reply="",
             error="",
             usage=no_tokens(),
-            basis=basis_of(request.kind, *filter(None, (request.outcome, request.against))),
+            basis=request.basis,
         )
 
     async def answer(self, request: Request) -> Judgement:

@@ -95,7 +95,7 @@ async def judge(
             key = key_of(earlier)
             if earlier["judge"] in judges:
                 spending.add(earlier["usage"], earlier["judge"])
-            if key in jobs and not earlier["error"] and _answers(earlier, *jobs[key]):
+            if key in jobs and not earlier["error"] and _answers(earlier, jobs[key][1]):
                 spending.errors[key] = ""
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
@@ -115,11 +115,11 @@ async def judge(
         spending.check_finished()
 
 
-def _answers(earlier: Judgement, judge: Judge, request: Request) -> bool:
+def _answers(earlier: Judgement, request: Request) -> bool:
     """Return whether an earlier judgement is of the same answers and items, or was unreadable."""
     items = [item["text"] for item in earlier.get("items", ())]
-    basis = judge.judgement(request)["basis"]
-    return earlier.get("basis", basis) == basis and items in ([], [it for it, _ in request.items])
+    is_same = earlier.get("basis", request.basis) == request.basis
+    return is_same and items in ([], [it for it, _ in request.items])
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:
