@@ -95,9 +95,11 @@ def read_judgements(directory: Path) -> list[Judgement]:
     def is_current(judgement: Judgement) -> bool:
         names = filter(None, (judgement["method"], judgement["against"]))
         judged = [outcomes.get((name, judgement["id"])) for name in names]
-        present = [each for each in judged if each]
-        basis = basis_of(judgement["kind"], *present) if present == judged else ""
-        return bool(basis) and judgement.get("basis", basis) == basis
+        known = [each for each in judged if each]
+        if len(known) < len(judged):
+            return True
+        basis = basis_of(judgement["kind"], *known)
+        return judgement.get("basis", basis) == basis
 
     return [*filter(is_current, last.values())]
 

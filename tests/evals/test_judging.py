@@ -76,6 +76,12 @@ def test_verdicts_on_another_right_answer_are_left_out_and_asked_for_again(
     assert len(model.calls) == (4 if is_asked_again else 2)
 
 
+def test_votes_stay_without_the_answers(tmp_path: Path) -> None:
+    judged(pair(tmp_path), saying("A"), votes=2)
+    (tmp_path / SAMPLES).unlink()
+    assert len(read_judgements(tmp_path)) == 2
+
+
 def test_votes_on_an_answer_that_was_missing_are_asked_for_again(tmp_path: Path) -> None:
     gone = outcome("rat", 0, {"answer": ""}) | {"output": {}, "error": "NoAnswer: too hard"}
     with run_directory(pair(tmp_path), {"methods": {}}, SAMPLES) as [file]:
