@@ -41,6 +41,7 @@ _SECRET_NAME = re.compile(
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _RANDOM = re.compile(r"\d")
+"""Matches secrets that are no ordinary words, which other text could contain."""
 _PAIR = re.compile(
     r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
@@ -177,7 +178,7 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # not JSON
             nested = _secrets(json.loads(value), is_secret=is_secret)
-            yield from filter(_RANDOM.search, nested)  # not a word, which text may have otherwise
+            yield from filter(_RANDOM.search, nested)
     if isinstance(value, dict):
         label = str(value.get("name") or value.get("key"))  # as in a list of environment variables
         for name, item in value.items():

@@ -128,8 +128,8 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
         for name, other in (("question", "output"), ("resources", "input")):
             if accepted.get(name) and accepted.get(other):
                 raise BadInput(
-                    f"{where} has both {name!r} and {other!r}, which stands for it in procedures; "
-                    "rename a right answer to 'answer', and leave out what is not used"
+                    f"{where} has both {name!r} and {other!r}, two names for the same field; keep "
+                    "one of them, and call a right answer 'answer'"
                 )
         accepted["answers"] = [
             *_listed(accepted.get("answers")),

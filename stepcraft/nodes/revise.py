@@ -275,7 +275,7 @@ def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites:
     place = text.find(change["old"]) if change["old"] else -1
     new = change["new"]
     if not any(start <= place < stop for start, stop in code(text)):
-        marked = bracketed(new, most, but=change["old"])
+        marked = bracketed(new, most, unless_in=change["old"])
         if cites:
             new = with_prompt_marks(marked)
         elif not marks(bracketed(change["old"], most), plain=False):

@@ -114,20 +114,20 @@ _DATA = re.compile(rf"{_PLAIN_LIST}(?!{_AT_END})", re.MULTILINE)
 """A list of numbers within a sentence, which shows that such lists are not marks."""
 
 
-def bracketed(text: str, last: int, *, but: str = "") -> str:
+def bracketed(text: str, last: int, *, unless_in: str = "") -> str:
     """Return a text with citations in the form (p3, p4) written as [p3, p4].
 
-    (p95) is none if there are fewer passages, or if the text `but` has it too.
+    A parenthesis such as (p95) is left alone if there are fewer passages than that.
 
     Args:
         text: The text.
         last: The number of the last passage.
-        but: A text in which it is no citation.
+        unless_in: Parentheses that also occur in this text are left alone.
     """
 
     def replaced(match: re.Match[str]) -> str:
         is_passage = max(map(int, re.findall(r"\d+", match[1]))) <= last
-        return f"[{match[1]}]" if is_passage and match[0] not in but else match[0]
+        return f"[{match[1]}]" if is_passage and match[0] not in unless_in else match[0]
 
     return _IN_PARENTHESES.sub(replaced, text)
 

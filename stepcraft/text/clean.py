@@ -50,6 +50,7 @@ _OFFER = (
     r"(?:(?:I(?:['\u2019](?:ll|d)| can| will| would)|let me|no problem)\b[^.!:\n\d\[]{0,60}[.,!]"
     r"|(?:based on|using|after|to)\b[^.!:\n\d\[]{0,60},|so\b,?)"
 )
+"""Words without content between "Sure" and "here is"."""
 _INTRODUCTION = re.compile(
     rf"\A\s*+(?:{_YES}(?: thing| question)?[^\w\n\[]{{1,6}}"
     rf"(?:{_OFFER}[^\w\n\[]{{1,4}})?{_HERE_IS}\b"

@@ -90,6 +90,7 @@ _RULE = "-*_=`~\u2013\u2014 \t"
 """The characters of rules and of fences without an info string."""
 _COLONS = (":", "\uff1a")
 _HEAD = re.compile(r".*[:\uff1a](?:\*\*|__)?")
+"""An item that ends with a colon."""
 _TOPIC = re.compile(r"(\*\*|__).+\1|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])")
 """A bold item, or one of up to two words that is no question."""
 _REASON = re.compile(

@@ -140,7 +140,7 @@ def _operations(spec: _Data) -> Parsed:
 
 
 def _rest(value: _Data, *read: str) -> str:
-    """Return the fields of a value except those that are read otherwise."""
+    """Return the lines of a value's fields, except for those in `read`."""
     others = {name: each for name, each in value.items() if name not in read}
     return "\n".join(lines_of(others, outer=False))
 
