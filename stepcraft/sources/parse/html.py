@@ -94,9 +94,9 @@ class _Converter(MarkdownConverter):
 
     convert_th = convert_td
 
-    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        shown: str = super().convert_pre(el, text, parent_tags)  # type: ignore[misc]  # no types
-        return f"\n\n{fenced(shown[6:-6])}\n\n" if shown else ""  # without its own fence
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
+        code = re.sub(r"^\s*\n", "", text).rstrip()
+        return f"\n\n{fenced(code)}\n\n" if code else ""
 
 
 def _is_alone(tag: Tag | None) -> bool:
