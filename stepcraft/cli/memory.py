@@ -267,7 +267,11 @@ def export(
         if to and to.resolve() == Path(source.name).resolve():
             raise BadInput(f"{to} is the memory that is exported; name another file")
         if folder:
-            note(f"{write_skills(source, folder)} written to {folder}")
+            edited: list[Failed] = []
+            note(f"{write_skills(source, folder, edited)} written to {folder}")
+            show_failed(edited)
+            if edited:
+                raise Exit(1)
         elif to:
             note(f"{write_jsonl(source, to)} written to {to}")
         else:

@@ -6,7 +6,7 @@ take precedence, and the id stays the same.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ import yaml
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
+from stepcraft.memory.history import same_text
 from stepcraft.memory.procedure import Procedure
 from stepcraft.text.clean import normalised
 from stepcraft.text.lists import (
@@ -35,6 +36,9 @@ MAX_BYTES = 1_000_000
 """The maximum number of bytes read from a SKILL.md; the steps of a procedure are much shorter."""
 
 _PROCEDURE = "stepcraft-procedure"
+_EDITED = (
+    "it was edited; import it if the steps were changed, and delete it to have it written again"
+)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(.+)$", re.MULTILINE)
 _TITLE = re.compile(r"\A\s*# (.+)")
@@ -72,11 +76,16 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
             failed.append(Failed(str(file), str(error)))
 
 
-def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
+def write_skills(procedures: Iterable[Procedure], folder: str | Path, failed: list[Failed]) -> int:
     """Write procedures as skills, one folder each, and return how many were written.
 
-    A procedure that an earlier export put into the folder is updated in place; everything else is
-    left alone.
+    A procedure that an earlier export put into the folder is updated in place, unless its skill
+    was edited; everything else is left alone.
+
+    Args:
+        procedures: The procedures.
+        folder: The folder.
+        failed: Receives the skills that were edited since they were exported.
 
     Raises:
         BadInput: The path is not valid for a folder.
@@ -93,8 +102,11 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path) -> int:
             name = f"{_name(procedure, MAX_NAME - 1 - len(short))}-{short}"
             place = places.setdefault(short, root / name)
             place.mkdir(exist_ok=True)
-            text = _skill_text(procedure, place.name)
-            (place / FILE).write_text(text, "utf-8", newline="\n")
+            file = place / FILE
+            if _is_edited(file, procedure):
+                failed.append(Failed(str(file), _EDITED))
+                continue
+            file.write_text(_skill_text(procedure, place.name), "utf-8", newline="\n")
             written += 1
     except MemoryFailure:  # from the memory being exported; it is an OSError too
         raise
@@ -112,8 +124,27 @@ def _exported_id(folder: Path) -> str:
     return stored.id if stored else ""
 
 
-def _parts(path: Path) -> tuple[str, str, Procedure | None]:
-    """Return the description, the body, and the procedure that an export stored in the file."""
+def _is_edited(path: Path, procedure: Procedure) -> bool:
+    """Return whether a skill says something that neither its export nor the procedure says."""
+    if not path.exists():
+        return False
+    try:
+        front, _, stored = _parts(path)
+        said = _procedure(path)
+    except BadInput:
+        return True
+    if stored is None or not (same_text(said, stored) or same_text(said, procedure)):
+        return True
+    return not any(
+        front.keys() == own.keys()
+        and front["metadata"].keys() == own["metadata"].keys()
+        and _description(front) == _description(own)
+        for own in (_front_of(each, path.parent.name) for each in (stored, procedure))
+    )
+
+
+def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
+    """Return the front matter, the body, and the procedure that an export stored in the file."""
     with open_regular(path) as file:
         content = file.read(MAX_BYTES)
     try:
@@ -125,10 +156,13 @@ def _parts(path: Path) -> tuple[str, str, Procedure | None]:
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = normalised(str(error))[:200]
         raise BadInput(f"its front matter cannot be read: {reason}") from error
+    return front, text[match.end() :] if match else text, stored
+
+
+def _description(front: Mapping[str, Any]) -> str:
     description = front.get("description")
     # Only if it is a string: aliases of aliases (*name) can expand to gigabytes.
-    shown = normalised(description) if isinstance(description, str) else ""
-    return shown, text[match.end() :] if match else text, stored
+    return normalised(description) if isinstance(description, str) else ""
 
 
 def _front(text: str) -> dict[str, Any]:
@@ -144,9 +178,10 @@ def _front(text: str) -> dict[str, Any]:
 
 
 def _procedure(path: Path) -> Procedure:
-    description, body, stored = _parts(path)
+    front, body, stored = _parts(path)
     if stored:
         return stored if body == body_of(stored) else edited(stored, body)
+    description = _description(front)
     if not description:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
@@ -271,14 +306,20 @@ def body_of(procedure: Procedure) -> str:
 
 
 def _skill_text(procedure: Procedure, name: str) -> str:
+    front = yaml.safe_dump(
+        _front_of(procedure, name), sort_keys=False, allow_unicode=True, width=float("inf")
+    )
+    return f"---\n{front}---\n{body_of(procedure)}"
+
+
+def _front_of(procedure: Procedure, name: str) -> dict[str, Any]:
+    """Return the front matter of an exported procedure."""
     description = normalised(f"How to {procedure.output}, using {procedure.input}")
-    front = {
+    return {
         "name": name,
         "description": description[:MAX_DESCRIPTION],
         "metadata": {_PROCEDURE: json_line(procedure)},
     }
-    dumped = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=float("inf"))
-    return f"---\n{dumped}---\n{body_of(procedure)}"
 
 
 def _name(procedure: Procedure, length: int) -> str:

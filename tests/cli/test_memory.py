@@ -112,6 +112,16 @@ def test_skills_go_out_and_in(here: Path) -> None:
     assert "3 added" in run("memory import out -m other.db").stdout
 
 
+def test_an_edited_skill_is_not_overwritten_by_the_next_export(here: Path) -> None:
+    run("memory export --format skills out -m m.db")
+    [tea] = (here / "out").glob("tea-*/SKILL.md")
+    tea.write_text(tea.read_text() + "\nMind the cat.\n")
+    exported = run("memory export --format skills out -m m.db", status=1)
+    assert "1 written to out" in exported.stderr
+    assert f"{tea.relative_to(here)}: it was edited" in exported.stderr
+    assert "Mind the cat." in tea.read_text()
+
+
 @pytest.mark.parametrize("kind", ["local", "weaviate"])
 def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     target = "c.db" if kind == "local" else request.getfixturevalue("new_collection")()

@@ -87,7 +87,7 @@ def read(path: Path) -> list[Procedure]:
 
 
 def test_a_round_trip_loses_nothing_whatever_line_ends_and_folders_become(tmp_path: Path) -> None:
-    assert write_skills(SEVERAL, tmp_path) == len(SEVERAL)
+    assert write_skills(SEVERAL, tmp_path, []) == len(SEVERAL)
     for number, path in enumerate(tmp_path.glob("*/SKILL.md")):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
         path.parent.rename(tmp_path / str(number))
@@ -96,7 +96,7 @@ def test_a_round_trip_loses_nothing_whatever_line_ends_and_folders_become(tmp_pa
 
 def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
     """The published format: a name like its folder's, a description, and metadata from texts to texts."""
-    write_skills([*SEVERAL, replace(SEVERAL[0], id="", output="x" * 100)], tmp_path)
+    write_skills([*SEVERAL, replace(SEVERAL[0], id="", output="x" * 100)], tmp_path, [])
     for path in tmp_path.glob("*/SKILL.md"):
         _, front, body = path.read_text("utf-8").split("---\n", 2)
         fields = yaml.safe_load(front)
@@ -111,10 +111,10 @@ def test_other_agents_can_read_what_is_exported(tmp_path: Path) -> None:
 def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) -> None:
     foreign = written(tmp_path, FOREIGN, "dish-1")
     beside = tmp_path / f"bake-a-white-bread-{BREAD.id[:8]}" / "notes.txt"
-    assert write_skills([BREAD, SEVERAL[5]], tmp_path) == 2
+    assert write_skills([BREAD, SEVERAL[5]], tmp_path, []) == 2
     beside.write_text("mine")
     changed = dish(2, id=BREAD.id)
-    write_skills([changed, SEVERAL[5]], tmp_path)
+    write_skills([changed, SEVERAL[5]], tmp_path, [])
     assert (foreign.read_text("utf-8"), beside.read_text()) == (FOREIGN, "mine")
     assert read(beside.parent) == [changed]
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -122,6 +122,44 @@ def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) ->
         "dish-1",
         f"dish-1-{SEVERAL[5].id[:8]}",
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("## Steps", "## Steps\n\nMind the cat."),
+        ("description: How to", "description: Use this to"),
+        ("metadata:", "license: MIT\nmetadata:"),
+        ("metadata:\n", "metadata:\n  author: me\n"),
+        ("---\n", "---\n- broken: [\n"),
+    ],
+)
+def test_exporting_again_leaves_an_edited_skill_as_it_is(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    other, failed = dish(1), []
+    write_skills([BREAD, other], tmp_path, [])
+    path = tmp_path / f"bake-a-white-bread-{BREAD.id[:8]}" / "SKILL.md"
+    mine = path.read_text("utf-8").replace(before, after, 1)
+    path.write_text(mine, "utf-8")
+    for changed in (BREAD, dish(2, id=BREAD.id)):
+        write_skills([changed, other], tmp_path, failed)
+        assert path.read_text("utf-8") == mine
+
+
+def test_a_skill_is_written_again_after_its_edit_was_imported(tmp_path: Path) -> None:
+    write_skills([BREAD], tmp_path, [])
+    [path] = tmp_path.glob("*/SKILL.md")
+    path.write_text(path.read_text("utf-8") + "9. Eat it.\n", "utf-8")
+    failed: list[Failed] = []
+    assert write_skills([BREAD], tmp_path, failed) == 0
+    assert [failure.where for failure in failed] == [str(path)]
+    assert "import it" in failed[0].reason
+    [imported] = read(tmp_path)
+    assert imported.steps[-1] == "Eat it."
+    assert write_skills([imported], tmp_path, failed) == 1
+    assert len(failed) == 1
+    assert read(tmp_path) == [imported]
 
 
 def test_a_skill_of_another_agent_is_read(tmp_path: Path) -> None:
@@ -165,7 +203,7 @@ def test_a_line_added_below_a_step_belongs_to_it(line: str, place: int) -> None:
 def test_an_edited_line_that_belongs_to_no_step_is_named(
     tmp_path: Path, before: str, after: str, lost: str
 ) -> None:
-    write_skills([BREAD], tmp_path)
+    write_skills([BREAD], tmp_path, [])
     [path] = tmp_path.glob("*/SKILL.md")
     path.write_text(path.read_text().replace(before, after))
     assert list(read_skills(tmp_path, failed := [])) == []
@@ -191,7 +229,7 @@ def test_needs_that_read_like_a_step_stay() -> None:
 
 def test_what_somebody_edited_counts_and_the_id_stays(tmp_path: Path) -> None:
     bread = replace(BREAD, source="a book", metadata={"n": 1})
-    write_skills([bread], tmp_path)
+    write_skills([bread], tmp_path, [])
     path = next(tmp_path.glob("*/SKILL.md"))
     path.write_text(path.read_text().replace("3. Bake it.", "3. Fold it.\n4. Bake it."), "utf-8")
     assert read(path) == [replace(bread, steps=("Knead.", "Let it rise.", "Fold it.", "Bake it."))]
@@ -210,7 +248,7 @@ ODD = (
 
 def test_an_edit_changes_nothing_else(tmp_path: Path) -> None:
     odd = Procedure("## odd\n\n- a\n- b", "use a: b\nand c", ODD * 2)
-    write_skills([odd], tmp_path)
+    write_skills([odd], tmp_path, [])
     path = next(tmp_path.glob("*/SKILL.md"))
     exported = path.read_text("utf-8")
     for before, after, changed in (
@@ -319,7 +357,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(MemoryFailure, match="file"):
-        write_skills(SEVERAL, file / "skills")
+        write_skills(SEVERAL, file / "skills", [])
 
 
 def steps_of(folder: Path, text: str) -> tuple[str, ...]:
@@ -360,9 +398,9 @@ def test_two_procedures_whose_ids_begin_alike_are_two_skills(tmp_path: Path):
     ids = [f"deadbeef-0000-4000-8000-{number:012}" for number in range(2)]
     both = [replace(dish(number), id=id_) for number, id_ in enumerate(ids)]
     for _ in range(2):
-        assert write_skills(both, tmp_path) == 2
+        assert write_skills(both, tmp_path, []) == 2
         assert {item.id for item in read_skills(tmp_path, [])} == {*ids}
-    assert write_skills([both[1]], tmp_path) == 1
+    assert write_skills([both[1]], tmp_path, []) == 1
     assert len([*tmp_path.iterdir()]) == 2
 
 
@@ -370,6 +408,6 @@ def test_a_skill_that_is_no_export_is_left_alone_whatever_its_name(tmp_path: Pat
     own = tmp_path / f"own-{dish(1).id[:8]}"
     own.mkdir()
     (own / "SKILL.md").write_text("---\nname: own\ndescription: Mine.\n---\n1. a\n2. b\n")
-    write_skills([dish(1)], tmp_path)
+    write_skills([dish(1)], tmp_path, [])
     assert "Mine." in (own / "SKILL.md").read_text()
     assert len([*tmp_path.iterdir()]) == 2
