@@ -108,6 +108,7 @@ def run(
 
     Rerun the command to resume a stopped run; questions and methods can be added.
     """
+    from stepcraft.evals.directory import read_outcomes
     from stepcraft.evals.evaluate import evaluate
     from stepcraft.evals.langsmith import upload
     from stepcraft.evals.methods import read_methods, read_named_method
@@ -124,9 +125,10 @@ def run(
     _thresholds(fail_under)  # report a mistake before any work is done
     if not options["quiet"]:
         _advise(len(loaded.samples), len(chosen))
+    samples = repeated(loaded.samples, repetitions)
     work = evaluate(
         chosen,
-        repeated(loaded.samples, repetitions),
+        samples,
         directory,
         scorers=loaded.scorers,
         benchmark=benchmark,
@@ -136,6 +138,11 @@ def run(
         **work_arguments(options),
     )
     finish(work)
+    if others := {it["id"] for it in read_outcomes(directory)} - {it["id"] for it in samples}:
+        note(
+            f"{directory} also has answers to questions that were not asked now, such as "
+            f"{min(others)!r}; the report counts them, so name another directory to leave them out"
+        )
     if langsmith:
         note(f"LangSmith has {', '.join(upload(directory, langsmith))}")
     report([directory], baseline=baseline, price=options["price"], fail_under=fail_under)

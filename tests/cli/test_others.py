@@ -106,3 +106,14 @@ def test_two_methods_are_compared(here: Path) -> None:
     shown = run("eval compare eval rag direct").stdout
     assert shown.startswith("rag against direct, samples: 1\n")
     assert "no sample differs in contains" in shown
+
+
+def test_questions_of_an_earlier_run_are_named_as_they_count(here: Path) -> None:
+    lines = [json.dumps({"id": name, "question": "How long?", "answer": "2"}) for name in "ab"]
+    command = "eval run q.jsonl --methods direct --allow-keyless --quiet"
+    (here / "q.jsonl").write_text("\n".join(lines))
+    assert "not asked now" not in run(command).stderr
+    (here / "q.jsonl").write_text(lines[1])
+    assert "eval also has answers to questions that were not asked now, such as 'a'" in (
+        run(command).stderr
+    )
