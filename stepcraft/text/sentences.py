@@ -80,11 +80,14 @@ _ORDINAL = re.compile(
     r"\b(?:(?<!\bI )[Aa]m|[Vv]om|[Zz]um|[Ii]m|[Bb]eim|[Bb]is|[Ss]eit|[Aa]b|und"
     r"|[Dd](?:er|ie|as|en|em|es))[ ]\d{1,2}\.$"
 )
-_DAY = re.compile(r"(?<![\w.,])(?:[12]?\d|3[01])\.$")
+_DAY = re.compile(r"(?<![\w.,])(?:[0-2]?\d|3[01])\.$")
 _ORDERED = re.compile(
     r"(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November"
     r"|Dezember|Jahrhundert|Jh|Quartal|Auflage|Kapitel|Klasse|Weltkrieg|Platz|Stock|Etage)"
 )
+_MONTH = re.compile(r"\b\d{1,2}\.[ \u00a0]\d{1,2}\.$")
+_MONTH_AND_YEAR = re.compile(r"\d{1,2}\.[ \u00a0](?:19|20)\d\d\b")
+_YEAR = re.compile(r"(?:19|20)\d\d\b")
 _LETTER = re.compile(r"\b(?:[^\W\d_]|EE)\.$")
 _LETTERS = re.compile(r"[^\W\d_]{1,3}\.")
 _STARTERS = STOP_WORDS | set(
@@ -150,7 +153,8 @@ def _is_abbreviated(before: str, follows: str) -> bool:
         or (_NUMBER.search(before) and follows[:1].isdigit())
         or (_LETTER.search(before) and _LETTERS.match(follows))
         or _ORDINAL.search(before)
-        or (_DAY.search(before) and _ORDERED.match(follows))
+        or (_DAY.search(before) and (_ORDERED.match(follows) or _MONTH_AND_YEAR.match(follows)))
+        or (_MONTH.search(before) and _YEAR.match(follows))
     )
 
 

@@ -35,6 +35,8 @@ PROSE = st.lists(
         ("In 1987 J. Marsh left. He came back.", ["In 1987 J. Marsh left.", "He came back."]),
         ("It runs on iOS. iPhones have it too.", ["It runs on iOS.", "iPhones have it too."]),
         ("It is a library. pandas has it too.", ["It is a library.", "pandas has it too."]),
+        ("Frist: 01. 12. 2024. 2025 kam er.", ["Frist: 01. 12. 2024.", "2025 kam er."]),
+        ("Es sind 12. 3. Platz 2024.", ["Es sind 12.", "3. Platz 2024."]),
         ("Am 12. März z. B. Bern, d. h. im 1. Stock. Er kam an.", ["Am 12. März z. B. Bern, d. h. im 1. Stock.", "Er kam an."]),
         ("Art. 5 Abs. 2 gilt um 44 v. Chr. nicht. Er ist gut so.", ["Art. 5 Abs. 2 gilt um 44 v. Chr. nicht.", "Er ist gut so."]),
         ("Voir p. ex. Paris avec M. Dupont. Il va bien.", ["Voir p. ex. Paris avec M. Dupont.", "Il va bien."]),
