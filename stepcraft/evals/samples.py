@@ -131,6 +131,11 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                     f"{where} has both {name!r} and {other!r}, two names for the same field; keep "
                     "one of them, and call a right answer 'answer'"
                 )
+        if accepted.get("output") and not accepted.get("steps"):
+            raise BadInput(
+                f"{where} has 'output' but no 'steps', so it is no procedure; call a question "
+                "'question', a right answer 'answer' and resources 'resources'"
+            )
         accepted["answers"] = [
             *_listed(accepted.get("answers")),
             *_listed(accepted.pop("answer", None)),

@@ -50,6 +50,7 @@ def test_the_gold_of_a_record(tmp_path: Path) -> None:
         (['{"question": "a", "id": 0}', '{"question": "b", "id": 0}'], "2 has the id '0' of an"),
         (['{"question": "a", "expected": "b"}'], "1 has a field 'expected'; did you mean 'answer'"),
         (['{"question": "a", "output": "b"}'], "1 has both 'question' and 'output'"),
+        (['{"input": "How long?", "output": "Two minutes."}'], "1 has 'output' but no 'steps'"),
         (['{"question": "a", "input": "b", "resources": "c"}'], "both 'resources' and 'input'"),
         (['{"question": "a", "contain": ["b"]}'], "'contain'; did you mean 'contains'"),
         (['{"question": "a", "Answer": "b"}'], "1 has a field 'Answer'; did you mean 'answer'"),
