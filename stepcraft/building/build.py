@@ -21,8 +21,8 @@ from langchain_core.embeddings import Embeddings
 
 from stepcraft.building.changes import (
     catch_up,
+    drafted_procedure,
     mark_stale,
-    procedure_of,
     removed_by_people,
 )
 from stepcraft.building.documents import Document, Listed
@@ -244,7 +244,7 @@ class _Build:
 
     async def _place(self, record: Record) -> None:
         """Add a record's procedures to the memory; mark those no longer taught as stale."""
-        procedures = [procedure_of(record, draft) for draft in record.procedures]
+        procedures = [drafted_procedure(record, draft) for draft in record.procedures]
         if not record.error:
             # Done first, so that new procedures are not merged with those that they replace.
             ids = {procedure.id for procedure in procedures}

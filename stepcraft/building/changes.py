@@ -104,13 +104,13 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
     removed: dict[str, str] = {}
     for draft, placed in zip(record.procedures, record.placed, strict=False):
         if record.done and placed.how != "removed" and not memory.get(placed.id):
-            rivals = nearest_alike(memory, procedure_of(record, draft))
+            rivals = nearest_alike(memory, drafted_procedure(record, draft))
             if not any(placed.id in Provenance.of(each).also for each in rivals):
                 removed[placed.id] = draft["source"]
     return removed
 
 
-def procedure_of(record: Record, draft: Drafted) -> Procedure:
+def drafted_procedure(record: Record, draft: Drafted) -> Procedure:
     """Return the procedure that a document teaches."""
     provenance = Provenance(
         teachers=(Teacher(record.source, draft["source"]),),

@@ -16,8 +16,8 @@ from stepcraft.building.langsmith import list_runs
 from stepcraft.building.threads import list_threads
 from stepcraft.errors import BadInput, Failed, SourceFailure, StepcraftError
 from stepcraft.secrets import excerpt, masked_line, without_secrets
-from stepcraft.sources.corpus.content import Content, content_of, file_title
-from stepcraft.sources.corpus.files import files_of, roots_of, shown
+from stepcraft.sources.corpus.content import Content, file_title, read_content
+from stepcraft.sources.corpus.files import files_of, roots_of, shown_path
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
 
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
@@ -97,7 +97,7 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     for file in files:
         path = Path(file.path)
         if _PROSE.search(file.path) or path in roots:
-            source = shown(file.path, roots)
+            source = shown_path(file.path, roots)
             root = next(each for each in roots if path.is_relative_to(each))
             root = root.parent if root == path else root
             yield Listed(
@@ -107,12 +107,12 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
                 stamp=f"{file.changed} {file.size}",
                 root=str(root),
             )
-    listing.failed += [Failed(shown(path, roots), why) for path, why in problems.items()]
+    listing.failed += [Failed(shown_path(path, roots), why) for path, why in problems.items()]
 
 
 def _file(path: Path, source: str) -> Document:
     try:
-        content = content_of(path)
+        content = read_content(path)
     except StepcraftError:
         raise
     except Exception as error:  # one bad file must not stop the rest

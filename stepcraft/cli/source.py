@@ -141,7 +141,7 @@ def check(
 
 def _list_files(source: object, *, as_json: bool) -> None:
     """List a corpus's files, with the reason for each that was not read or only partly read."""
-    from stepcraft.sources.corpus.files import shown
+    from stepcraft.sources.corpus.files import shown_path
     from stepcraft.sources.corpus.retriever import CorpusRetriever
 
     if not isinstance(source, CorpusRetriever):
@@ -152,7 +152,7 @@ def _list_files(source: object, *, as_json: bool) -> None:
         *(("left out", path, why) for path, why in source.left_out.items()),
     ]
     files = [
-        {"file": shown(path, source.roots), "state": state, "why": why}
+        {"file": shown_path(path, source.roots), "state": state, "why": why}
         for state, path, why in listed
     ]
     if as_json:

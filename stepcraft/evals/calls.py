@@ -34,7 +34,7 @@ class Call(TypedDict):
     """Whether the reply came from LangChain's cache, and so cost nothing."""
 
 
-class Calls(BaseCallbackHandler):
+class CallRecorder(BaseCallbackHandler):
     """Tracks the model calls in a run, including runs that fail."""
 
     run_inline = True

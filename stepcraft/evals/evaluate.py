@@ -11,7 +11,7 @@ from langchain_core.utils.uuid import uuid7
 from stepcraft import __version__
 from stepcraft.concurrency import side_by_side
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
-from stepcraft.evals.calls import Calls, reason_of
+from stepcraft.evals.calls import CallRecorder, reason_of
 from stepcraft.evals.directory import (
     CALLS,
     SAMPLES,
@@ -97,7 +97,7 @@ async def evaluate(
             if (outcome := unscored.get(key)) is None:
                 if not spending.begin():
                     return
-                calls = Calls()
+                calls = CallRecorder()
                 outcome = await _run(method, sample, calls)
                 for call_file in call_files:
                     line = {"method": method.name, "id": sample["id"], "calls": calls.calls()}
@@ -176,7 +176,7 @@ def _counted(
     return {**unscored, **unanswered}
 
 
-async def _run(method: AnyMethod, sample: Sample, calls: Calls) -> Outcome:
+async def _run(method: AnyMethod, sample: Sample, calls: CallRecorder) -> Outcome:
     """Run a method on a sample; record a failure, or raise it if it would affect every sample."""
     began, began_s, trace = datetime.now(UTC), time.monotonic(), uuid7()
     metadata = {"stepcraft_sample": sample["id"]}

@@ -13,7 +13,7 @@ from inspect_ai.scorer import Score, Target, mean, scorer, stderr
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from stepcraft.evals.calls import Calls
+from stepcraft.evals.calls import CallRecorder
 from stepcraft.evals.methods import AnyMethod
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scoring import Scorer, default_scores, scores_of
@@ -47,7 +47,7 @@ def run_method(method: AnyMethod) -> Solver:
     """Return a solver that runs a method and puts its output and usage in the store."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
-        calls = Calls()
+        calls = CallRecorder()
         result = await method.run(state.metadata["sample"], {"callbacks": [calls]})
         answer = result.output.get("answer") or "\n".join(result.output.get("steps") or [])
         state.output = ModelOutput.from_content(method.model or "none", str(answer))

@@ -17,7 +17,7 @@ from stepcraft.index import COPY, check_recorded, embedded
 from stepcraft.memory.history import same_text
 from stepcraft.memory.local import recorded_embedder
 from stepcraft.memory.procedure import Found, Procedure
-from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, procedure_of
+from stepcraft.memory.store import CANDIDATES, StoreMemory, checked_namespace, stored_procedure
 from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_words
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class PostgresMemory(StoreMemory):
         ):
             cursor.itersize = _PAGE
             for row in cursor.execute(query, (self._prefix,)):
-                if procedure := procedure_of(row["value"]):
+                if procedure := stored_procedure(row["value"]):
                     yield procedure
 
     def close(self) -> None:
@@ -298,7 +298,7 @@ class PostgresMemory(StoreMemory):
         return [
             Found(procedure, row["score"])
             for row in self._rows(_BEST_WORDS, values)
-            if (procedure := procedure_of(row["value"]))
+            if (procedure := stored_procedure(row["value"]))
         ]
 
     def _rows(self, query: str, values: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of psycopg

@@ -120,12 +120,12 @@ class StoreMemory(ServedMemory):
         return {
             item.key: procedure
             for item in items
-            if item and (procedure := procedure_of(item.value))
+            if item and (procedure := stored_procedure(item.value))
         }
 
     def _own(self, item: Item) -> Procedure | None:
         """Return the procedure in an item, or None if the item belongs to a nested namespace."""
-        return procedure_of(item.value) if tuple(item.namespace) == self._namespace else None
+        return stored_procedure(item.value) if tuple(item.namespace) == self._namespace else None
 
     def _batch(self, operations: Sequence[Op]) -> list[Any]:
         with self._plain_failures():
@@ -211,7 +211,7 @@ def fused(
     return sorted(scores.items(), key=lambda item: (round(item[1], 6), item[0]), reverse=True)
 
 
-def procedure_of(value: Mapping[str, Any]) -> Procedure | None:
+def stored_procedure(value: Mapping[str, Any]) -> Procedure | None:
     """Return the procedure in a store item, or None if the item is not a procedure."""
     try:
         copies = {name: deepcopy(value[name]) for name in ("metadata", "tags") if name in value}

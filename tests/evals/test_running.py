@@ -11,7 +11,7 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langgraph.graph import START, StateGraph
 
 from stepcraft import BadInput, RunStopped
-from stepcraft.evals.calls import Calls
+from stepcraft.evals.calls import CallRecorder
 from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
@@ -152,5 +152,5 @@ def test_a_functions_other_fields(
         tmp_path, asked=1, methods=[OwnMethod("mine", lambda _: {"answer": 0} | fields)]
     )
     assert (outcome["output"], outcome["error"]) == ({"answer": "0"}, "")
-    expected = fields["usage"] if usage is ... else usage or Calls().usage()
+    expected = fields["usage"] if usage is ... else usage or CallRecorder().usage()
     assert (outcome["usage"], outcome["warnings"]) == (expected, warnings)

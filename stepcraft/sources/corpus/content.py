@@ -102,7 +102,7 @@ class Content(NamedTuple):
     """A note on anything that was not read, or not read correctly, or "" if there is none."""
 
 
-def content_of(path: Path) -> Content:
+def read_content(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:

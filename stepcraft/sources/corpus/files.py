@@ -64,7 +64,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
     return roots
 
 
-def shown(path: str, roots: Roots) -> str:
+def shown_path(path: str, roots: Roots) -> str:
     """Return a file's path as shown in sources, starting with the path given for the corpus."""
     for root, name in roots.items():
         if Path(path).is_relative_to(root):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from stepcraft.encoding import Unreadable
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.records import file_encoding, records
-from stepcraft.sources.corpus.content import Content, content_of, file_title
+from stepcraft.sources.corpus.content import Content, file_title, read_content
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
 from stepcraft.sources.parse.data import lines_of
@@ -87,7 +87,7 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
         if suffix in _RECORDS or (suffix == ".json" and fields != FIELDS):
             yield from _of_records(path, fields)
         else:
-            yield from passages_of(content_of(path))
+            yield from passages_of(read_content(path))
     except SourceFailure:
         raise
     except Exception as error:  # one bad file must not abort the whole corpus

@@ -18,7 +18,7 @@ from stepcraft.files import cache_folder, named_path
 from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
-from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown
+from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown_path
 from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
 from stepcraft.sources.corpus.update import Page, digest, state_of, update
 from stepcraft.sources.passage import passage_of
@@ -65,7 +65,7 @@ class CorpusRetriever(Source):
         """A sentence about files that could not be read, if there are any."""
         if not self.problems:
             return []
-        problems = [f"{shown(path, self.roots)}: {why}" for path, why in self.problems.items()]
+        problems = [f"{shown_path(path, self.roots)}: {why}" for path, why in self.problems.items()]
         count, listed = len(problems), "; ".join(problems[:5])
         return [f"not all of the corpus could be read as it is ({count:,} problems): {listed}"]
 
@@ -91,7 +91,7 @@ class CorpusRetriever(Source):
             if not self.index.count():
                 names = ", ".join(self.roots.values())
                 left_out = [
-                    f"{shown(path, self.roots)} was left out: {why}"
+                    f"{shown_path(path, self.roots)} was left out: {why}"
                     for path, why in islice(self.left_out.items(), 5)
                 ]
                 parts = [f"{names} holds no text to search", *self.notes, *left_out]
@@ -112,7 +112,7 @@ class CorpusRetriever(Source):
         return [self._document(Hit(entry, 0.0)) for entry in entries]
 
     def _document(self, hit: Hit) -> Document:
-        return passage_of(hit, shown(str(hit.entry.payload["path"]), self.roots))
+        return passage_of(hit, shown_path(str(hit.entry.payload["path"]), self.roots))
 
     def _search(self, query: str, k: int) -> list[Document]:
         documents = [*map(self._document, self.index.search(query, k, alpha=self.alpha))]

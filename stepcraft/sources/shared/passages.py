@@ -24,7 +24,7 @@ PATH = "path"
 """The one filter that is not a tag: it selects paths by their prefix."""
 
 
-class Record(NamedTuple):
+class PageRecord(NamedTuple):
     """The stored record of a page, apart from its passages."""
 
     path: str
@@ -56,7 +56,7 @@ class SharedPassages(ABC):
     def __init__(self, name: str, tags: Mapping[str, str]) -> None:
         self.name = name
         self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
-        self._records: dict[tuple[str, ...], Record] = {}
+        self._records: dict[tuple[str, ...], PageRecord] = {}
         self._is_new = False
         self._storing: Future[None] | None = None
 
@@ -99,7 +99,7 @@ class SharedPassages(ABC):
         """Return whether nothing is stored."""
 
     @abstractmethod
-    def records(self) -> Iterable[Record]:
+    def records(self) -> Iterable[PageRecord]:
         """Return the records of all pages."""
 
     @abstractmethod
@@ -108,12 +108,12 @@ class SharedPassages(ABC):
 
     @abstractmethod
     def _store(
-        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+        self, items: Sequence[Item], records: Sequence[PageRecord], replaced: Sequence[str]
     ) -> None:
         """Store passages, then the records of pages, then delete replaced versions."""
 
     @abstractmethod
-    def _drop(self, records: Sequence[Record]) -> None:
+    def _drop(self, records: Sequence[PageRecord]) -> None:
         """Delete pages: first their records, then their passages."""
 
     def marks(self) -> dict[str, str]:
@@ -135,7 +135,7 @@ class SharedPassages(ABC):
         items, failed = self._embedded([*{each.id: each for each in entries}.values()])
         refused = {each.where: f"{each.reason} " for each in failed}
         records = [
-            Record(
+            PageRecord(
                 path=path,
                 tags=self.tags,
                 version=version_in(next(iter(page.ids), "")),

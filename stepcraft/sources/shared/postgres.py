@@ -28,7 +28,7 @@ from stepcraft.memory.store import CANDIDATES, fused
 from stepcraft.sources.shared.passages import (
     FILL,
     Item,
-    Record,
+    PageRecord,
     SharedPassages,
     as_filters,
     digest_in,
@@ -210,9 +210,9 @@ class PostgresPassages(SharedPassages):
         """Return whether nothing is stored."""
         return not self._rows("SELECT FROM {name} LIMIT 1")
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[PageRecord]:
         """Return the records of all pages."""
-        return (Record(**row) for row in self._rows("SELECT * FROM {name}_pages"))
+        return (PageRecord(**row) for row in self._rows("SELECT * FROM {name}_pages"))
 
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         rows = self._rows(
@@ -225,7 +225,7 @@ class PostgresPassages(SharedPassages):
         }
 
     def _store(
-        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+        self, items: Sequence[Item], records: Sequence[PageRecord], replaced: Sequence[str]
     ) -> None:
         entries = [entry for entry, _ in items]
         values: dict[str, Any] = {
@@ -248,7 +248,7 @@ class PostgresPassages(SharedPassages):
                 connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
                 self._run(connection, _DELETE, [replaced])
 
-    def _drop(self, records: Sequence[Record]) -> None:
+    def _drop(self, records: Sequence[PageRecord]) -> None:
         with self._connection() as connection, connection.transaction():
             connection.cursor().executemany(
                 _DROP.format(name=self._table),

@@ -16,7 +16,7 @@ from stepcraft.memory.procedure import checked_tags
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown
+from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown_path
 from stepcraft.sources.corpus.passages import Fields, fields_of
 from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
 from stepcraft.sources.passage import passage_of
@@ -162,7 +162,7 @@ def _pages(
     files: Iterable[File], roots: Roots, tags: Iterable[str], fields: Fields
 ) -> Iterator[Page]:
     for path, *_ in files:
-        name = shown(path, roots)
+        name = shown_path(path, roots)
         state = state_of(fields, words.VERSION, _digest_of(path))
         yield Page(path, name, name, state, digest(name, state, *tags), fields)
 

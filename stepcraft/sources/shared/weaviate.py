@@ -28,7 +28,7 @@ from stepcraft.sources.shared.passages import (
     AGAIN,
     FILL,
     Item,
-    Record,
+    PageRecord,
     SharedPassages,
     as_filters,
     digest_in,
@@ -127,7 +127,7 @@ class WeaviatePassages(SharedPassages):
         """Return whether nothing is stored."""
         return not self._objects.count()
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[PageRecord]:
         """Return the records of all pages."""
         objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
         return (_record(item.properties) for item in objects)
@@ -170,7 +170,7 @@ class WeaviatePassages(SharedPassages):
         }
 
     def _store(
-        self, items: Sequence[Item], records: Sequence[Record], replaced: Sequence[str]
+        self, items: Sequence[Item], records: Sequence[PageRecord], replaced: Sequence[str]
     ) -> None:
         self._insert(items, partial(_object, tags=self.tags))
         self._insert(records, _record_object)
@@ -180,7 +180,7 @@ class WeaviatePassages(SharedPassages):
         for failure in self._objects.insert(values, as_object):
             raise MemoryFailure(f"{self.name} refused {failure.where}: {failure.reason}")
 
-    def _drop(self, records: Sequence[Record]) -> None:
+    def _drop(self, records: Sequence[PageRecord]) -> None:
         self._objects.delete(_record_id(each.path, each.tags) for each in records)
         self._delete_versions([each.version for each in records if each.version])
 
@@ -216,13 +216,13 @@ def _record_id(path: str, tags: Sequence[str]) -> str:
     return _RECORD + _id("\0".join([path, *tags]))[len(_RECORD) :]
 
 
-def _record_object(record: Record) -> Stored:
+def _record_object(record: PageRecord) -> Stored:
     values = record._asdict() | {"tags": [*record.tags]}
     return DataObject(properties=values, uuid=_record_id(record.path, record.tags))
 
 
-def _record(values: Mapping[str, Any]) -> Record:
-    return Record(
+def _record(values: Mapping[str, Any]) -> PageRecord:
+    return PageRecord(
         path=str(values["path"]),
         tags=[*(values["tags"] or ())],
         version=str(values["version"] or ""),

@@ -21,7 +21,7 @@ import httpx
 from stepcraft.concurrency import to_thread
 from stepcraft.errors import FetchFailed, FetchRefused
 from stepcraft.secrets import excerpt
-from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown
+from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown_url
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses for a host and port; raises OSError or ValueError if there are none."""
@@ -165,11 +165,11 @@ class Fetcher:
                     f"it redirects more than {self.redirects} times"
                 )
         except FetchFailed as error:
-            raise type(error)(f"{shown(url)} cannot be fetched: {error}") from error
+            raise type(error)(f"{shown_url(url)} cannot be fetched: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, zlib.error) as error:
             is_late = isinstance(error, TimeoutError | httpx.TimeoutException)
             reason = "it did not answer in time" if is_late else excerpt(error, 300)
-            raise FetchFailed(f"{shown(url)} cannot be fetched: {reason}") from error
+            raise FetchFailed(f"{shown_url(url)} cannot be fetched: {reason}") from error
 
     async def _read(self, url: httpx.URL, response: httpx.Response) -> Fetched:
         if response.status_code != 200:

@@ -21,7 +21,7 @@ from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import isolated
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.web.fetch import Fetched
-from stepcraft.sources.web.urls import shown
+from stepcraft.sources.web.urls import shown_url
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown
 
@@ -70,10 +70,10 @@ def readable(fetched: Fetched) -> Page:
         else:
             title, text = "", decoded(body, charset)[0]
     except Unreadable as error:
-        raise FetchFailed(f"{shown(fetched.url)} cannot be read: {error}") from error
+        raise FetchFailed(f"{shown_url(fetched.url)} cannot be read: {error}") from error
     text = as_shown(clean(text), comments=is_markdown).strip()
     if len(text) < _SHORTEST:
-        raise FetchFailed(f"{shown(fetched.url)} cannot be read: there is no text on it")
+        raise FetchFailed(f"{shown_url(fetched.url)} cannot be read: there is no text on it")
     title = title or path.name or parts.netloc
     return Page(fetched.url, title, text, fetched.cut)
 

@@ -50,16 +50,16 @@ def checked_url(url: str) -> httpx.URL:
         target = httpx.URL(url.strip()).copy_with(fragment=None)
         has_host = bool(target.host)  # raises for an invalid "xn--" name
     except (httpx.InvalidURL, ValueError) as error:
-        raise FetchRefused(f"{shown(url)} is no URL; check its host and port") from error
+        raise FetchRefused(f"{shown_url(url)} is no URL; check its host and port") from error
     has_port = target.port is None or 0 < target.port < 65536
     if target.scheme not in {"http", "https"} or target.userinfo or not (has_host and has_port):
         raise FetchRefused(
-            f"{shown(url)} is no http or https URL of a host, without user and password"
+            f"{shown_url(url)} is no http or https URL of a host, without user and password"
         )
     return target
 
 
-def shown(url: httpx.URL | str) -> str:
+def shown_url(url: httpx.URL | str) -> str:
     """Return a URL for use in messages, without user, password, query or fragment."""
     plain = ascii(re.sub(r"^(\w+://)[^/?#]*@", r"\1", str(url)))[1:-1]
     return re.sub(r"[?#].*", "?…", plain[:200])
