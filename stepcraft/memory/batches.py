@@ -19,7 +19,7 @@ _OF_TEXT = ("approved", "provenance", "stale")
 """Metadata about a procedure's text, which a procedure with the same key and text inherits."""
 
 
-def merged(stored: Procedure, added: Procedure) -> Procedure:
+def replacement(stored: Procedure, added: Procedure) -> Procedure:
     """Return the procedure to store when `added` has the id of a stored one.
 
     This is the added procedure with the outcomes of both combined, and with the key and the earlier
@@ -119,13 +119,13 @@ class ServedMemory(BatchedMemory):
         changed = 0
         for each in procedures:
             before = new.get(each.id)
-            new[each.id] = merged(before, each) if before else each
+            new[each.id] = replacement(before, each) if before else each
             changed += bool(before) and new[each.id] != before
         stored = self._stored(new)
         with self._exclusively() if stored else nullcontext():
             # A procedure that is replaced may have changed since it was read.
             stored = stored and self._stored(new)
-            new |= {id_: merged(before, new[id_]) for id_, before in stored.items()}
+            new |= {id_: replacement(before, new[id_]) for id_, before in stored.items()}
             damaged = self._damaged(stored)
             new = {
                 id_: item for id_, item in new.items() if stored.get(id_) != item or id_ in damaged

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stepcraft.errors import AddReport, BadInput, MemoryFailure, ReadOnlyMemory
 from stepcraft.index import Embedder, Entry, LocalIndex, recorded_embeddings
-from stepcraft.memory.batches import BatchedMemory, merged
+from stepcraft.memory.batches import BatchedMemory, replacement
 from stepcraft.memory.files import read_all
 from stepcraft.memory.procedure import Found, Procedure, checked_tags, standard_id
 from stepcraft.memory.protocol import ALPHA
@@ -125,7 +125,7 @@ class LocalMemory(BatchedMemory):
         self._check_writable()
         return self._index.put(
             map(_entry, procedures),
-            merge=lambda stored, added: _entry(merged(_procedure(stored), _procedure(added))),
+            merge=lambda stored, added: _entry(replacement(_procedure(stored), _procedure(added))),
         )
 
 
