@@ -21,6 +21,7 @@ from stepcraft.nodes.begin import store_of_run
 from stepcraft.nodes.state import Finding, Part
 from stepcraft.progress import counted, emit, quoted
 from stepcraft.retrieval.fusion import CANDIDATES, fused
+from stepcraft.retrieval.target import OpenedSource
 from stepcraft.retriever import Source
 from stepcraft.secrets import masked_line
 from stepcraft.text.clean import stems
@@ -69,52 +70,56 @@ class Retrieve(Node):
             text = f"Searching for {quoted(next(iter(queries)))}."
         emit(self.resources.graph, NAME, text)
         passages = Passages(state, has_deadline=limits.ends_at is not None)
-        target = self.resources.target
-        opening = partial(target.open, settings, store_of_run())
-        try:
-            searched = (
-                opening()
-                if target.is_open(settings)
-                else await calls.function(opening, limits.seconds_left())
-            )
-        except TimeoutError as failure:
-            searched = []
-            passages.fail("", failure)
-        is_fused = self.fuse and len(queries) > 1 and not state.get("parts")
+        sources = await self._sources(settings, passages, calls, limits)
+        has_parts = bool(state.get("parts"))
+        is_fused = self.fuse and len(queries) > 1 and not has_parts
         searches = [
-            Call(each.retriever, query, {"k": k * CANDIDATES if is_fused else k})
+            Call(source.retriever, query, {"k": k * CANDIDATES if is_fused else k})
             for query, k in queries.items()
-            for each in searched
+            for source in sources
         ]
         seconds = limits.seconds_left()
-        if seconds and not state.get("parts"):  # leave the other half for the draft
+        if seconds and not has_parts:  # leave the other half for the draft
             seconds /= 2
         outcomes = iter(await calls.outcomes(searches, seconds))
         results = {
-            query: passages.results([(each.label, next(outcomes)) for each in searched])
+            query: passages.results([(source.label, next(outcomes)) for source in sources])
             for query in queries
         }
         _check_time(state, results, limits)
-        sources = [each.retriever for each in searched if _knows_neighbours(each.retriever)]
-        neighbours = partial(_beside, sources)
+        with_neighbours = [each.retriever for each in sources if _knows_neighbours(each.retriever)]
+        neighbours = partial(_beside, with_neighbours)
+        chosen = {query: _interleaved(lists) for query, lists in results.items()}
         if is_fused:
             try:
                 fusing = partial(fused, results, settings.k, neighbours)
                 chosen = await calls.function(fusing, limits.seconds_left())
             except (TimeoutError, StepcraftError):  # the neighbours cannot be read
                 chosen = fused(results, settings.k, lambda _: ())
-        else:
-            chosen = {query: _interleaved(lists) for query, lists in results.items()}
         for query in filter(results.get, queries):  # failed searches are not recorded as made
             passages.add(query, chosen[query])
         parts = pending_parts(state) if self._searches_statements(state) else []
-        if parts and sources:
+        if parts and with_neighbours:
             best = partial(_best_beside, parts, passages, neighbours)
             with suppress(TimeoutError, StepcraftError):
                 for query, passage in await calls.function(best, limits.seconds_left()):
                     passages.add(query, [passage])
         emit(self.resources.graph, NAME, f"Found {counted(passages.new, 'new passage')}.")
         return {**passages.update(), "limits": limits}
+
+    async def _sources(
+        self, settings: Any, passages: "Passages", calls: Calls, limits: RunLimits
+    ) -> list[OpenedSource]:
+        """Open the sources, or return none if it takes too long."""
+        target = self.resources.target
+        opening = partial(target.open, settings, store_of_run())
+        if target.is_open(settings):
+            return opening()
+        try:
+            return await calls.function(opening, limits.seconds_left())
+        except TimeoutError as failure:
+            passages.fail("", failure)
+            return []
 
     def _queries(self, state: Mapping[str, Any], k: int) -> dict[str, int]:
         """Return the queries not searched for yet, each with the number of passages to find."""
