@@ -187,13 +187,14 @@ def _thresholds(entries: list[str] | None) -> dict[str, float]:
 
 
 def _check(summary: "Summary", thresholds: "Mapping[str, float]") -> None:
-    """Check that no mean is below its threshold.
+    """Check that no mean is below its threshold, and that no method failed on all samples.
 
     Raises:
         BadInput: No method has such a score.
-        RunStopped: A mean is below its threshold.
+        RunStopped: A mean is below its threshold, or a method failed on all samples.
     """
-    low: list[str] = []
+    failed = [it for it in summary.methods if thresholds and it.failed == it.samples]
+    low = [f"{it.method} failed on all {it.samples:,} samples" for it in failed]
     for score, least in thresholds.items():
         means = {it.method: it.scores[score].mean for it in summary.methods if score in it.scores}
         if not means:

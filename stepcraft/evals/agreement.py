@@ -1,6 +1,7 @@
 """Compare human labels with the verdicts of judges or other scores for the same answers."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Literal, Self
 
@@ -10,7 +11,7 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.samples import fields_of
 from stepcraft.evals.stats import Interval, kappa, share
 from stepcraft.evals.summary import summarise
-from stepcraft.evals.votes import verdicts
+from stepcraft.evals.votes import ordered, verdicts
 from stepcraft.records import records
 
 _Answer = tuple[str, str, str]
@@ -44,24 +45,17 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
     """
     answers = set[tuple[str, str]]()
     ratings: dict[str, dict[_Answer, str]] = {}
-    for method in summarise(directory).methods:
-        for outcome in method.outcomes:
-            answers.add((method.name, outcome["id"]))
+    methods = summarise(directory).methods
+    for each in methods:
+        for outcome in each.outcomes:
+            answers.add((each.name, outcome["id"]))
             for name, value in outcome["scores"].items():
-                key = method.name, "", outcome["id"]
+                key = each.name, "", outcome["id"]
                 ratings.setdefault(name, {})[key] = "right" if value >= 0.5 else "wrong"
-        for (judge, _, against, id_), verdict in verdicts(method.judgements).items():
-            ratings.setdefault(f"votes of {judge}", {})[method.name, against, id_] = verdict
-    labelled: dict[_Answer, str] = {}
-    for record in records(labels):
-        row = _Label.model_validate(fields_of(record, labels))
-        if (row.method, row.id) not in answers:
-            raise BadInput(
-                f"line {record.line} of the labels is of {row.method!r:.80} and {row.id!r:.80}, "
-                f"which {directory} does not have; write a method and an id as its report does"
-            )
-        if labelled.setdefault((row.method, row.against, row.id), row.label) != row.label:
-            raise BadInput(f"line {record.line} of the labels contradicts an earlier one")
+    votes = verdicts(judgement for each in methods for judgement in each.judgements)
+    for (judge, *pair, id_), verdict in votes.items():
+        ratings.setdefault(f"votes of {judge}", {})[pair[0], pair[1], id_] = verdict
+    labelled = _labelled(labels, answers, directory)
     pairs_by_rater = {
         rater: pairs
         for rater, rated in ratings.items()
@@ -73,6 +67,29 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
             f"no judge and no score in {directory} is of the answers that {labels} labels; have "
             f"them judged: `stepcraft eval judge {directory} --judge MODEL{options}`"
         )
+    kinds = Counter(bool(against) for _, against, _ in labelled)
     for rater, pairs in pairs_by_rater.items():
         agreed = share(sum(ours == theirs for ours, theirs in pairs), len(pairs))
-        yield f"{rater}, {len(pairs):,} labels", agreed, kappa(pairs)
+        total = kinds[any(against for _, against, _ in ratings[rater])]
+        of_all = f" of {total:,}" if len(pairs) < total else ""
+        yield f"{rater}, {len(pairs):,}{of_all} labels", agreed, kappa(pairs)
+
+
+def _labelled(
+    labels: Path, answers: Container[tuple[str, str]], directory: Path
+) -> dict[_Answer, str]:
+    """Return the labels, those of votes with the two methods in alphabetical order."""
+    labelled: dict[_Answer, str] = {}
+    for record in records(labels):
+        row = _Label.model_validate(fields_of(record, labels))
+        if (row.method, row.id) not in answers:
+            raise BadInput(
+                f"line {record.line} of the labels is of {row.method!r:.80} and {row.id!r:.80}, "
+                f"which {directory} does not have; write a method and an id as its report does"
+            )
+        method, against, label = row.method, row.against, str(row.label)
+        if against:
+            method, against, label = ordered(method, against, label)
+        if labelled.setdefault((method, against, row.id), label) != label:
+            raise BadInput(f"line {record.line} of the labels contradicts an earlier one")
+    return labelled

@@ -91,12 +91,15 @@ async def judge(
             for judge in judges.values()
         }
         spending = Spending(budget, prices, judges, len(jobs), on_progress, what="calls")
+        done: dict[Key, bool] = {}  # by the last judgement of the present answers
         for earlier in every_judgement(directory):
             key = key_of(earlier)
             if earlier["judge"] in judges:
                 spending.add(earlier["usage"], earlier["judge"])
-            if key in jobs and not earlier["error"] and _answers(earlier, jobs[key][1]):
-                spending.errors[key] = ""
+            request = jobs[key][1] if key in jobs else None
+            if request and earlier.get("basis", request.basis) == request.basis:
+                done[key] = not earlier["error"] and _has_items(earlier, request)
+        spending.errors.update({key: "" for key, is_done in done.items() if is_done})
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
@@ -115,11 +118,10 @@ async def judge(
         spending.check_finished()
 
 
-def _answers(earlier: Judgement, request: Request) -> bool:
-    """Return whether an earlier judgement is of the same answers and items, or was unreadable."""
+def _has_items(earlier: Judgement, request: Request) -> bool:
+    """Return whether an earlier judgement is of the requested items, or was unreadable."""
     items = [item["text"] for item in earlier.get("items", ())]
-    is_same = earlier.get("basis", request.basis) == request.basis
-    return is_same and items in ([], [it for it, _ in request.items])
+    return items in ([], [it for it, _ in request.items])
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:

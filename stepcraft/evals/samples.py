@@ -3,8 +3,9 @@
 import difflib
 import hashlib
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
@@ -27,6 +28,8 @@ _LISTS = (
     "gold",
     "passages",
 )
+RIGHT = ("answers", "long_answers", "steps", "contains")
+"""The fields that say what a right answer is."""
 _FIELDS = {"id", "question", "output", "resources", "input", *_LISTS}
 _ANSWER = re.compile(
     r"(expected|gold|correct|reference)_answer|expected(_output)?|ground_truth|references?|target"
@@ -45,6 +48,9 @@ class Gold(TypedDict):
 
 
 def _text(value: object) -> object:
+    """Return a text without spaces around it, a whole number without ".0", and None for NaN."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None if math.isnan(value) else value
     return clean(value).strip() if isinstance(value, str) else value
 
 
@@ -199,10 +205,11 @@ def asked(sample: Sample) -> tuple[object, ...]:
     )
 
 
-def right_answer(sample: Sample) -> str:
-    """Return a fingerprint of a sample's reference data, on which its scores depend."""
-    others = ("id", "question", "resources", "task", "seed")
-    return fingerprint([{name: it for name, it in sample.items() if name not in others}])
+def right_answer(sample: Sample, fields: Collection[str] | None = None) -> str:
+    """Return a fingerprint of a sample's reference data: of some fields, or by default of all."""
+    if fields is None:
+        fields = sample.keys() - {"id", "question", "resources", "task", "seed"}
+    return fingerprint([{name: it for name, it in sample.items() if name in fields}])
 
 
 def fingerprint(samples: Iterable[Mapping[str, Any]]) -> str:

@@ -33,7 +33,11 @@ _LETTER_A = re.compile(r"(?<![.&/-])\bA\b(?!\s+\w|\.(?:\w|\s+\w)|[&/-]\w)")
 """The letter A as in "hepatitis A", which is no article and no initial."""
 _ARTICLE_A = re.compile(r"\ba\b(?=\s+\w)")
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
-_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue004])"
+_VOWEL_SIGNS = "".join(
+    sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign) in {"Mc", "Mn"}
+)
+"""Signs of Indian scripts, which belong to the letter before them but are not matched by \\w."""
+_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue004{_VOWEL_SIGNS}])"
 _LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]")
 _ROUGE_CHARACTERS = 10_000
 """The number of characters at which texts are cut for ROUGE. Its time is proportional to the

@@ -5,13 +5,31 @@ from typing import Any
 
 from pydantic import FiniteFloat, TypeAdapter
 
-from stepcraft.evals.samples import Gold, Sample
+from stepcraft.evals.samples import RIGHT, Gold, Sample
 from stepcraft.evals.scores import contains, exact_match, f1, plain_forms, rouge_lsum, steps_f1
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """Returns the scores of an output by name, or none if the sample has no reference data for them."""
+
+REFERENCE: Mapping[str, Sequence[str]] = {
+    "exact match": ("answers",),
+    "F1": ("answers",),
+    "occurs": ("answers",),
+    "contains": ("contains",),
+    "steps": ("steps",),
+    "ROUGE-Lsum": ("long_answers",),
+    "gold passages": ("gold",),
+    "gold sentences": ("gold",),
+    "facts covered": ("facts",),
+    "facts not contradicted": ("facts",),
+    "rubric": ("rubric",),
+    "reference": RIGHT,
+    "support": (),
+    "citation recall": (),
+}
+"""The fields of a sample that each score depends on; any other score may depend on all."""
 
 _FINITE = TypeAdapter(dict[str, FiniteFloat])
 

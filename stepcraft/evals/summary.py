@@ -14,8 +14,9 @@ from stepcraft.errors import BadInput
 from stepcraft.evals.calls import total_tokens
 from stepcraft.evals.directory import Outcome, answered, is_unanswered, read_configuration
 from stepcraft.evals.prices import Prices, bare_name
-from stepcraft.evals.samples import asked, right_answer
+from stepcraft.evals.samples import Sample, asked, right_answer
 from stepcraft.evals.scores import pass_at_k
+from stepcraft.evals.scoring import REFERENCE, gold_scores
 from stepcraft.evals.stats import (
     LEVEL,
     Difference,
@@ -28,6 +29,7 @@ from stepcraft.evals.stats import (
 )
 from stepcraft.evals.votes import (
     Judgement,
+    common_criteria,
     grouped,
     is_shown_first,
     judged_outcomes,
@@ -136,6 +138,8 @@ class Judged:
     """The number of answers for which passages were left out because they were too long."""
     position_bias: Interval | None
     """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
+    is_mixed: bool
+    """Whether some answers were graded by other criteria than others, beside those of samples."""
     kin: str
     """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
     "".
@@ -191,6 +195,7 @@ def summarise(
     named = {str(directories): directories} if isinstance(directories, Path) else directories
     prices = prices or Prices.of(None)
     summary = Summary(named, [], [], [])
+    is_found = baseline is None
     for home, directory in named.items():
         about = read_configuration(directory)
         done = _outcomes(directory, about["methods"], prices)
@@ -209,13 +214,17 @@ def summarise(
             )
             for name, outcomes in done.items()
         ]
-        chosen = baseline if len(named) == 1 or baseline in done else None
+        wanted = baseline.removeprefix(prefix) if baseline else None
+        chosen = wanted if len(named) == 1 or wanted in done else None
+        is_found = is_found or chosen is not None
         summary.baselines.append(prefix + baseline_of(done, chosen))
         summary.methods.extend(here)
         judges = dict.fromkeys(it["judge"] for each in judgements.values() for it in each)
         summary.judges.extend(_judged(judge, method) for judge in judges for method in here)
         if origin := about.get("benchmark"):
             summary.benchmarks.append(origin)
+    if not is_found:
+        baseline_of([each.method for each in summary.methods], baseline)
     summary.pairs.extend(_pairs(summary.methods))
     return summary
 
@@ -229,7 +238,13 @@ def _outcomes(
             model = methods[outcome["method"]]["model"]
             outcome["usd"] = prices.cost(outcome["usage"], model)
         last[outcome["method"]][outcome["id"]] = outcome
-    return {name: list(each.values()) for name, each in last.items() if each}
+    done = {name: list(each.values()) for name, each in last.items() if each}
+    for outcomes in done.values():
+        # Whether a method has evidence is not known from a run that ended without an answer.
+        if any("gold passages" in each["scores"] for each in outcomes):
+            for each in filter(is_unanswered, outcomes):
+                each["scores"] |= gold_scores(each["sample"].get("gold", ()), ())
+    return done
 
 
 def baseline_of(methods: Iterable[str], chosen: str | None) -> str:
@@ -256,6 +271,12 @@ def _judged(judge: str, method: MethodSummary) -> Judged:
     first = sum(
         (each.get("verdict") == "win") == is_shown_first(each["number"]) for each in decided
     )
+    samples = {each["id"]: each["sample"] for each in method.outcomes}
+    given = {
+        frozenset(common_criteria(each, samples[each["id"]]))
+        for each in judgements
+        if each["kind"] == "rubric" and "items" in each and each["id"] in samples
+    }
     kin = "model" if bare_name(judge) == bare_name(method.model) else "family"
     return Judged(
         judge,
@@ -263,6 +284,7 @@ def _judged(judge: str, method: MethodSummary) -> Judged:
         judgements=len(judgements),
         unread=sum(not {"items", "verdict"} & each.keys() for each in judgements),
         cut=sum(bool(each.get("left_out")) for each in judgements),
+        is_mixed=len(given) > 1,
         position_bias=share(first, len(decided)) if decided else None,
         kin=kin if family(judge) == family(method.model) != "" else "",
     )
@@ -307,7 +329,12 @@ def _paired_scores(
                 pairs.setdefault(score, {})[task] = value, other[task]
     if not is_change:
         both = [*ours.judgements, *theirs.judgements]
-        pairs |= vote_scores(both, ours.name, theirs.name)
+        task_ids = {each["id"]: _task(each["sample"]) for each in ours.outcomes}
+        for score, votes in vote_scores(both, ours.name, theirs.name).items():
+            by_task = grouped(votes, lambda id_: task_ids.get(id_, id_))
+            for task, ids in by_task.items():
+                first, second = zip(*(votes[id_] for id_ in ids), strict=True)
+                pairs.setdefault(score, {})[task] = fmean(first), fmean(second)
     return {score: list(each.values()) for score, each in pairs.items()}
 
 
@@ -322,16 +349,17 @@ def _task_scores(
 ) -> dict[str, dict[object, float]]:
     """Return scores by name and task, averaged over the answers to each task.
 
-    Samples of a task have the same right answers and the same task's id or, `by_question`, the same
-    question. For each score whose name begins with `pass@1`, unbiased estimates of pass@k are
-    added.
+    Samples of a task have the same right answers, as far as the score depends on them, and the same
+    task's id or, `by_question`, the same question. For each score whose name begins with `pass@1`,
+    unbiased estimates of pass@k are added.
     """
     answers: dict[str, dict[object, list[float]]] = {}
     for outcome in outcomes:
         sample = outcome["sample"]
-        task = asked(sample) if by_question else sample.get("task", sample["id"])
-        key = task, right_answer(sample)
+        question, resources, _seed = asked(sample)
+        task = (question, resources) if by_question else _task(sample)
         for name, value in outcome["scores"].items():
+            key = task, right_answer(sample, REFERENCE.get(name.partition(" by ")[0]))
             answers.setdefault(name, {}).setdefault(key, []).append(value)
     scores: dict[str, dict[object, float]] = {}
     for name, tasks in answers.items():
@@ -344,6 +372,11 @@ def _task_scores(
                     for task, values in tasks.items()
                 }
     return scores
+
+
+def _task(sample: Sample) -> str:
+    """Return the id of the question that a sample repeats, or its own."""
+    return sample.get("task", sample["id"])
 
 
 def _method(

@@ -11,20 +11,20 @@ from typing_extensions import TypedDict
 
 from stepcraft.evals.directory import Outcome, is_unanswered, lines, read_outcomes
 from stepcraft.evals.kinds import READINGS, Kind, criteria
-from stepcraft.evals.samples import fingerprint
+from stepcraft.evals.samples import RIGHT, Sample, fingerprint
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 VOTES = "votes.jsonl"
-_RIGHT = ("answers", "long_answers", "steps", "contains")
 _FIELDS: Mapping[str, tuple[str, ...]] = {
-    "vote": _RIGHT,
-    "reference": _RIGHT,
+    "vote": RIGHT,
+    "reference": RIGHT,
     "facts": ("facts",),
     "rubric": ("rubric",),
 }
 """The fields of a sample that each kind of judgement depends on."""
+_OPPOSITE = {"win": "loss", "loss": "win"}
 
 
 class Item(TypedDict):
@@ -82,14 +82,13 @@ def basis_of(kind: Kind, *outcomes: Outcome) -> str:
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
-    """Return the judgements of the present answers, using the last one for each call.
+    """Return the judgements of the present answers: for each call, the last that is of them.
 
     Judgements of earlier answers, or of answers whose right answer has changed, are left out.
 
     Raises:
         BadInput: A line is damaged.
     """
-    last = {key_of(each): each for each in every_judgement(directory)}
     outcomes = {(each["method"], each["id"]): each for each in read_outcomes(directory)}
 
     def is_current(judgement: Judgement) -> bool:
@@ -101,7 +100,8 @@ def read_judgements(directory: Path) -> list[Judgement]:
         basis = basis_of(judgement["kind"], *known)
         return judgement.get("basis", basis) == basis
 
-    return [*filter(is_current, last.values())]
+    current = filter(is_current, every_judgement(directory))
+    return [*{key_of(each): each for each in current}.values()]
 
 
 def every_judgement(directory: Path) -> Iterator[Judgement]:
@@ -121,10 +121,15 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     """
     readings = [each for each in read_judgements(directory) if each["kind"] != "vote"]
     by_answer = grouped(readings, itemgetter("method", "id"))
+    samples = {each["id"]: each["sample"] for each in read_outcomes(directory)}
     graded = {
         key: {each["id"] for each in group}
         for key, group in grouped(readings, itemgetter("kind", "judge")).items()
     }
+    for each in readings:
+        sample = samples.get(each["id"])
+        if each["kind"] == "rubric" and sample and common_criteria(each, sample):
+            graded["rubric", each["judge"]] |= samples.keys()
     for outcome in read_outcomes(directory):
         sample = outcome["sample"]
         judged = {
@@ -139,6 +144,12 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
                 if kind != "support" and (outcome["id"] in ids or criteria(kind, sample))
             }
         yield {**outcome, "scores": {**outcome["scores"], **judged}}
+
+
+def common_criteria(reading: Judgement, sample: Sample) -> list[str]:
+    """Return the criteria of a reading that are not the sample's own but were given for all."""
+    own = criteria(reading["kind"], sample)
+    return [it["text"] for it in reading.get("items", ()) if it["text"] not in own]
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:
@@ -163,13 +174,22 @@ def reading_scores(reading: Judgement) -> dict[str, float]:
 def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str], str]:
     """Return the majority verdict on each sample for which there are readable votes.
 
-    Each key is the judge, the method, the method it is compared with, and the sample.
+    Each key is the judge, two methods in alphabetical order, and the sample; the verdict is on the
+    first method. It does not matter which of them the other was compared with.
     """
-    votes = [each for each in judgements if "verdict" in each]
-    return {
-        key: majority(vote["verdict"] for vote in group)
-        for key, group in grouped(votes, itemgetter("judge", "method", "against", "id")).items()
-    }
+    votes: dict[tuple[str, str, str, str], list[str]] = {}
+    for each in judgements:
+        if "verdict" in each:
+            first, second, verdict = ordered(each["method"], each["against"], each["verdict"])
+            votes.setdefault((each["judge"], first, second, each["id"]), []).append(verdict)
+    return {key: majority(cast) for key, cast in votes.items()}
+
+
+def ordered(method: str, against: str, verdict: str) -> tuple[str, str, str]:
+    """Return a verdict on two methods as the verdict on the alphabetically first one."""
+    if method < against:
+        return method, against, verdict
+    return against, method, _OPPOSITE.get(verdict, verdict)
 
 
 def vote_scores(

@@ -244,3 +244,65 @@ def test_one_table_prices_all_samples_of_a_report(tmp_path: Path) -> None:
     assert summarise(run).methods[0].costs["USD"] == 7
     assert summarise(run, prices=Prices.of(["x=2/1"])).methods[0].costs["USD"] == 2
     assert "| 2 | 2 | 0 | 0 |" in stepcraft(f"report {run} --price m:x=2/1").stdout
+
+
+def repetitions(directory: Path, right: int) -> Path:
+    """An evaluation of eight questions with five answers each, right for the first questions."""
+    with run_directory(directory, {"methods": {"rag": {"model": "m:x"}}}, SAMPLES) as [file]:
+        for question in range(8):
+            for number in range(5):
+                sample: Any = {"question": f"{question}?", "task": str(question), "seed": number}
+                line = outcome("rag", question, {"answer": "x"}, right=sample)
+                score = {"pass@1": float(question < right)}
+                file.add({**line, "id": f"{question}#{number}", "scores": score})
+    return directory
+
+
+def test_repeated_answers_to_a_question_are_no_further_evidence(tmp_path: Path) -> None:
+    directories = named(repetitions(tmp_path / "before", 3), repetitions(tmp_path / "after", 6))
+    compared = comparison_of(directories, "pass@1", "after: rag")
+    assert (compared.samples, compared.wins, compared.losses, compared.p) == (8, 3, 0, 0.25)
+    assert comparison_of(directories, "pass@5", "after: rag").samples == 8
+
+
+def test_a_baseline_that_no_directory_has_is_refused(tmp_path: Path) -> None:
+    before = evaluated(tmp_path / "before", {"rag": HALF, "rat": HALF})
+    after = evaluated(tmp_path / "after", {"rag": MOST, "rat": HALF})
+    for name in ("rta", "'after: rta'"):
+        assert "there is no method" in problem_of(f"report {before} {after} --baseline {name}")
+    for name in ("rat", "after: rat"):
+        assert summarise(named(before, after), name).baselines[-1] == "after: rat"
+
+
+def test_a_threshold_is_missed_by_a_method_that_failed_on_all_samples(tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", {"rag": [1, 1]})
+    with run_directory(run, {"methods": {"rat": {"model": ""}}}, SAMPLES) as [file]:
+        file.add(outcome("rat", 0, None))
+    ran = stepcraft(f"report {run} --fail-under right=0.5")
+    assert ran.exit_code == 1
+    assert "rat failed on all 1 samples" in ran.stderr
+
+
+def corrected(directory: Path, method: str, right: dict[str, Any]) -> Path:
+    with run_directory(directory, {"methods": {method: {"model": ""}}}, SAMPLES) as [file]:
+        for number in range(3):
+            scores = {"exact match": 1.0}
+            file.add(outcome(method, number, {"answer": "x"}, scores=scores, right=right))
+    return directory
+
+
+def test_methods_that_were_scored_by_different_right_answers_are_not_compared(
+    tmp_path: Path,
+) -> None:
+    run = corrected(tmp_path, "rag", {"answers": ["x"]})
+    corrected(run, "rat", {"answers": ["y"]})
+    report = stepcraft(f"report {run}").stdout
+    assert "3 questions in" in report
+    assert "have other right answers for some methods" in report
+    assert "The methods have no score of the same questions" in report
+
+
+def test_facts_that_were_added_change_nothing_about_exact_match(tmp_path: Path) -> None:
+    before = corrected(tmp_path / "before", "rag", {"answers": ["x"]})
+    after = corrected(tmp_path / "after", "rag", {"answers": ["x"], "facts": ["It is so."]})
+    assert comparison_of(named(before, after), "exact match", "after: rag").samples == 3

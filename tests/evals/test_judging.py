@@ -258,7 +258,7 @@ def test_votes_that_cannot_be_read_agree_with_nobody(tmp_path: Path) -> None:
         ("id,method,label\n0,rag,right\n9,rag,right\n", "line 3 of the labels is of 'rag'"),
         ("id,method,label\n0,rag,right\n", "no judge and no score"),
         ("id,method,label\n0,rag,right\n", "/run --judge MODEL`"),
-        ("id,method,against,label\n0,rat,rag,win\n", "--judge MODEL --only vote --against rag`"),
+        ("id,method,against,label\n0,rat,rag,win\n", "--judge MODEL --only vote --against rat`"),
         ("id,method,label\n0,rag\n", "labels.csv:2 cannot be read: it has 2 cells"),
         ("id,method,label\n0,rag,right\n0,rag,wrong\n", "line 3 of the labels contradicts"),
         ("id,method,label\n0,rat,win\n", "win, loss and tie need `against`"),
@@ -269,3 +269,83 @@ def test_labels_that_cannot_be_used(tmp_path: Path, text: str, problem: str) -> 
     run = pair(tmp_path / "run")
     ran = stepcraft(f"agreement {run} {labels(tmp_path, text)}")
     assert (ran.exit_code, problem in ran.stderr) == (2, True), ran.stderr
+
+
+def test_votes_of_both_directions_count_once_and_the_baseline_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    judged(pair(tmp_path, 6), preferring("rat"), votes=2)
+    judged(tmp_path, preferring("rag"), votes=2, against="rat")
+    for baseline in ("rag", "rat"):
+        [votes] = summarise(tmp_path, baseline).comparisons
+        assert (votes.wins, votes.losses, votes.samples, votes.difference.mean) == (0, 0, 6, 0)
+
+
+@pytest.mark.parametrize("label", ["rat,rag,loss", "rag,rat,win"])
+def test_a_label_may_name_the_methods_in_either_order(tmp_path: Path, label: str) -> None:
+    run = pair(tmp_path / "run", 2)
+    judged(run, preferring("rag"), votes=2)
+    file = labels(tmp_path, f"id,method,against,label\n0,{label}\n1,rat,rag,win\n")
+    [line] = stepcraft(f"agreement {run} {file}").stdout.strip().splitlines()
+    assert line.startswith("votes of scripted:judge, 2 labels: agreement 0.500")
+    twice = labels(tmp_path, f"id,method,against,label\n0,{label}\n0,rat,rag,win\n")
+    assert "line 3 of the labels contradicts" in stepcraft(f"agreement {run} {twice}").stderr
+
+
+def test_labels_without_a_verdict_are_counted(tmp_path: Path) -> None:
+    run = pair(tmp_path / "run", 2)
+    judged(run, JudgeModel(lambda _node, prompt: "T" if "Question 0" in prompt else "?"), votes=2)
+    file = labels(tmp_path, "id,method,against,label\n0,rat,rag,tie\n1,rat,rag,tie\n")
+    assert "votes of scripted:judge, 1 of 2 labels" in stepcraft(f"agreement {run} {file}").stdout
+
+
+def test_a_judge_that_goes_back_to_earlier_criteria_judges_by_them(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"] * 2})
+    model = JudgeModel(lambda _node, prompt: "1: met" if "polite" in prompt else "1: unmet")
+    for criterion, mean in (("It is polite.", 1), ("It is short.", 0), ("It is polite.", 1)):
+        summary = judged(tmp_path, model, kinds=["rubric"], rubric=[criterion])
+        assert summary.methods[0].scores["rubric by scripted:judge"].mean == mean
+    assert len(model.calls) == 6
+    judged(tmp_path, model, kinds=["rubric"], rubric=["It is polite."])
+    assert len(model.calls) == 6, "nothing has changed"
+
+
+def test_grades_by_different_criteria_are_pointed_out(tmp_path: Path) -> None:
+    evaluation(tmp_path, {"rag": ["rag"] * 2})
+    judged(tmp_path, saying("1: met"), kinds=["rubric"], rubric=["It is polite."])
+    assert "other criteria" not in markdown(summarise(tmp_path))
+    with pytest.raises(RunStopped):
+        judged(
+            tmp_path,
+            saying("1: unmet"),
+            kinds=["rubric"],
+            rubric=["It is short."],
+            budget=Budget(calls=3),
+        )
+    assert "scripted:judge graded some answers of rag by other criteria" in markdown(
+        summarise(tmp_path)
+    )
+
+
+def test_a_changed_fact_that_is_changed_back_is_not_judged_again(tmp_path: Path) -> None:
+    model = JudgeModel(lambda *_: "1: covered")
+    for fact in ("Rome is old.", "Rome is big.", "Rome is old."):
+        evaluation(tmp_path, {"rag": ["rag"]}, {"facts": [fact]})
+        assert judged(tmp_path, model, kinds=["facts"]).methods[0].scores
+    assert len(model.calls) == 2
+
+
+def test_no_answer_counts_as_wrong_in_a_rubric_for_all_and_in_gold_passages(
+    tmp_path: Path,
+) -> None:
+    gold = {"gold": [{"title": "T", "sentences": []}]}
+    evaluation(tmp_path, {"rag": ["rag", "rag"]}, gold)
+    found = outcome("rag", 0, {"answer": "rag"}, scores={"gold passages": 1.0}, right=gold)
+    gone = outcome("rag", 1, None, right=gold) | {"error": "NoAnswer: too hard"}
+    with run_directory(tmp_path, {"methods": {}}, SAMPLES) as [file]:
+        file.add(found)
+        file.add(gone)
+    model = saying("1: met")
+    scores = judged(tmp_path, model, kinds=["rubric"], rubric=["It is polite."]).methods[0].scores
+    assert scores["rubric by scripted:judge"].mean == 0.5
+    assert scores["gold passages"].mean == 0.5

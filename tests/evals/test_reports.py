@@ -223,6 +223,12 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
     assert len(samples_of(page)[1]["runs"]["rag"]["answer"]) == 4_001
 
 
+def test_a_number_that_json_does_not_have_hides_no_samples(tmp_path: Path) -> None:
+    run = evaluation(tmp_path / "run", {"rag": [1] * 2})
+    rewrite(run, '"score": 1.0', '"score": NaN')
+    assert samples_of(page_of(run))[0]["runs"]["rag"]["evidence"][0]["score"] is None
+
+
 def test_the_calls_of_a_sample_are_on_the_page(tmp_path: Path) -> None:
     run = evaluation(tmp_path / "run", {"rag": [1]})
     assert samples_of(page_of(run))[0]["runs"]["rag"]["calls"] == [CALL]

@@ -78,6 +78,14 @@ def test_questions_of_several_kinds(tmp_path: Path) -> None:
     assert [sample["id"] for sample in read_samples(file, 1)] == ["one"]
 
 
+def test_numbers_of_a_data_frame_are_read_as_they_were_meant(tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    answers = ("42.0", "NaN", "1e6", "2.5", '"3.0"')
+    file.write_text("\n".join(f'{{"question": "How many?", "answer": {it}}}' for it in answers))
+    read = [sample.get("answers") for sample in read_samples(file)]
+    assert read == [["42"], None, ["1000000"], ["2.5"], ["3.0"]]
+
+
 @pytest.mark.parametrize("gold", [[{"sentences": []}], [True], [{"title": 5, "sentences": [{}]}]])
 def test_gold_that_cannot_be_read(tmp_path: Path, gold: Any) -> None:
     with pytest.raises(BadInput, match=r"questions\.json:1 cannot be used: gold"):

@@ -97,6 +97,9 @@ def test_f1_is_symmetric_and_more_gold_answers_never_lower_a_score(
         ("Hepatitis is an inflammation.", "Hepatitis A", False),
         ("He wrote Tale of Two Cities.", "A Tale of Two Cities", True),
         ("He sang Once Upon A Time.", "Once upon a time", True),
+        ("\u0926\u0938\u094d\u0924\u093e", "\u0926\u0938", False),
+        ("\u0926\u0938\u0964", "\u0926\u0938", True),
+        ("\u0643\u062a\u0627\u0628\u064c", "\u0643\u062a\u0627\u0628", True),
     ],
 )
 def test_names_are_whole_words_and_numbers_have_their_value(

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,4 +27,6 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 - JSON
         return text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}…"
     if isinstance(value, Mapping):
         return {clean(key): _cut(part) for key, part in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # a browser cannot read it
     return [_cut(part) for part in value] if isinstance(value, list | tuple) else value

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from stepcraft.evals.directory import answered
 from stepcraft.evals.reports.tables import p_text, tables
+from stepcraft.evals.samples import right_answer
 from stepcraft.evals.summary import Comparison, MethodSummary, Summary
 from stepcraft.evals.votes import grouped
 from stepcraft.nodes.begin import KEYLESS as WRITTEN_BY_RULES
@@ -74,6 +75,14 @@ def _about_answers(summary: Summary) -> Iterator[str]:
         yield f"{judge} judges {_listed([each.method for each in group])}, {_KIN[how]}"
     for method in summary.methods:
         yield from _failures(method)
+    for directory, methods in grouped(summary.methods, attrgetter("directory")).items():
+        samples = (each["sample"] for method in methods for each in method.outcomes)
+        right = {(each["id"], right_answer(each)) for each in samples}
+        if changed := sum(count > 1 for count in Counter(id_ for id_, _ in right).values()):
+            yield (
+                f"{changed:,} questions in {directory} have other right answers for some methods "
+                "than for others; run all methods again to have them scored alike."
+            )
     for method in summary.methods:
         for warning, count in method.warnings.items():
             # KEYLESS already says this about all methods.
@@ -92,6 +101,11 @@ def _about_judgements(summary: Summary) -> Iterator[str]:
             yield (
                 f"{each.judge} was not shown all passages of {each.method}, which were too long "
                 f"({each.cut:,} of {each.judgements:,} judgements); raise --passage-tokens."
+            )
+        if each.is_mixed:
+            yield (
+                f"{each.judge} graded some answers of {each.method} by other criteria than others; "
+                "have all judged with the same --rubric."
             )
         bias = each.position_bias
         if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
@@ -134,7 +148,9 @@ def verdict(summary: Summary) -> list[str]:
     if paragraphs := [*_compared(summary.comparisons)]:
         return paragraphs
     if any(method.scores for method in summary.methods):
-        return ["There is one method, so nothing is compared."]
+        if len(summary.methods) == 1:
+            return ["There is one method, so nothing is compared."]
+        return ["The methods have no score of the same questions, so nothing is compared."]
     return [
         "There are no scores to compare; say in the samples what is right ('answer', 'contains', "
         "'steps', 'facts'), or have the answers judged."
