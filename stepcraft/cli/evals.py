@@ -20,6 +20,7 @@ from stepcraft.cli.options import (
 )
 from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput, RunStopped
+from stepcraft.files import named_path
 from stepcraft.registered import did_you_mean
 from stepcraft.text.clean import one_line
 
@@ -116,6 +117,7 @@ def run(
     from stepcraft.evals.stats import scipy_stats
 
     scipy_stats()
+    directory = named_path(directory)
     loaded, benchmark = _questions(questions, data, limit)
     settings = _settings(loaded.settings, search_fields(options))
     chosen: list[AnyMethod] = [read_named_method(each, settings) for each in named or []]

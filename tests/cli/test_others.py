@@ -117,3 +117,13 @@ def test_questions_of_an_earlier_run_are_named_as_they_count(here: Path) -> None
     assert "eval also has answers to questions that were not asked now, such as 'a'" in (
         run(command).stderr
     )
+
+
+def test_the_directory_of_an_evaluation_may_be_in_the_home_directory(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("USERPROFILE", str(here))
+    (here / "q.jsonl").write_text(json.dumps({"question": "How long?", "answer": "2"}))
+    run("eval run q.jsonl --methods direct --allow-keyless --quiet --into=~/e")
+    assert (here / "e" / "samples.jsonl").exists()
