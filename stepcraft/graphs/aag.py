@@ -16,12 +16,11 @@ from typing_extensions import TypedDict, Unpack
 from stepcraft.access import check_may_remember
 from stepcraft.contexts.aag import AagContext
 from stepcraft.llm.calls import Inline
-from stepcraft.llm.node import publish
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
 from stepcraft.nodes.begin import Begin, checked_resources, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
 from stepcraft.nodes.draft import draft_steps
-from stepcraft.nodes.edit import after_edit, edit_steps
+from stepcraft.nodes.edit import after_edit, edit_steps, publish_steps
 from stepcraft.nodes.look_again import after_retrieve, look_again
 from stepcraft.nodes.plan import look_up
 from stepcraft.nodes.remember import remember
@@ -74,6 +73,8 @@ class AagOutput(Answer):
 class State(LookState, AagInput):
     """The state of AAG."""
 
+    own_draft: str
+    """The draft as the graph wrote it, or "" if it wrote none."""
     steps: list[str]
     names: list[CheckedName]
     reviews: list[Review]
@@ -94,6 +95,7 @@ def _initial(
     return {
         **empty_check(settings, searched),
         "task_resources": checked_resources(state.get("resources")),
+        "own_draft": "",
         "steps": [],
         "names": [],
         "reviews": [],
@@ -131,7 +133,7 @@ def aag_builder(
     builder.add_node("check_names", resources.bind(check_names))
     builder.add_node("review", resources.bind(review))
     builder.add_node("remember", resources.bind(remember))
-    builder.add_node("finish", resources.bind(publish))
+    builder.add_node("finish", resources.bind(publish_steps))
 
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "to_query")

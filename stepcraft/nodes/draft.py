@@ -100,6 +100,7 @@ def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]
 def _read_aag(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:
     """Return the steps as `read_steps_of` does, with a warning if nothing was found."""
     update = read_steps_of(reply, state, settings)
+    update["own_draft"] = update["first_draft"]
     if state["evidence"]:
         return update
     tags = ", ".join(f"{name}={value}" for name, value in settings.where.items())

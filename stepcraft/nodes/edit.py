@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import CheckSettings
 from stepcraft.llm.calls import Inline
+from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.split import as_parts
 from stepcraft.nodes.state import Part, Revision, passages_of
 from stepcraft.text.changes import apply_changes
 from stepcraft.text.lists import numbered
+
+_CHANGES_LEFT_OUT = "edit: the steps were edited in the state, so the critic's changes are left out"
 
 
 @Inline
@@ -20,10 +24,36 @@ def edit_text(state: Any) -> dict[str, Any]:
 
 @Inline
 def edit_steps(state: Any) -> dict[str, Any]:
-    """Apply the changes to the steps."""
+    """Apply the changes to the steps, or take over steps that a person has edited in the state."""
+    if is_edited(state):
+        steps = state["steps"]
+        parts = as_parts(state, steps, by_statement=False)
+        return {
+            "parts": parts,
+            "pending": [*range(1, len(parts) + 1)],
+            "changes": [],
+            "rounds": state["rounds"] + 1,
+            "answer": numbered(steps),
+            "reason": "",
+            "warnings": [_CHANGES_LEFT_OUT] if state["changes"] else [],
+        }
     update = _edited(state, between="\n\n", by_statement=False)
     steps = [part["text"] for part in update["parts"]]
     return {**update, "steps": steps, "answer": numbered(steps), "reason": ""}
+
+
+def is_edited(state: Any) -> bool:
+    """Return whether the steps in the state are no longer those of the parts."""
+    return bool(state["steps"] != [part["text"] for part in state["parts"]])
+
+
+@Inline
+def publish_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
+    """Publish the answer, with steps that a person has edited in the state."""
+    answer = state["answer"]
+    if is_edited(state) and answer == numbered([part["text"] for part in state["parts"]]):
+        answer = numbered(state["steps"])
+    return published(resources.graph, state, {"answer": answer})
 
 
 def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, Any]:

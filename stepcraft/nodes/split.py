@@ -102,12 +102,14 @@ def split_into_blocks(state: Any) -> dict[str, Any]:
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Split the draft into steps, which become its parts, each looked up as a whole.
 
-    If the graph did not write the draft, and it is not JSON, a warning quotes the lines that belong
-    to no step.
+    If a person has edited the steps in the state, these are taken instead. If the graph did not
+    write the draft, and it is not JSON, a warning quotes the lines that belong to no step.
     """
     draft: str = state["first_draft"]
-    steps = read_steps(draft) or [draft]
-    update = {"steps": steps, **_parts(state, steps, by_statement=False)}
+    if draft == state.get("own_draft"):  # unlike the steps, which a person may have edited
+        draft = numbered(state["steps"])
+    steps = state["steps"] if draft == numbered(state["steps"]) else read_steps(draft) or [draft]
+    update = {"first_draft": draft, "steps": steps, **_parts(state, steps, by_statement=False)}
     is_own = draft == numbered(state["steps"]) or draft.lstrip().startswith(("[", "{"))
     if dropped := [] if is_own else outside_steps(draft, steps):
         lines = joined([*map(quoted, dropped)], _QUOTED)

@@ -284,6 +284,24 @@ def test_steps_that_are_edited_before_the_review_are_the_answer() -> None:
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+@pytest.mark.parametrize("node", ["split", "critic", "edit", "check_names", "finish"])
+def test_steps_that_are_edited_in_the_state_are_the_answer(node: str) -> None:
+    scripts = {"to_query": LOOK_UP, "draft": DRAFT, "critic": "NO CHANGE"}
+    graph = build_aag(
+        model=ScriptedModel(lambda name, _: scripts[name]),
+        checkpointer=InMemorySaver(),
+        interrupt_before=[node],
+        memory=small_memory(),
+    )
+    graph.invoke(GOAL, THREAD)
+    graph.update_state(THREAD, {"steps": ["Buy a loaf.", "Eat it."]})
+    result = graph.invoke(None, THREAD)
+    while graph.get_state(THREAD).next:
+        result = graph.invoke(None, THREAD)
+    assert result["steps"] == ["Buy a loaf.", "Eat it."]
+    assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
+
+
 @pytest.mark.parametrize("k", [1, 20])
 def test_a_person_reads_what_was_found(k: int) -> None:
     with small_memory() as memory:
