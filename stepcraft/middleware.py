@@ -1,6 +1,5 @@
 """Middleware for `create_agent` and deepagents: procedures for a task, and answer checking."""
 
-import json
 import logging
 import re
 from collections.abc import (
@@ -8,6 +7,7 @@ from collections.abc import (
     Callable,
     Collection,
     Generator,
+    Iterator,
     Mapping,
     Sequence,
 )
@@ -44,12 +44,13 @@ from stepcraft.memory.procedure import Found
 from stepcraft.memory.protocol import ProcedureMemory, check_memory
 from stepcraft.memory.urls import is_text, path_of, scheme_of
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.begin import asked_question
+from stepcraft.nodes.begin import MAX_CHARACTERS
 from stepcraft.nodes.checks import final_checks
 from stepcraft.nodes.message import blocks, last_human, message_text, text_of
 from stepcraft.nodes.verdicts import unjudged
 from stepcraft.retrieval.target import RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
+from stepcraft.text.clean import normalised
 from stepcraft.text.diff import word_diff
 from stepcraft.text.names import codes
 from stepcraft.text.thoughts import split_thoughts
@@ -65,8 +66,9 @@ With wordllama's vectors, 19 of 20 goals covered by the bundled procedures match
 this score; 18 of 30 goals from other fields match none.
 """
 
-_QUERY = 500
-"""The number of characters of each tool result that are used in the query."""
+_QUERY = 250
+"""The number of characters used in the query from each end of a tool result."""
+_NO_WORDS = "(The request has no text.)"
 _NAME = re.compile(r"[^\W\d]\w*")
 
 _PLACES = ("start_index", "end_index", "index")
@@ -185,8 +187,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         del runtime
         best: list[Found] = []
         with _logged(_NO_PROCEDURES):
-            question = asked_question({"messages": state["messages"]})
-            best = self._best(question, self.k) if self.k else []
+            request = _request(state)
+            best = self._best(request, self.k) if request and self.k else []
         ids = [hit.procedure.id for hit in best]
         procedures = shown_procedures(best)
         return {
@@ -208,7 +210,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         results = _last_results(state) if self.k_results else []
         shown, best = state.get("shown_procedures", []), list[Found]()
         with _logged(_NO_PROCEDURES):
-            query = "\n".join(each.text[:_QUERY] for each in results)
+            query = "\n".join(_ends(each.text, _QUERY) for each in results)
             best = self._best(query, self.k_results, shown) if query else []
         if not best:
             return None
@@ -287,7 +289,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Return the ids of the shown procedures that the agent followed, judging by tool calls."""
         memory, turn = self._opened(), _turn(state)
         calls = [call for each in turn if isinstance(each, AIMessage) for call in each.tool_calls]
-        called = {*_NAME.findall(json.dumps([[call["name"], call["args"]] for call in calls]))}
+        called = {*_names_in([[call["name"], call["args"]] for call in calls])}
         return [
             id_
             for id_ in state.get("shown_procedures", [])
@@ -298,6 +300,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Return the transcript and outcome of an answered turn with tool calls, or else None."""
         turn = _turn(state)
         if not (any(each.type == "tool" for each in turn) and _answer(state)):
+            return None
+        if turn[0].additional_kwargs.get("lc_source") == "summarization":
+            _log.warning("%s: the start of the run was replaced by a summary", _NOT_LEARNED)
             return None
         if learned := state.get("learned"):
             _log.warning("%s: nobody has decided on %r yet", _NOT_LEARNED, learned["goal"])
@@ -368,7 +373,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
         """Keep the question, since a summary may replace its message before it is answered."""
         del runtime
         human = last_human(state["messages"])
-        return {"asked": message_text(human)} if human else None
+        return {"asked": _request(state)} if human else None
 
     def after_model(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:
         """Check the answer and replace it with the corrected one."""
@@ -446,6 +451,29 @@ def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
     return results
 
 
+def _names_in(value: object) -> Iterator[str]:
+    """Yield the names in the strings of a tool call, including those of objects and lists."""
+    if isinstance(value, str):
+        yield from _NAME.findall(value)
+    elif isinstance(value, Mapping | list):
+        parts = value.items() if isinstance(value, Mapping) else [value]
+        for part in parts:
+            for each in part:
+                yield from _names_in(each)
+
+
+def _request(state: AgentState[Any]) -> str:
+    """Return the text of the last request, without its middle if it is very long."""
+    human = last_human(state["messages"])
+    text = message_text(human) if human else ""
+    return _ends(text.strip(), MAX_CHARACTERS // 2 - 1) if normalised(text) else ""
+
+
+def _ends(text: str, length: int) -> str:
+    """Return a text, without its middle if it is longer than two ends of the given length."""
+    return text if len(text) <= 2 * length else f"{text[:length]}\n{text[-length:]}"
+
+
 def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
     """Return whether the calls contain at least half of the names in the code of the steps.
 
@@ -475,7 +503,7 @@ def _learned(result: LearnState) -> dict[str, Any]:
 def _task(state: AnswerState, answer: AIMessage) -> dict[str, Any]:
     if state.get("structured_response") is not None:
         raise BadInput("it is structured, and its fields could not be changed to match")
-    question = asked_question({**state, "question": state.get("asked")})
+    question = state.get("asked") or _request(state) or _NO_WORDS
     return {"question": question, "draft": reply_text(answer)}
 
 

@@ -158,6 +158,60 @@ def test_an_outcome_is_credited_to_what_was_followed(memory: LocalMemory) -> Non
     assert successes == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ("Run `load_table()` and `fit_model()`.", "load_table()\nfit_model()"),
+        ("F\u00fchre `l\u00f6sche` aus.", "l\u00f6sche()"),
+        ("\u8fd0\u884c `\u751f\u6210`\u3002", {"cells": ["\u751f\u6210()"]}),
+    ],
+)
+def test_an_outcome_is_credited_whatever_the_code_of_a_call_looks_like(
+    memory: LocalMemory, step: str, code: Any
+) -> None:
+    followed = Procedure(output="bake a white bread", input="x", steps=(step,))
+    memory.add([followed])
+
+    @tool
+    def run(code: Any) -> str:
+        """Run code."""
+        return "done"
+
+    call = {"name": "run", "args": {"code": code}, "id": "c"}
+    middleware = [ProceduralMemoryMiddleware(memory, k=9, outcome=lambda _state: True)]
+    model = ToolModel([AIMessage("", tool_calls=[call]), "Baked."])
+    create_agent(model, [run], middleware=middleware).invoke(TASK)
+    assert memory.get(followed.id).outcomes.successes == 1
+
+
+def test_the_cause_at_the_end_of_a_traceback_brings_up_its_remedy(memory: LocalMemory) -> None:
+    starter = Procedure(output="feed a starter of rye", input="rye", steps=("Feed it.", "Wait."))
+    memory.add([starter])
+
+    @tool
+    def oven(task: str) -> str:
+        """Use the oven."""
+        frame = '  File "/srv/app/pipeline/dispatch.py", line 37, in dispatch\n    return run(x)\n'
+        return f"Traceback (most recent call last):\n{frame * 8}OvenError: feed a starter of rye"
+
+    call = {"name": "oven", "args": {"task": "baking"}, "id": "c"}
+    model = ToolModel([AIMessage("", tool_calls=[call]), "Done."])
+    agent = create_agent(model, [oven], middleware=[ProceduralMemoryMiddleware(memory, k=1)])
+    assert agent.invoke(TASK)["shown_procedures"] == [bread_of(memory).id, starter.id]
+
+
+def test_nothing_is_learned_from_a_run_whose_start_was_summarised(
+    memory: LocalMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    learn = ScriptedModel([])
+    middleware = [ProceduralMemoryMiddleware(memory, learn=learn, approve=False)]
+    agent = create_agent(ToolModel([searching("bread"), "Baked."]), [search], middleware=middleware)
+    summary = HumanMessage("Summary: bread", additional_kwargs={"lc_source": "summarization"})
+    agent.invoke({"messages": [summary]})
+    assert not learn.calls
+    assert "replaced by a summary" in caplog.text
+
+
 def test_a_run_that_called_no_tool_credits_nothing(memory: LocalMemory) -> None:
     middleware = [ProceduralMemoryMiddleware(memory, k=9, outcome=lambda _state: False)]
     result = create_agent(ToolModel(["Baked."]), [search], middleware=middleware).invoke(TASK)
@@ -186,14 +240,13 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw
 def test_no_message_fails_the_agent(
     content: Any, is_async: bool, memory: LocalMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([]))
+    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([CHANGE]))
     middleware = [ProceduralMemoryMiddleware(memory), check]
-    agent = create_agent(ToolModel(["Done."]), [], middleware=middleware)
+    agent = create_agent(ToolModel([WRONG]), [], middleware=middleware)
     task: Any = {"messages": [HumanMessage(content)]}
     result = asyncio.run(agent.ainvoke(task)) if is_async else agent.invoke(task)
-    assert result["messages"][-1].text == "Done."
-    assert "without procedures" in caplog.text
-    assert "not checked" in caplog.text
+    assert result["messages"][-1].text == RIGHT, "the answer is checked whatever the request was"
+    assert "not checked" not in caplog.text
 
 
 def test_no_fault_of_a_memory_a_source_or_a_model_fails_the_agent(
