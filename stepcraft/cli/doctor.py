@@ -33,7 +33,8 @@ def doctor(
         if name.startswith(_PREFIXES):
             is_secret = name.endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
             say(f"{name}={'***' if is_secret else one_line(without_secrets(value))}")
-    chosen = source or os.environ.get("STEPCRAFT_SOURCE") or f"memory:{memory or ''}"
+    named = source or (f"memory:{memory}" if memory else "")
+    chosen = named or os.environ.get("STEPCRAFT_SOURCE") or "memory:"
     failed = False
     for check in (partial(_call, model), partial(_search, chosen)):
         try:

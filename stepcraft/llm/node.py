@@ -224,11 +224,7 @@ class _Step:
             try:
                 reply = await calls.result(call, self.limits.seconds_left())
             except Exception as error:
-                is_too_long = isinstance(error, _TOO_LONG) or (
-                    status_of(error) in {400, 413, 422}
-                    and _TOO_LONG_WORDS.search(f"{getattr(error, 'code', '')} {error}")
-                )
-                if not (is_too_long and prompt.halve()):
+                if not (_is_too_long(error) and prompt.halve()):
                     raise
                 continue
             if not isinstance(reply, AIMessage):
@@ -333,6 +329,17 @@ def published(graph: str, state: State, update: Update) -> Update:
     warnings = add_warnings(state.get("warnings") or [], update.get("warnings") or [])
     metadata = {"stepcraft": {"warnings": warnings}} if warnings else {}
     return {**update, "messages": [AIMessage(update["answer"], response_metadata=metadata)]}
+
+
+def _is_too_long(error: Exception) -> bool:
+    """Return whether a model has refused a prompt because it is too long."""
+    if isinstance(error, _TOO_LONG):
+        return True
+    status = status_of(error)
+    if status == 429:  # a rate limit, which a single prompt may exceed
+        return "request too large" in str(error).lower()
+    said = f"{getattr(error, 'code', '')} {error}"
+    return status in {400, 413, 422} and _TOO_LONG_WORDS.search(said) is not None
 
 
 @Inline

@@ -28,7 +28,7 @@ from stepcraft.models.resolve import EXTRACTIVE, ChatModel
 from stepcraft.registered import MODELS, chosen, did_you_mean, registered
 from stepcraft.retrieval.target import Memories, RetrievalTarget, Sources
 from stepcraft.secrets import excerpt
-from stepcraft.sources.open import named_object
+from stepcraft.sources.open import is_dotted, named_object
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class Resources(Generic[S]):
         if not names or (name in of_builder and name not in names):
             return name
         spec = chosen("model", name, {**names, EXTRACTIVE: EXTRACTIVE}, MODELS)
-        is_object = "." in spec.partition(":")[0]  # package.module:attribute
+        is_object = is_dotted(spec) and "." in spec.partition(":")[0]  # not `ollama:llama3`
         return _registered_model(spec) if is_object else spec
 
 

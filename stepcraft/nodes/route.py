@@ -72,9 +72,10 @@ def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
 
 
 def as_it_stands(state: Any, reason: str) -> dict[str, Any]:
-    """Pass the message to RPG unchanged."""
+    """Pass the message unchanged to the graph that the settings name, or else to RPG."""
     end_if_late(reason)
-    return {"method": "rpg", "asked": state["task"]}
+    method = state["settings"].get("method", "auto")
+    return {"method": "rpg" if method == "auto" else method, "asked": state["task"]}
 
 
 def nothing_to_decide(state: Any, settings: ChatContext) -> dict[str, Any] | None:

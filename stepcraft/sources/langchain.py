@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
+from itertools import count, zip_longest
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -27,6 +27,7 @@ from stepcraft.concurrency import in_thread, to_thread
 from stepcraft.errors import BadInput, SourceFailure, StepcraftError
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
+from stepcraft.text.clean import stems
 
 _PASSAGE = 1_500
 """The maximum number of characters in a passage split from a tool's result."""
@@ -139,8 +140,9 @@ class ToolRetriever(BaseRetriever):
         del run_manager
         call = self._call(query)
         if _only_blocks(self.tool):
-            return self._passages(self.tool.invoke(call))
-        return self._passages(in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result())
+            return self._passages(query, self.tool.invoke(call))
+        reply = in_thread(lambda: asyncio.run(self.tool.ainvoke(call))).result()
+        return self._passages(query, reply)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
@@ -148,19 +150,27 @@ class ToolRetriever(BaseRetriever):
         del run_manager
         call = self._call(query)
         if _only_blocks(self.tool):
-            return self._passages(await to_thread(self.tool.invoke, call))
-        return self._passages(await self.tool.ainvoke(call))
+            return self._passages(query, await to_thread(self.tool.invoke, call))
+        return self._passages(query, await self.tool.ainvoke(call))
 
     def _call(self, query: str) -> ToolCall:
         arguments = {self.argument: query}
         return ToolCall(type="tool_call", id="search", name=self.tool.name, args=arguments)
 
-    def _passages(self, message: ToolMessage) -> list[Document]:
+    def _passages(self, query: str, message: ToolMessage) -> list[Document]:
+        """Return the reply as passages: the best of each text, then the second best, and so on."""
         if message.status == "error":
             raise SourceFailure(f"the tool {self.tool.name} failed: {excerpt(message.text, 300)}")
         splitter = RecursiveCharacterTextSplitter(chunk_size=_PASSAGE, chunk_overlap=0)
-        texts = [str(each.get("text", "")) for each in message.content_blocks]
-        return splitter.create_documents([text for text in texts if text.strip()])
+        words = stems(query)
+        ranked = [
+            sorted(
+                splitter.split_text(str(each.get("text", ""))),
+                key=lambda text: -len(words & stems(text)),
+            )
+            for each in message.content_blocks
+        ]
+        return [Document(text) for rank in zip_longest(*ranked) for text in rank if text]
 
 
 def _only_blocks(source: BaseRetriever | BaseTool) -> bool:

@@ -66,6 +66,8 @@ def test_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = run("doctor --model nosuch:m --memory none.db", status=1).stdout
     assert broken.count("FAILED") == 2
     assert "none.db" in broken
+    monkeypatch.setenv("STEPCRAFT_SOURCE", "corpus:tea.md")
+    assert "none.db does not exist" in run("doctor --memory none.db", status=1).stdout
 
 
 def test_a_key_is_shown_with_its_table() -> None:

@@ -46,6 +46,16 @@ def test_a_conversation_goes_on_with_its_thread() -> None:
     assert result["usage"]["calls"] == 2
 
 
+@pytest.mark.parametrize("routed", [RuntimeError("503"), "KIND: TALK\nQUESTION:"])
+def test_the_method_that_is_set_answers_though_the_router_fails(routed: Any) -> None:
+    model = ScriptedModel(lambda node, _: routed if node == "route" else "Haldruvin built it.")
+    chat = build_chat(model=model, sources=Shelf(), checkpointer=InMemorySaver())
+    settings = ChatContext(method="direct")
+    for text in ("Who built the Oster bridge?", "And who was mayor then?"):
+        result = chat.invoke({"messages": [("human", text)]}, THREAD, context=settings)
+        assert result["method"] == "direct"
+
+
 def test_twelve_messages_are_shown_each_from_its_beginning() -> None:
     said = [("human" if place % 2 else "ai", f"{place}" + "x" * 1_300) for place in range(1, 14)]
     model = ScriptedModel(["KIND: TALK\nQUESTION: Hi", "Hello."])

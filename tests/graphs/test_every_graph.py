@@ -31,6 +31,7 @@ from stepcraft.contexts.base import Settings
 from stepcraft.graphs.registry import GRAPHS, context_of
 from tests.kitchen import CHANGE, DRAFT, GAPS, LOOK_UP, small_memory
 from tests.scripted import ScriptedModel, ToolModel, block, searching
+from tests.servers.openai_server import OpenAIServer
 from tests.shelf import QUESTION, THREAD, Shelf
 from tests.sources import own
 
@@ -218,6 +219,23 @@ def test_a_context_chooses_among_registered_objects(monkeypatch: pytest.MonkeyPa
         graph.invoke(QUESTION, context={"model": "wrong"})
     with pytest.raises(BadInput, match="OWN"):
         graph.invoke(QUESTION, context={"model": f"{__name__}:OWN"})
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1-mini", "openai:gpt-4.1-mini", "ollama:llama3"])
+def test_a_registered_model_with_a_full_stop_in_its_name_is_no_module(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_MODELS", f"small={name}")
+    monkeypatch.setenv("OPENAI_API_KEY", "opensesame")
+    graph = get_graph("rag", sources=Shelf())
+    with OpenAIServer(["Haldruvin."]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        if name.startswith("ollama"):
+            with pytest.raises(BadInput, match="langchain-ollama"):
+                graph.invoke(QUESTION, context={"model": "small"})
+        else:
+            answer = graph.invoke(QUESTION, context={"model": "small"})["answer"]
+            assert answer == "Haldruvin."
 
 
 def test_a_context_chooses_among_registered_sources() -> None:

@@ -159,6 +159,22 @@ def test_the_status_is_read_from_the_error_of_any_client(error: Any) -> None:
         asked(ScriptedModel([error(503, "busy")]))
 
 
+@pytest.mark.parametrize(
+    ("message", "is_shortened"),
+    [
+        ("Request too large on tokens per min (TPM): Limit 30000, Requested 61235.", True),
+        ("Too many tokens, please wait before trying again.", False),
+    ],
+)
+def test_a_prompt_above_the_rate_limit_is_shortened(message: str, is_shortened: bool) -> None:
+    model = ScriptedModel([Status(429, message), "Haldruvin."])
+    if is_shortened:
+        assert asked(model)["answer"] == "Haldruvin."
+        return
+    with pytest.raises(NoAnswer):
+        asked(model)
+
+
 def test_an_error_without_a_status_is_no_refusal() -> None:
     error = RuntimeError("Input is too long")
     error.code = True  # type: ignore[attr-defined]

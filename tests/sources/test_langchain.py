@@ -12,7 +12,7 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, tool
 from langchain_core.vectorstores import VectorStore
 from pydantic import PrivateAttr
 
@@ -144,6 +144,24 @@ def test_no_more_passages_than_asked_for(is_async: bool) -> None:
     else:
         result = rag.invoke(question, context=settings)
     assert len(result["evidence"]) == 3
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_the_part_of_a_long_reply_that_fits_the_query_is_found_wherever_it_stands(
+    place: int,
+) -> None:
+    texts = [f"Pier {pier}. " + "Stone came by barge from upstream. " * 20 for pier in range(3)]
+    texts.insert(place, "The Oster bridge was built by Haldruvin.")
+
+    @tool
+    def wiki(query: str) -> str:
+        """Search the wiki."""
+        return "\n\n".join(texts)
+
+    rag = build_rag(model=ScriptedModel(["Haldruvin."]), sources=wiki)
+    question = {"question": "Who built the Oster bridge?"}
+    [found] = rag.invoke(question, context=RagContext(k=1))["evidence"]
+    assert "Haldruvin" in found["text"]
 
 
 class Hung(BaseRetriever):
