@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from stepcraft.nodes.state import Check, Verdict
+from stepcraft.progress import joined
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
 
@@ -81,9 +82,14 @@ _EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IG
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
+_ASIDE = r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n]*\d"
+"""A dash before a number that belongs to a remark, as in "p1 \u2013 2019, not 2018"."""
 _PASSAGES = re.compile(
-    rf"(?:{_P}\d{{1,4}}\b|[\[\u3010]\d{{1,3}}\b(?=[\d \t,;&\u2013-]*[\]\u3011]))"
-    rf"(?:(?:{_RANGE}|[ \t]*[,;&/+\u3001\uff0c][ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)"
+    r"(?:(?P<several>\b(?:pp\.?|passages|sources)[ \t#]*\d{1,4}\b"
+    r"|[\[\u3010]\d{1,3}\b(?=[\d \t,;&\u2013-]+[\]\u3011]))"
+    rf"|{_P}\d{{1,4}}\b|[\[\u3010]\d{{1,3}}\b(?=[\]\u3011]))"
+    rf"(?:(?:(?(several)|(?!{_ASIDE})){_RANGE}"
+    r"|[ \t]*[,;&/+\u3001\uff0c][ \t]*(?:and[ \t]+)?|[ \t]+and[ \t]+)"
     rf"(?:{_P}\d{{1,4}}\b|\d{{1,4}}\b(?!\.\d|[ \t]+(?!and\b)\w)))*",
     re.IGNORECASE,
 )
@@ -225,7 +231,7 @@ def _unknown(
     ]
     passages = {number for each in lines for number in each.passages}
     unknown += [f"p{each}" for each in sorted(passages.difference(shown))]
-    return [f"there is no {' and no '.join(unknown)}"] if unknown else []
+    return [f"there is no {joined(unknown, 5)}"] if unknown else []
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[str]:
@@ -310,7 +316,7 @@ def _range(begin: str, end: str) -> tuple[tuple[float, float], tuple[float, floa
 
 def _passages(text: str) -> list[int]:
     """Return the numbers of the passages that a line names."""
-    ranges = [each for run in _PASSAGES.findall(text) for each in _FROM_TO.findall(run)]
+    ranges = [each for run in _PASSAGES.finditer(text) for each in _FROM_TO.findall(run[0])]
     numbers = [number for a, b in ranges for number in range(int(a), int(b or a) + 1)]
     return list(dict.fromkeys(numbers))
 

@@ -138,6 +138,15 @@ def test_a_detail_that_was_not_found_is_never_called_supported(line: str) -> Non
         ("[1, 3]", [1, 3]),
         ("p2/p3", [2, 3]),
         ("p2 (3 times), 2 arches [of 1873]", [2]),
+        ("p2 \u2013 1873, not 1837", [2]),
+        ("(p2) - 3, not two", [2]),
+        ("p2\u20141873, not 1837", [2]),
+        ("p1, p2 ... 1873, not 1837", [1, 2]),
+        ("p1 \u2013 p3", [1, 2, 3]),
+        ("[p1] - [p3]", [1, 2, 3]),
+        ("passages 1 \u2013 3", [1, 2, 3]),
+        ("[1 \u2013 3]", [1, 2, 3]),
+        ("p1 to 3", [1, 2, 3]),
     ],
 )
 def test_all_passages_that_a_line_names_are_read(passages: str, numbers: list[int]) -> None:
@@ -361,9 +370,9 @@ def test_a_part_without_a_verdict_is_said() -> None:
 
 
 def test_a_verdict_by_a_passage_that_was_not_found_is_handed_back() -> None:
-    lines = "1.1-2.1 supported p{}"
-    result, model = checked(lines.format(99), lines.format(1))
-    assert "there is no p99." in model.calls[1].messages[-1].text
+    lines = "1.1-2.1 supported {}"
+    result, model = checked(lines.format("p1-p999"), lines.format("p1"))
+    assert "there is no p3; p4; p5; p6; p7; and 992 more." in model.calls[1].messages[-1].text
     assert {tuple(each["evidence"]) for each in result["checks"]} == {("Haldruvin",)}
 
 
