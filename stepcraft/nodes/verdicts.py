@@ -96,6 +96,10 @@ _PASSAGES = re.compile(
 """Passages, as in "p2-p4", "p2, 5", "passages 2 and 5", or "[2]"."""
 _FROM_TO = re.compile(rf"(\d+)(?:{_RANGE}(?:{_P})?(\d+))?", re.IGNORECASE)
 _QUOTED = re.compile(_QUOTE)
+_SOURCES = re.compile(
+    rf"\([^()\n]*\)|\[[^\[\]\n]*\]|{_QUOTE}|(?:\bby[ \t]+)?{_PASSAGES.pattern}", re.IGNORECASE
+)
+"""What a line of verdicts contains apart from them, unless it is running text."""
 
 
 def read_verdicts(
@@ -121,7 +125,7 @@ def read_verdicts(
     text = _GROUPED.sub(_ungrouped, _without_counts(text, sizes))
     if state["judges_statements"]:
         text = _dotted(text)
-    lines = _lines(_without_tallies(text, sizes))
+    lines = _without_asides(_lines(_without_tallies(text, sizes)), sizes)
     if state["judges_statements"]:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
@@ -196,6 +200,24 @@ def _dotted(text: str) -> str:
     return _HYPHENATED.sub(r"\1.", text) if any(last <= first for first, last in ends) else text
 
 
+def _without_asides(lines: Sequence["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
+    """Return lines without what is only a remark, as in "2.1 contradicted p1. 1.1 is supported".
+
+    A remark is about a statement that another line judges, or that does not exist.
+    """
+    own = [each for each in lines if not each.is_aside]
+
+    def is_remark(aside: _Line) -> bool:
+        part, statement = aside.first
+        return statement > sizes.get(int(part), -1) or any(
+            each.first <= aside.first <= each.last
+            for each in own
+            if each.row != aside.row or each.width <= aside.width
+        )
+
+    return [each for each in lines if not (each.is_aside and is_remark(each))]
+
+
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
     """Renumber lines that count all statements consecutively to match the prompt.
 
@@ -264,6 +286,10 @@ class _Line(NamedTuple):
     passages: list[int]
     words: list[str]
     """The words that the line quotes."""
+    row: int
+    """A number that verdicts in the same line of the reply share."""
+    is_aside: bool
+    """Whether the verdict is in running text after another, and may only be a remark."""
 
     @property
     def width(self) -> tuple[float, float]:
@@ -283,9 +309,14 @@ def _lines(text: str) -> list[_Line]:
     outside, *sections = _PART.split(text)
     for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:
         matches = [*_VERDICT.finditer(below)]
+        place, row = 0, len(lines)
         for line, following in zip_longest(matches, matches[1:]):
+            before, place = below[place : line.start()], line.end()
+            row = len(lines) if "\n" in before else row
             stop = below.find("\n", line.end()) % (len(below) + 1)
             rest = below[line.end() : min(stop, following.start()) if following else stop]
+            is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
+            is_aside = is_within and bool(re.search(r"\w", _SOURCES.sub("", f"{before}\n{rest}")))
             unquoted = _QUOTED.sub("", rest)
             remark = _CODE.sub("", unquoted)
             verdict: Verdict = max(
@@ -296,9 +327,8 @@ def _lines(text: str) -> list[_Line]:
                 verdict = "not found"
             for begin, end in _ENDS.findall(line["numbers"]):
                 first, last = _range(begin, end)
-                read = _Line(
-                    begin, first, last, verdict, _passages(unquoted), _QUOTED.findall(rest)
-                )
+                cited, words = _passages(unquoted), _QUOTED.findall(rest)
+                read = _Line(begin, first, last, verdict, cited, words, row, is_aside)
                 is_statement = part and not first[1] and not line["of_part"]
                 lines.append(_of_part(int(part), read) if is_statement else read)
     return lines

@@ -348,6 +348,40 @@ def test_each_statement_has_the_verdict_of_its_number(
     assert (verdicts(result), result["warnings"]) == (expected, [])
 
 
+@pytest.mark.parametrize(
+    "remark",
+    [
+        ": TLS 1.0, 1.1 are not supported",
+        ". 1.2 is supported at least.",
+        ": only TLS 1.2, 1.7 are supported",
+        ": TLS 1.2, 1.3 are supported",
+        " (1.0, 1.1 are not supported)",
+        " \u2013 of 90 days, 60 are supported",
+    ],
+)
+def test_a_remark_is_no_verdict_on_a_statement_that_has_one(remark: str) -> None:
+    lines = f"1.1-1.2 not found\n1.3 contradicted p1{remark}\n{block(1, 'two', 'four')}"
+    result, model = checked(lines, draft=STEEL)
+    expected = [LOST, THREE[1], THREE[2]]
+    assert (verdicts(result), len(model.calls), result["warnings"]) == (expected, 1, [])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "1.1 supported (p1) | 1.2: not found | 1.3: contradicted (p2)",
+        "1.1 supported p1 (says 1873); 1.2 not found; 1.3 contradicted p2",
+        "1.1 is supported by p1, which says 1873. 1.2 is not found. 1.3 is contradicted by p2.",
+        "1.1-1.3 supported as p1 says; 1.2 not found; 1.3 contradicted p2",
+        "1.1-1.3 supported by p1, 1.2 not found, 1.3 contradicted p2",
+        "1.1-1.3 supported p1\nBut wait, 1.2 is not found. 1.3 is contradicted by p2",
+    ],
+)
+def test_verdicts_within_a_line_are_read(lines: str) -> None:
+    result, model = checked(f"{lines}\n{block(1, 'two', 'four')}", draft=STEEL)
+    assert (verdicts(result), len(model.calls), result["warnings"]) == (THREE, 1, [])
+
+
 def test_a_verdict_on_what_is_not_there_is_handed_back() -> None:
     result, model = checked(
         "1.1-3 supported p1\n2.4 contradicted p2", "1.1-3 supported p1", draft=STEEL
