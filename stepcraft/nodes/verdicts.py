@@ -69,10 +69,17 @@ _ANOTHER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
+_NOT = r"\b(?:is|are|was|were)(?:[ \t]+not|n['\u2019]t)[ \t]+"
 _MISSING = re.compile(
-    r"\b(?:is|are)[ \t]+not[ \t]+"
-    r"(?:mentioned\b(?![ \t]+in[ \t]+the[ \t]+(?:statement|claim|answer|draft))"
-    r"|\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+(?:passages?|evidence|sources?)\b(?![ \t]+\w))",
+    r"(?:\bnot|n['\u2019]t)[ \t]+mentioned\b"
+    r"(?![ \t]+in[ \t]+the[ \t]+(?:statement|claim|answer|draft))"
+    rf"|{_NOT}(?!contradicted|refuted)\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+"
+    r"(?:passages?|evidence|sources?)\b(?![ \t]+\w)"
+    r"|(?:[(.,;\u2013\u2014]|[ \t]-[ \t]|\b(?:(?:al)?though|but)\b)"
+    r"(?:(?!\b(?:because|but|if|that|(?:al)?though|when|which)\b|[ \t]-[ \t])"
+    r"[^,.;:()\u2013\u2014])*"
+    rf"{_NOT}found\b(?=[ \t]*(?:[,.;)]|in\b|$))"
+    r"|\((?!404|gives|returns)(?:the[ \t]+)?\w+[ \t]+not[ \t]+found\)",
     re.IGNORECASE,
 )
 """A remark that the passages lack something in a statement."""
