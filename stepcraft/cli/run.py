@@ -122,7 +122,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
 def _statement(check: Check) -> str:
     text = beginning(check["text"])
-    return f'"{check["words"]}" in: {text}' if check["words"] else text
+    return f'"{beginning(check["words"])}" in: {text}' if check["words"] else text
 
 
 def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:

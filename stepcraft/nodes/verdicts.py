@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from stepcraft.nodes.state import Check, Verdict
 from stepcraft.progress import joined
+from stepcraft.text.changes import folded
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
 
@@ -393,8 +394,24 @@ def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
 
 def _details(line: _Line, statement: str) -> list[str]:
     """Return the quoted words that a line is about, or "" for the whole statement."""
-    details = [words for words in line.words if words in statement] or [""]
+    written = (_as_written(words, statement) for words in line.words)
+    details = [words for words in written if words] or [""]
     return details if line.verdict == "not found" else details[:1]
+
+
+def _as_written(words: str, statement: str) -> str:
+    """Return quoted words with the typography and emphasis of the statement, or "" if not there."""
+    if words in statement:
+        return words
+    text, spans = folded(statement)
+    places = [place for place, (start, _) in enumerate(spans) if statement[start] not in "*`"]
+    quote = folded(re.sub("[*`]", "", words))[0]
+    found = "".join(text[place] for place in places).find(quote)
+    if not quote or found < 0:
+        return ""
+    start, stop = spans[places[found]][0], spans[places[found + len(quote) - 1]][1]
+    before, after = statement[:start].rstrip("*`"), statement[stop:].lstrip("*`")
+    return statement[len(before) : len(statement) - len(after)]
 
 
 def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statement: str) -> Check:

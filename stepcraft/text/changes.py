@@ -483,7 +483,7 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
     return [
         form
         for words, by in halves
-        for form in ((_exact, words, by), (_folded, words.strip(), by.strip()))
+        for form in ((_exact, words, by), (folded, words.strip(), by.strip()))
     ]
 
 
@@ -550,21 +550,21 @@ def _exact(text: str) -> _Folded:
 
 
 @lru_cache(maxsize=256)
-def _folded(text: str) -> _Folded:
+def folded(text: str) -> _Folded:
     """Return a text in plain typography, with the source span of each of its characters.
 
     Whitespace becomes one space, or a line break between paragraphs. Quotes and dashes become
     ASCII, and full-width forms become ordinary ones.
     """
-    folded: list[str] = []
+    plain_text: list[str] = []
     spans: list[tuple[int, int]] = []
     for cluster in _CLUSTER.finditer(text):
         characters = plain(cluster[0])
         if cluster[0].isspace():
             characters = "\n" if cluster[0].count("\n") > 1 else " "
-        folded += characters
+        plain_text += characters
         spans += [cluster.span()] * len(characters)
-    return "".join(folded), spans
+    return "".join(plain_text), spans
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:

@@ -114,6 +114,24 @@ def test_words_that_were_not_found_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("quoted", "words"),
+    [
+        ('"isn\'t for"', ["isn\u2019t for"]),
+        ('"lasts 2 days", "30 days"', ["lasts **2 days**", "30\u00a0days"]),
+        ('"2 days or 30 days with keep"', ["**2 days** or 30\u00a0days\nwith `keep`"]),
+        ('"**lasts** 2"', ["lasts **2"]),
+        ('"for teams" (p2 has "for users")', ["for teams"]),
+        ('"for users"', [""]),
+        ('"**"', ["**"]),
+    ],
+)
+def test_words_are_named_as_in_the_statement(quoted: str, words: list[str]) -> None:
+    draft = "It isn\u2019t for teams and lasts **2 days** or 30\u00a0days\nwith `keep`."
+    result, _ = checked(f"1.1 not found {quoted}", draft=draft)
+    assert [each["words"] for each in result["checks"]] == words
+
+
+@pytest.mark.parametrize(
     "line",
     [
         '1.2 partly supported p2, "of iron" not found',
