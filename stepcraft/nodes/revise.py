@@ -95,6 +95,8 @@ _CORRECTS = re.compile(
 )
 """Words in running text that ask for a change, which should be in a block."""
 _PASSAGE_NUMBER = re.compile(r"\bp\d{1,4}\b")
+_PROMPT_MARK = re.compile(r"\[p\d{1,4}(?:,[ \t]*p?\d{1,4})*\]")
+_PROMPT_MARKS = re.compile(rf"([ \t]*)((?:{_PROMPT_MARK.pattern})+)")
 
 
 def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
@@ -202,7 +204,7 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     if state["scope"] == "correct":
         applied, unasked = _corrections(applied, checks, parts)
         refused += unasked
-    warnings = _passages_named(applied, len(state["evidence"]))
+    warnings = _passages_named(applied, len(state["evidence"]), cites=cites)
     if missing := [] if of_steps else unjudged(checks, state, group):
         what = counted(len(missing), "statement" if state["judges_statements"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
@@ -268,19 +270,36 @@ def _says_unchanged(reply: str) -> bool:
 def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites: bool) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
-    A change inside code is left alone, and marks are kept if the replaced words contain any.
+    A change inside code is left alone. If the replaced words contain marks, these are kept.
     `most` is the number of passages.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     place = text.find(change["old"]) if change["old"] else -1
+    end = place + len(change["old"])
     new = change["new"]
-    if not any(start <= place < stop for start, stop in code(text)):
+    spans = code(text)
+    if not any(start < place < stop or start == place < end < stop for start, stop in spans):
         marked = bracketed(new, most, unless_in=change["old"])
         if cites:
             new = with_prompt_marks(marked)
         elif not marks(bracketed(change["old"], most), plain=False):
             new = without_marks(marked, plain=False)
+        else:
+            new = _without_new_marks(marked, change["old"])
     return {**change, "new": new}
+
+
+def _without_new_marks(new: str, old: str) -> str:
+    """Return new words without marks such as [p3], except for those in the old words or in code."""
+    spans = [*code(new)]
+
+    def kept(run: re.Match[str]) -> str:
+        if any(start <= run.start(2) < stop for start, stop in spans):
+            return run[0]
+        found = "".join(mark for mark in _PROMPT_MARK.findall(run[2]) if mark in old)
+        return run[1] + found if found else ""
+
+    return _PROMPT_MARKS.sub(kept, new)
 
 
 def _with_first(
@@ -320,12 +339,17 @@ def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> l
     ]
 
 
-def _passages_named(changes: Sequence[Change], last: int) -> list[str]:
-    """Return a warning if changes insert the number of a passage (p1 to p`last`)."""
+def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> list[str]:
+    """Return a warning if changes insert the number of a passage (p1 to p`last`).
+
+    If the text cites passages, its marks do not count.
+    """
     numbers = {
         number
         for change in changes
-        for number in _PASSAGE_NUMBER.findall(without_marks(change["new"], plain=False))
+        for number in _PASSAGE_NUMBER.findall(
+            without_marks(change["new"], plain=False) if cites else change["new"]
+        )
         if number not in _PASSAGE_NUMBER.findall(change["old"]) and int(number[1:]) <= last
     }
     named = ", ".join(sorted(numbers))

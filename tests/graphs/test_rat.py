@@ -345,11 +345,28 @@ def test_an_answer_has_no_ids_of_passages(draft: str, change: tuple[str, str], a
     assert "[p2]" in result["answer"] or "[p" not in str(result["revisions"])
 
 
-def test_the_marks_of_a_draft_that_comes_in_stay() -> None:
-    draft = "Built in 1837 [p1]. It has arches \u30102\u3011."
-    change = block(1, "1837 [p1]", "1873 [p1]")
+@pytest.mark.parametrize(
+    ("draft", "old", "new"),
+    [
+        ("Built in 1837 [p1]. It has arches \u30102\u3011.", "1837 [p1]", "1873 [p1]"),
+        ("Built in 1837[^2].\n\n[^2]: A book.", "1837[^2].", "1873[^2] [p1]."),
+        ("Built in 1837[^2].\n\n[^2]: A book.", "1837[^2].", "1873[p1][^2][p1, p2]."),
+        ("Built in 1837 [p2], I think.", "1837 [p2], I", "1873 [p1][p2] (p1), I"),
+        ("```sh\nbuild 1837\n```", "```sh\nbuild 1837\n```", "```sh\nbuild 1873\n``` [p1]"),
+        ("Run `build 1837` now.", "`build 1837`", "`build 1873` [p1]"),
+    ],
+)
+def test_the_marks_of_a_draft_that_comes_in_stay(draft: str, old: str, new: str) -> None:
+    result, _ = run(block(1, old, new), given={**QUESTION, "draft": draft}, rounds=1)
+    assert result["answer"].rstrip() == draft.replace("1837", "1873")
+    assert "only the check sees" not in str(result["warnings"])
+
+
+def test_the_number_of_a_passage_in_code_is_warned_of() -> None:
+    draft = "```sh\nbuild 1837\n```"
+    change = block(1, "build 1837", "build 1873  # [p1]")
     result, _ = run(change, given={**QUESTION, "draft": draft}, rounds=1)
-    assert result["answer"] == draft.replace("1837", "1873")
+    assert "only the check sees: p1" in str(result["warnings"])
 
 
 class Conversation(RatInput, RatOutput):
