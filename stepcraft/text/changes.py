@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
-from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
+from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS, stems
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.markdown import code, code_blocks
 from stepcraft.text.sentences import pieces
@@ -247,14 +247,14 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
 
 
 def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
-    """Return whether two changes replace some of the same words."""
+    """Return whether a change replaces some words that another does, or adds all that it adds."""
     first, second = _placed(change, parts), _placed(other, parts)
-    return (
-        isinstance(first, _Edit)
-        and isinstance(second, _Edit)
-        and (first.kind, first.part) == ("replace", second.part)
-        and max(first.start, second.start) < min(first.stop, second.stop)
-    )
+    if isinstance(first, str) or isinstance(second, str) or first.part != second.part:
+        return False
+    if first.kind == second.kind != "replace":
+        words, others = stems(first.new), stems(second.new)
+        return others <= words and 2 * len(others) >= len(words) > 0
+    return max(first.start, second.start) < min(first.stop, second.stop)
 
 
 def _edits(

@@ -309,6 +309,27 @@ def test_what_a_second_reply_leaves_out_is_kept_from_the_first() -> None:
     assert "in 1874. It is of stone, e.g." in result["answer"]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "added"),
+    [
+        ("It has arches.", "The bridge has arches.", ["The bridge has arches."]),
+        ("It has four arches.", "It has two towers.", ["four", "two"]),
+        ("Span 3 has arches of stone.", "Span 4 has arches of stone.", ["Span 3", "Span 4"]),
+        ("It has arches and towers.", "It has arches.", ["towers", "has arches."]),
+        ("It has arches.", "Arches, towers, stairs and gates are open.", ["has arches", "gates"]),
+    ],
+)
+def test_an_addition_that_a_second_reply_words_anew_is_made_once(
+    earlier: str, later: str, added: list[str]
+) -> None:
+    wrong = block(1, "of bronze", "of granite")
+    replies = (f"{block(1, new=earlier)}\n{wrong}", block(1, new=later))
+    result, model = checked(*replies, draft="Oster is a bridge.", scope="complete")
+    assert len(model.calls) == 2
+    assert all(words in result["answer"] for words in added)
+    assert (earlier in result["answer"]) is (len(added) > 1)
+
+
 def test_a_second_round_sees_what_changed() -> None:
     replies = [
         f"1.1 contradicted p1\n1.2-2.1 not found\n{block(1, '1837', '1873')}",
