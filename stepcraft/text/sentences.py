@@ -50,7 +50,8 @@ _TITLED = "Lt|Gen|Col|Maj|Capt|Cmdr|Sgt|Rev|Hon|Gov|Sen|Rep|Pres"
 _NO_STOP = re.compile(
     r"(?:\b(?:e\.?g|i\.?e|cf|vs|dr|mrs?|ms|prof|figs?|eq|sec|ch|vol|pp?|ca|approx|incl|resp"
     r"|bzw|vgl|evtl|ggf|inkl|zzgl|sog|hrsg|dipl|ing|dott|sig|sra|srta|dra|bijv|dhr|mevr|tzn"
-    r"|z\.[ ]?b|d\.[ ]?h|p\.[ ]?(?:ex|ej|es)|u\.[ ]?a|av|\u0443\u043b|\u0438\u043c)"
+    r"|z\.[ ]?b|d\.[ ]?h|p\.[ ]?(?:ex|ej|es)|u\.[ ]?a|av|\u0443\u043b|\u0438\u043c"
+    r"|\u0442\.[ ]?[\u0435\u043a])"
     rf"|\b(?-i:v|{_TITLED}|Abs|Nr|Hr"
     r"|Fr|MM|Mlle|apr|[Gg]em|med|phil|Fa|Ud|Uds|\u043f\u0440\u043e\u0444)"
     rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
@@ -73,9 +74,14 @@ _MAYBE_STOP = re.compile(
 _NUMBER = re.compile(
     r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam"
     r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|janv|f\u00e9vr|juil"
-    r"|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b)\.$"
+    r"|n|Rs|[Mm](?:ax|in)|(?<!\b(?:in|of)[ ])(?<!our[ ])[Mm]ind|[Tt]el|ust|poz|odst|\u010d"
+    r"|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b|\u043f{1,2}|\u0433\u043b)\.$"
 )
 """Abbreviations before a number."""
+_MEASURED = re.compile(
+    r"\d[^\s,;]*[ \u00a0-](?:(?!(?:and|or|und|oder|et)[ ])[^\s,;]+[ \u00a0])?(?:max|min|Rs)\.$"
+)
+"""A quantity, as in "20 min." or "5 GB max.", whose full stop can end a sentence."""
 _ORDINAL = re.compile(
     r"\b(?:(?<!\bI )[Aa]m|[Vv]om|[Zz]um|[Ii]m|[Bb]eim|[Bb]is|[Ss]eit|[Aa]b|und"
     r"|[Dd](?:er|ie|as|en|em|es))[ ]\d{1,2}\.$"
@@ -150,7 +156,7 @@ def _is_abbreviated(before: str, follows: str) -> bool:
     """Return whether a full stop belongs to an abbreviation or ordinal and ends no sentence."""
     return bool(
         _NO_STOP.search(before)
-        or (_NUMBER.search(before) and follows[:1].isdigit())
+        or (follows[:1].isdigit() and _NUMBER.search(before) and not _MEASURED.search(before))
         or (_LETTER.search(before) and _LETTERS.match(follows))
         or _ORDINAL.search(before)
         or (_DAY.search(before) and (_ORDERED.match(follows) or _MONTH_AND_YEAR.match(follows)))

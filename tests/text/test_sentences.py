@@ -44,6 +44,13 @@ PROSE = st.lists(
         ("他说是吗?我说是的!对不对呢?", ["他说是吗?", "我说是的!", "对不对呢?"]),
         ("Gem. § 5 Abs. 3 S. 2 BGB kam Dr. med. Berg. Er war da.", ["Gem. § 5 Abs. 3 S. 2 BGB kam Dr. med. Berg.", "Er war da."]),
         ("Er zahlt 5 Mio. Euro usw. Dann ging er weg.", ["Er zahlt 5 Mio. Euro usw.", "Dann ging er weg."]),
+        ("Take 5 mg (max. 4 g a day), min. 2 h apart. It costs Rs. 500 now.", ["Take 5 mg (max. 4 g a day), min. 2 h apart.", "It costs Rs. 500 now."]),
+        ("Bake for 20 min. 2 loaves fit. It uses 5 GB max. 3 users share it.", ["Bake for 20 min.", "2 loaves fit.", "It uses 5 GB max.", "3 users share it."]),
+        ("It costs 500 Rs. 20 people paid. Keep that in mind. 3 users left.", ["It costs 500 Rs.", "20 people paid.", "Keep that in mind.", "3 users left."]),
+        ("Es sind mind. 3 und max. 9 Monate. Tel. 030 1234 gilt.", ["Es sind mind. 3 und max. 9 Monate.", "Tel. 030 1234 gilt."]),
+        ("La legge n. 241 fissa 30 giorni. Zgodnie z art. 5 ust. 2 jest 14 dni.", ["La legge n. 241 fissa 30 giorni.", "Zgodnie z art. 5 ust. 2 jest 14 dni."]),
+        ("Podle zákona č. 89 odst. 2 je to tak. Termin jest w poz. 7 ustawy.", ["Podle zákona č. 89 odst. 2 je to tak.", "Termin jest w poz. 7 ustawy."]),
+        ("Лимит 100 в минуту, т.е. 6000 в час. Это из п. 2 ст. 15 закона.", ["Лимит 100 в минуту, т.е. 6000 в час.", "Это из п. 2 ст. 15 закона."]),
         # decimals and versions
         ("They took 3.5 g. Nobody saw v1.2.3 there.", ["They took 3.5 g.", "Nobody saw v1.2.3 there."]),
         # quotations
