@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from stepcraft.schema import described
 from stepcraft.text.blanks import kept_blanks, plain
 from stepcraft.text.claims import without_numbers
-from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOPS, stems
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.markdown import code, code_blocks
 from stepcraft.text.sentences import pieces
@@ -51,8 +51,12 @@ _WRAPPED = re.compile(
 )
 _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[ xX]\][ \t]+)?)*")
 """The markers of list items, headings and quotations at the beginning of a line."""
-_STOPPED = re.compile(rf"(?:\d|\w{{4}})[{STOPS}]\Z")
+_STOPPED = re.compile(rf"(?:\d|\w{{4}}|(?![.!?\u2026]))[{STOPS}{SPACELESS_STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
+_FOLLOWED = re.compile(rf"[{SPACELESS_STOPS}] ?\S|[{STOPS}] [{CAPITALS}]")
+"""A full stop and the beginning of the next sentence."""
+_CASELESS = re.compile(rf"[{STOPS}] (?:[\"'\u2018\u201c\u201e\u00ab]|[^\W\d_a-z])")
+"""A full stop and an opening quote, or a letter of a script without capitals."""
 _AROUND = re.compile(
     r"(?<![*_~\w])(?P<mark>\*{1,3}|_{1,3}|~~)\n(?P=mark)|(?<!\w)\(\n\)|\uff08\n\uff09"
     r"|\u300c\n\u300d|\u201c\n\u201d|\u201e\n\u201c|\u00ab\n\u00bb|(?P<code>(?<!`)`\n`(?!`))"
@@ -458,13 +462,15 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
         new = mine[0] + new.lstrip()
     elif theirs[0].strip() and not mine[0].strip() and line.strip() and _MARKER.fullmatch(line):
         new = new[theirs.end() :]
-    ends_again = after[:1] == new[-1] or (after[:1] in ",;:" and _STOPPED.search(new))
-    if new[-1] in STOPS and new[-1] != old[-1] and after and ends_again:
+    clause_ends = after[:1] in ",;:\uff0c\uff1a\uff1b" and _STOPPED.search(new)
+    ends_again = new[-1] in STOPS + SPACELESS_STOPS and (after[:1] == new[-1] or clause_ends)
+    if ends_again and after and new[-1] != old[-1]:
         return new[:-1]
-    is_stopped = old[-1] in STOPS and new[-1].isalnum() and after[:1] == " "
+    behind = old[-1] + after
+    is_followed = _FOLLOWED.match(behind) or (_STOPPED.search(old) and _CASELESS.match(behind))
+    is_word = unicodedata.category(new[-1])[0] in "LMN"
     ends = accumulate(map(len, pieces(f"{line}{old}{after}")))  # not after "Dr."
-    is_followed = after[1:2].isupper() and len(line) + len(old) in ends
-    return new + old[-1] if is_stopped and is_followed else new
+    return new + old[-1] if is_followed and is_word and len(line) + len(old) in ends else new
 
 
 @lru_cache(maxsize=4096)
