@@ -281,7 +281,7 @@ def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites:
     if not any(start < place < stop or start == place < end < stop for start, stop in spans):
         marked = bracketed(new, most, unless_in=change["old"])
         if cites:
-            new = with_prompt_marks(marked)
+            new = with_prompt_marks(marked, unless_in=change["old"])
         elif not marks(bracketed(change["old"], most), plain=False):
             new = without_marks(marked, plain=False)
         else:

@@ -148,15 +148,16 @@ def without_marks(text: str, *, plain: bool = True) -> str:
     return _rewritten(text, _runs(text, plain=plain), lambda _: "")
 
 
-def with_prompt_marks(text: str, last: int = 999) -> str:
+def with_prompt_marks(text: str, last: int = 999, *, unless_in: str = "") -> str:
     """Return a text with all its marks in the form that prompts ask for, such as [p3][p5].
 
     Args:
         text: The text.
         last: The number of the last passage. If all marks are plain numbers, one that names no
             passage, such as [9], is ordinary text.
+        unless_in: Labels such as [2] or [^2] that also occur in this text are left alone.
     """
-    runs = _of_passages(_runs(text, plain=True), range(1, last + 1))
+    runs = _of_passages(_runs(text, plain=True, labelled=unless_in), range(1, last + 1))
     return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
 
 
@@ -190,16 +191,17 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     ]
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, labelled: str = "") -> str:
     """Return a text of the same length without anything that only looks like a mark or a full stop.
 
-    Placeholder letters replace code, LaTeX, links, URLs, and labels that the text defines.
+    Placeholder letters replace code, LaTeX, links, URLs, labels that the text defines, and those
+    that also occur in `labelled`.
     """
     letters = list(text)
     for start, stop in code(text):
         letters[start:stop] = _other(text[start:stop])
     shown = _LITERAL.sub(lambda literal: _other(literal[0]), "".join(letters))
-    defined = set(_DEFINED.findall(shown))
+    defined = {*_DEFINED.findall(shown), *_LABEL.findall(labelled)}
     return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
 
 
@@ -209,10 +211,10 @@ def _other(text: str) -> str:
     return (_BLOCK if is_block else "0") * len(text)
 
 
-def _runs(text: str, *, plain: bool) -> Iterator[re.Match[str]]:
+def _runs(text: str, *, plain: bool, labelled: str = "") -> Iterator[re.Match[str]]:
     """Yield the runs of marks in a text."""
     if _BRACKET.search(text):
-        shown = _shown(text)
+        shown = _shown(text, labelled)
         yield from _pattern(shown, plain=plain).finditer(shown)
 
 

@@ -368,3 +368,21 @@ def test_a_plain_mark_in_a_change_cites_the_passage_of_that_number() -> None:
     )
     assert result["answer"] == "The mayor was Quandt [1]. It has four [2]."
     assert ids(result) == ["mayor", "Oster"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("two arches[^1]", "four arches[^1]", "Key [3] shows four arches[^1] [2]."),
+        ("two arches[^1]", "four arches[^1], [1]", "Key [3] shows four arches[^1], [2] [3]."),
+        ("[3] shows two", "[3] shows four", "Key [3] shows four arches[^1] [2]."),
+        ("[3] shows two", "[3] shows, by [1], four", "Key [3] shows, by [2], four arches[^1] [3]."),
+        ("shows two", "shows, by [3], four", "Key [3] shows, by [1], four arches[^1] [2]."),
+    ],
+)
+def test_a_label_in_the_replaced_words_does_not_become_a_citation(
+    old: str, new: str, after: str
+) -> None:
+    draft = "Haldruvin built it [p3]. Key [3] shows two arches[^1] [p2].\n\n[^1]: A note."
+    result, _, _ = run(PLAN, GAPS, draft, f"1 contradicted p1\n{block(1, old, new)}", rounds=1)
+    assert result["answer"] == f"Haldruvin built it [1]. {after}\n\n[^1]: A note."
