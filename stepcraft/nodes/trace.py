@@ -14,7 +14,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.nodes.checks import final_checks
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
-from stepcraft.text.citations import cited_sentences, marks, without_marks
+from stepcraft.text.citations import cited_sentences, marks, unread_marks, without_marks
 from stepcraft.text.clean import normalised
 from stepcraft.text.names import mentions, names_in
 from stepcraft.text.sentences import sentences
@@ -84,7 +84,12 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
         f"{supported} of {counted(len(traced), 'sentence')} rest on evidence.",
     )
     short = state["form"] == "short"
-    is_untraced = evidence and not passages and not short
+    warnings: list[str] = []
+    if evidence and not passages and not short:
+        warnings.append("trace: no sentence of the answer cites a passage")
+    unread = dict.fromkeys(f"[{each}]" for each in unread_marks(text) if 0 < each <= len(evidence))
+    if unread and not short:
+        warnings.append(f"trace: brackets that were not read as citations: {', '.join(unread)}")
     deciding = {id_ for each in [*state["checks"], *state["revisions"]] for id_ in each["evidence"]}
     deciding -= {passage["id"] for passage in passages}
     return published(
@@ -95,7 +100,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
             if short
             else "".join(each["text"] for each in traced),
             "sentences": traced,
-            "warnings": ["trace: no sentence of the answer cites a passage"] if is_untraced else [],
+            "warnings": warnings,
             "evidence": [*passages, *(each for each in evidence if each["id"] in deciding)],
         },
     )

@@ -143,6 +143,12 @@ def marks(text: str, *, plain: bool = True) -> list[int]:
     return _numbers(_runs(text, plain=plain))
 
 
+def unread_marks(text: str) -> list[int]:
+    """Return the numbers in brackets, as in "limit[1]", that `marks` does not read."""
+    shown = _shown(text)
+    return [int(each[1:-1]) for each in re.findall(r"\[\d{1,3}\]", _pattern(shown).sub(" ", shown))]
+
+
 def without_marks(text: str, *, plain: bool = True) -> str:
     """Return a text without the marks that `marks` finds and the spaces before them."""
     return _rewritten(text, _runs(text, plain=plain), lambda _: "")

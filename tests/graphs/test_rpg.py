@@ -386,3 +386,20 @@ def test_a_label_in_the_replaced_words_does_not_become_a_citation(
     draft = "Haldruvin built it [p3]. Key [3] shows two arches[^1] [p2].\n\n[^1]: A note."
     result, _, _ = run(PLAN, GAPS, draft, f"1 contradicted p1\n{block(1, old, new)}", rounds=1)
     assert result["answer"] == f"Haldruvin built it [1]. {after}\n\n[^1]: A note."
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ("The mayor[2] was **Quandt**[1]. It has [p1] arches[9].", "[2], [1]"),
+        ("The mayor was Quandt [p2], argv[1] the first.", "[1]"),
+        ("The mayor was `argv[1]`, $x[2]$, [Quandt][3] [p2].\n\n[3]: https://example.org", ""),
+        ("The mayor was Quandt [1][2]. It has arches.[3]", ""),
+    ],
+)
+def test_numbers_in_brackets_that_were_not_read_as_citations_are_named(
+    text: str, unread: str
+) -> None:
+    result, _, _ = run(PLAN, GAPS, text, "1 supported p1", rounds=1)
+    warning = f"trace: brackets that were not read as citations: {unread}"
+    assert [each for each in result["warnings"] if "read" in each] == [warning] * bool(unread)
