@@ -134,7 +134,7 @@ def _without_stop(text: str) -> str:
 def _rejected(state: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the statements that the check did not confirm, each with the words it rejected."""
     return [
-        (normalised(check["text"]), normalised(check["words"]))
+        (normalised(without_marks(check["text"])), normalised(without_marks(check["words"])))
         for check, has_changed in final_checks(state)
         if check["verdict"] != "supported" and not has_changed
     ]

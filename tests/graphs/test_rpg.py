@@ -293,6 +293,13 @@ def test_a_sentence_with_words_that_the_check_rejects_is_not_supported(verdict: 
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
+@pytest.mark.parametrize("reply", ['1 not found "Press [1] to see"', "1 not found"])
+def test_a_label_in_rejected_words_does_not_make_them_supported(reply: str) -> None:
+    draft = "Press [1] to see who built it [p3]. The mayor was Ilse Quandt [p2]."
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1)
+    assert not result["sentences"][0]["supported"]
+
+
 def test_a_sentence_that_the_check_corrected_is_supported() -> None:
     draft = "Haldruvin built it in 1837 [p3]. The mayor was Ilse Quandt [p2]."
     reply = '1 contradicted "1837" p3\n' + block(1, "1837", "1873")
