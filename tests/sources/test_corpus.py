@@ -211,7 +211,6 @@ def test_what_is_left_out_of_folders(opened, folder: Path):
         path.write_text("tea")
     (folder / "env" / "pyvenv.cfg").write_text("")
     (folder / "loop").symlink_to(folder, target_is_directory=True)
-    (folder / "nowhere").symlink_to(folder / "missing")
     os.mkfifo(folder / "pipe")
     assert len(opened().index.marks()) == 2
     assert opened().notes == []
@@ -221,6 +220,19 @@ def test_what_is_left_out_of_folders(opened, folder: Path):
         **dict.fromkeys(("node_modules", "env"), "it holds installed packages"),
         "logo.png": "its name says that it holds no text of its own",
     }
+
+
+def test_files_that_cannot_be_reached_are_noted(opened, folder: Path):
+    opened()
+    (folder / "tea.md").unlink()
+    (folder / "tea.md").symlink_to("tea.md")  # a loop
+    (folder / "policy.md").symlink_to("renamed.md")
+    (folder / ".#soup.txt").symlink_to("ana@host.1234")  # a lock of Emacs
+    (folder / "plan.png").symlink_to("renamed.png")
+    (note,) = opened().notes
+    assert "(2 problems)" in note
+    assert f"{folder}/policy.md: it is a link to a file that does not exist" in note
+    assert f"{folder}/tea.md: it cannot be read: Too many levels of symbolic links" in note
 
 
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
@@ -80,7 +79,7 @@ class Files(NamedTuple):
     files: list[File]
     problems: dict[str, str]
     """By path, the reason why a folder cannot be listed, a file cannot be copied, a link is not
-    followed or an Office file is not read.
+    followed or leads nowhere, or an Office file is not read.
     """
     left_out: dict[str, str]
     """The reasons why files or folders are left out, by path."""
@@ -110,8 +109,14 @@ def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
                 'Office files are not read without pip install "stepcraft[office]"'
             )
             continue
-        with suppress(OSError):  # a broken link
+        try:
             status = os.stat(path)
+        except FileNotFoundError:
+            if os.path.islink(path):  # otherwise it has just been deleted
+                listing.problems[path] = "it is a link to a file that does not exist"
+        except OSError:  # reading it will report the reason
+            listing.files.append(File(path, 0, 0))
+        else:
             if S_ISREG(status.st_mode):
                 changed = max(status.st_mtime_ns, status.st_ctime_ns)
                 listing.files.append(File(path, status.st_size, changed))
