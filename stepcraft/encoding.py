@@ -53,6 +53,10 @@ class Unreadable(SourceFailure):
     """A document, or part of it, cannot be read. The message is a clause about the document."""
 
 
+class NotOpened(Unreadable):
+    """The operating system cannot open or read a file, perhaps only at the moment."""
+
+
 class Encoding(NamedTuple):
     """How to decode bytes as text."""
 

@@ -137,12 +137,12 @@ def test_links_out_of_a_corpus_are_followed_only_where_their_target_is_named(fol
     with closing(opened(folder)) as corpus:
         assert corpus.invoke("secret") == []
         assert len(corpus.index.marks()) == 2
-        assert sorted(corpus.problems) == [str(folder / "file.md"), str(folder / "folder")]
+        assert sorted(corpus.problems) == [str(folder / name) for name in links]
         assert "it is a link out of the corpus" in corpus.notes[0]
     with closing(open_corpus([folder, outside], index=":memory:", embeddings="none")) as corpus:
         sources = {document.metadata["source"] for document in corpus.invoke("secret")}
         assert f"{folder / 'file.md'}:1" in sources
-        assert corpus.notes == []
+        assert [*corpus.problems] == [str(folder / "loop")]
 
 
 @pytest.fixture

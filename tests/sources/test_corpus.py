@@ -18,8 +18,11 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.evidence import NOTES
+from stepcraft.index import GroupedIndex
 from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import CorpusRetriever, isolated, open_corpus, open_source
+from stepcraft.sources.corpus.passages import FIELDS
+from stepcraft.sources.corpus.update import Page, update
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
 SOUP = "Peel the potatoes. Boil them until they are soft."
@@ -233,6 +236,50 @@ def test_files_that_cannot_be_reached_are_noted(opened, folder: Path):
     assert "(2 problems)" in note
     assert f"{folder}/policy.md: it is a link to a file that does not exist" in note
     assert f"{folder}/tea.md: it cannot be read: Too many levels of symbolic links" in note
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.bin", "a.pdf", "a.csv", "a.jsonl"])
+def test_a_file_that_cannot_be_opened_for_a_moment_is_read_by_the_next_update(
+    tmp_path: Path, name: str
+):
+    path, index = tmp_path / name, GroupedIndex(":memory:", None)
+    page = Page(str(path), name, "group", "state", "group", FIELDS)
+    tried: set[str] = set()
+    path.symlink_to(path)  # a loop
+    assert "it cannot be read: " in update(index, [page], tried).problems[str(path)]
+    path.unlink()
+    text = {
+        "a.bin": "\0\1",
+        "a.pdf": "%PDF",
+        "a.csv": "name,text\nTea,Hot",
+        "a.jsonl": '{"text": "Hot"}',
+    }
+    path.write_text(text.get(name, "Hot"))
+    assert update(index, [page], tried).read == 1
+    assert update(index, [page], tried).read == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("tea.md", TEA), ("kitchen/soup.txt", SOUP), ("a.csv", "a,b\ntea,hot\n")]
+)
+def test_a_file_that_can_no_longer_be_opened_keeps_its_passages(
+    opened, folder: Path, name: str, text: str
+):
+    (folder / name).write_text(text)
+    before = entries(opened())
+    (folder / name).unlink()
+    (folder / name).symlink_to(folder / name)  # a loop
+    for _ in range(2):
+        corpus = opened()
+        assert entries(corpus) == before
+        assert f"{folder / name}: it cannot be read: " in corpus.notes[0]
+        assert "any earlier version of it is still searched" in corpus.notes[0]
+    (folder / name).unlink()
+    (folder / name).write_bytes(b"\0\1")
+    corpus = opened()
+    assert len(entries(corpus)) < len(before), "what has become binary is not searched"
+    (folder / name).unlink()
+    assert opened().notes == []
 
 
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):

@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from stepcraft.encoding import Unreadable, decoded
+from stepcraft.encoding import NotOpened, Unreadable, decoded
 from stepcraft.files import open_regular
 from stepcraft.sources.corpus.markup import (
     MAX_HEADING,
@@ -106,7 +106,8 @@ def read_content(path: Path) -> Content:
     """Read a file; one with an unknown suffix is read as plain text.
 
     Raises:
-        Unreadable: It is too large, binary or damaged, or there is no permission to read it.
+        Unreadable: It is too large, binary or damaged.
+        NotOpened: The operating system cannot open or read it.
     """
     suffix, title = path.suffix.lower(), file_title(path)
     if parser := _PARSERS.get(suffix):
@@ -228,7 +229,7 @@ def _bytes(path: Path, limit: int) -> bytes:
         with open_regular(path) as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise Unreadable(f"it cannot be read: {error.strerror}") from error
+        raise NotOpened(f"it cannot be read: {error.strerror}") from error
     if len(data) > limit:
         raise Unreadable(f"it is larger than {limit // 1_000_000} MB")
     if data.startswith(_OLD_OFFICE):

@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepcraft.encoding import Unreadable
+from stepcraft.encoding import NotOpened, Unreadable
 from stepcraft.errors import BadInput, SourceFailure
 from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, file_title, read_content
@@ -81,6 +81,7 @@ def passages(path: Path, fields: Fields = FIELDS) -> Iterator[Passage]:
 
     Raises:
         Unreadable: The file, or a part of it, cannot be read; the rest has been yielded.
+        NotOpened: The operating system cannot open or read it.
     """
     try:
         suffix = path.suffix.lower()
@@ -145,7 +146,8 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
             for passage in passages_of(Content(title or file_title(path), text)):
                 yield passage._replace(place=f":{record.line}")
     except BadInput as error:
-        raise Unreadable(str(error).replace(str(path), "it", 1)) from error
+        kind = Unreadable if isinstance(error.__cause__, Unreadable) else NotOpened
+        raise kind(str(error).replace(str(path), "it", 1)) from error
     notes = [f"{broken:,} of its records cannot be read, the first in {first}"] if broken else []
     if note := file_encoding(path).note:
         notes.append(note)

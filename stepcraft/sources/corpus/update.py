@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from stepcraft.encoding import Unreadable
+from stepcraft.encoding import NotOpened, Unreadable
 from stepcraft.errors import Failed
 from stepcraft.index import Complete, Entry, in_group
 from stepcraft.sources.corpus.passages import VERSION, Fields, passages
@@ -126,6 +126,9 @@ class _Reader:
                     refused = self.fill()
                     mark += "".join(f"{each.reason} " for each in refused if each.where in ids)
                     ids.difference_update(each.where for each in refused)
+        except NotOpened as error:
+            # The next update tries again. Until then, the index keeps what it has of the page.
+            return f"{mark}{error}; any earlier version of it is still searched"
         except NotParsed as error:
             # Another process tries again, perhaps with more memory or another parser.
             mark = f"{_AGAIN}{mark}{error}"
