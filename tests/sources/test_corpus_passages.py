@@ -602,6 +602,35 @@ def test_each_part_of_a_long_table_or_code_says_what_it_is_of(tmp_path: Path):
     assert all(item.count("```") == 2 for item in codes)
 
 
+HEAD = "| Part | Price |\n| --- | --- |"
+PLAIN_HEAD = "Part | Price\n--- | ---"
+
+
+@pytest.mark.parametrize(
+    ("begin", "line", "end"),
+    [
+        (HEAD, "| P-{} | {} ``` |", ""),
+        (PLAIN_HEAD, "P-{} | {}", "\nAs of May."),
+        ("```", "step {}\n# rows: {}\n| - |", "```"),
+        ("~~~~ sh", "step {}\n# rows: {}\n```\n~~~", "~~~~~ "),
+        ("- Run:\n\n  ```", "  step {}\n  # rows: {}", "  ```"),
+    ],
+)
+@pytest.mark.parametrize("count", [100, 12_000])
+def test_a_block_of_any_length_is_read_as_one(
+    tmp_path: Path, begin: str, line: str, end: str, count: int
+) -> None:
+    rows = "\n".join(line.format(number, number) for number in range(count))
+    after = f"{HEAD}\n| Z | 5 |\n\n```\n# z\n```\n\n## Owners\n\nAnna."
+    found = read(tmp_path, "a.md", f"# Guide\n\n## Log\n\n{begin}\n{rows}\n{end}\n\n{after}")
+    assert [*dict.fromkeys(each.title for each in found)] == ["Guide › Log", "Guide › Owners"]
+    word = line.partition("{")[0].strip()
+    texts = [each.text for each in found if word in each.text]
+    opening = begin.rpartition("\n\n")[2].lstrip()
+    assert all(each.removeprefix("- Run:").lstrip().startswith(opening) for each in texts)
+    assert found[-1].text == "Anna."
+
+
 def test_a_notebook_gives_cells(tmp_path: Path):
     cells = [
         {"cell_type": "markdown", "source": ["# Tea\n", "About tea."]},

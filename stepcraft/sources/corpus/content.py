@@ -66,6 +66,8 @@ _OF_SEVERAL = {"book:epub", "mail:mbox"}
 """Parsers for files whose first heading is not the title of the whole file."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks only
 _BLOCKS = {"heading_open", "fence", "table_open"}
+_FENCE = re.compile(r"(`|~)\1{2,}")
+_NO_CELLS = re.compile(r"^[^|\n]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
     r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
@@ -199,8 +201,22 @@ def _blocks(text: str) -> Iterator[Heading]:
                 blocks.append(Heading(begin, end, int(token.tag[1:]), title))
         if stop < len(text) and blocks and blocks[-1].start > start:
             stop = blocks.pop().start  # the next chunk begins with what may have been cut
+        elif stop < len(text) and blocks and not blocks[-1].level and blocks[-1].stop == stop:
+            stop = _end_of(blocks[-1], text)
+            blocks[-1] = blocks[-1]._replace(stop=stop)
         yield from blocks
         start = stop
+
+
+def _end_of(block: Heading, text: str) -> int:
+    """Return the end of a table or fenced block that extends beyond its chunk."""
+    fence = _FENCE.search(block.repeated)
+    if "\n" in block.repeated or not fence:  # a table
+        end = _NO_CELLS.search(text, block.stop)
+        return end.start() if end else len(text)
+    closing = re.compile(rf"^[ \t>]*{fence[0]}{fence[1]}*[ \t]*$", re.MULTILINE)
+    end = closing.search(text, text.find("\n", block.start))
+    return end.end() if end else len(text)
 
 
 def _short(title: str) -> str:
