@@ -1097,6 +1097,25 @@ def test_comments_in_xml_hide_nothing_of_their_neighbours(tmp_path: Path) -> Non
     assert passage.text.split("\n") == ["name: Prod", "port nr=80", "script: run.sh"]
 
 
+def test_an_open_fence_ends_with_its_message_chapter_or_cell(tmp_path: Path) -> None:
+    start = "From a@b Mon Jan  1 00:00:00 2024\n"
+    mails = f"{start}Subject: One\n\nHot.\n~~~~~~~~\nAna\n\n{start}Subject: Two\n\nCold.\n"
+    found = read(tmp_path, "a.mbox", mails)
+    assert [(each.title, each.place) for each in found] == [
+        ("a.mbox › One", " message 1"),
+        ("a.mbox › Two", " message 2"),
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": source}
+        for source in ("# Tea\nRun:\n```sh\nboil", "## Green\nTwo.\n\n```\n# no heading\n```")
+    ]
+    found = read(tmp_path, "a.ipynb", json.dumps({"cells": cells}))
+    assert [(each.title, each.text) for each in found] == [
+        ("Tea", "Run:\n```sh\nboil\n```"),
+        ("Tea › Green", "Two.\n\n```\n# no heading\n```"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("parts", "shown"),
     [
@@ -1132,6 +1151,32 @@ def test_every_text_of_a_mail_is_read_once(
     mail["Subject"] = "Tea"
     (passage,) = read(tmp_path, "a.eml", mail.as_string())
     assert passage.text.split("\n\n") == ["Subject: Tea", *shown]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "titles"),
+    [
+        ("plain", "Run\n\n# systemctl stop tea\n\nand wait.\n-- \nAnna", ["Tea"]),
+        ("plain", "# of pots: 12\nPots\n====\n\nTwelve.\n---\n tea.c | 2 +-", ["Tea"]),
+        ("plain", "Run\n\n```yaml\n# steep\n---\na: 1\n```", ["Tea"]),
+        (
+            "html",
+            "<h2>Green</h2><p>Hot.<h2>Black</h2><p>Hot.",
+            ["Tea", "Tea › Green", "Tea › Black"],
+        ),
+    ],
+)
+def test_only_html_gives_a_mail_headings(
+    tmp_path: Path, kind: str, body: str, titles: list[str]
+) -> None:
+    mail = MIMEText(body, kind)
+    mail["Subject"] = "Tea"
+    found = read(tmp_path, "a.eml", mail.as_string())
+    assert [each.title for each in found] == titles
+    if kind == "plain":
+        lines = found[0].text.removeprefix("Subject: Tea\n\n").split("\n")
+        assert [line.strip() for line in lines] == [line.strip() for line in body.split("\n")]
+        assert "```" not in body or found[0].text.endswith(body), "code is left as it is"
 
 
 def test_the_reason_in_a_bounce_and_who_was_in_copy_are_read(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,8 +145,14 @@ def file_title(path: Path) -> str:
     return clean(path.name)
 
 
-def markdown_content(text: str, title: str) -> Content:
-    """Return Markdown with its headings; `title` is used if the front matter gives no title."""
+def markdown_content(text: str, title: str, starts: Sequence[int] = ()) -> Content:
+    """Return Markdown with its headings.
+
+    Args:
+        text: The text.
+        title: The title if there is none in the front matter.
+        starts: The offsets of parts that are documents of their own, and the end of the last one.
+    """
     text = _DATA_URI.sub(blanks, text)
     start = len(text) - len(text.lstrip())
     if front := _FRONT_MATTER.match(text, start):
@@ -154,9 +160,10 @@ def markdown_content(text: str, title: str) -> Content:
         # Keep the fields as text, but not the delimiters, nor comments, which look like headings.
         fields, end = _COMMENT.sub(blanks, front["fields"]), front.end("fields")
         text = f"{text[:start]}   \n{fields}   {text[end + 3 :]}"
+    parts = (_blocks(text, *part) for part in pairwise(starts or (0, len(text))))
     blocks = [
         block._replace(text=shown_heading(block.text) or block.text)
-        for block in islice(_blocks(text), MAX_BLOCKS)
+        for block in islice(chain.from_iterable(parts), MAX_BLOCKS)
     ]
     return Content(title, text, blocks)
 
@@ -175,17 +182,16 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
 
 def markdown_headings(text: str) -> list[Heading]:
     """Return the headings in a Markdown text."""
-    return [block for block in _blocks(text) if block.level]
+    return [block for block in _blocks(text, 0, len(text)) if block.level]
 
 
-def _blocks(text: str) -> Iterator[Heading]:
+def _blocks(text: str, start: int, limit: int) -> Iterator[Heading]:
     """Yield fenced blocks, and the headings and tables outside of lists and quotations.
 
     The text is parsed in chunks, since the parser creates a kilobyte of tokens per heading.
     """
-    start = 0
-    while start < len(text):
-        stop = text.find("\n", start + _STRETCH) + 1 or len(text)
+    while start < limit:
+        stop = text.find("\n", start + _STRETCH, limit) + 1 or limit
         stretch, blocks = text[start:stop], list[Heading]()
         offsets = list(accumulate(map(len, re.split(r"(?<=\n)", stretch)), initial=start))
         for token, content in pairwise([*_PARSER.parse(stretch), Token("", "", 0)]):
@@ -199,10 +205,10 @@ def _blocks(text: str) -> Iterator[Heading]:
                 blocks.append(Heading(begin, end, 0, "", "\n".join(first)))
             elif title := _short(content.content):
                 blocks.append(Heading(begin, end, int(token.tag[1:]), title))
-        if stop < len(text) and blocks and blocks[-1].start > start:
+        if stop < limit and blocks and blocks[-1].start > start:
             stop = blocks.pop().start  # the next chunk begins with what may have been cut
-        elif stop < len(text) and blocks and not blocks[-1].level and blocks[-1].stop == stop:
-            stop = _end_of(blocks[-1], text)
+        elif stop < limit and blocks and not blocks[-1].level and blocks[-1].stop == stop:
+            stop = _end_of(blocks[-1], text[:limit])
             blocks[-1] = blocks[-1]._replace(stop=stop)
         yield from blocks
         start = stop
@@ -232,7 +238,8 @@ def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     parts = [as_shown(part, comments=has_comments) for part in parts]
     text, title = "\n\n".join(parts), _short(clean(name)) or title
     starts = list(accumulate((len(part) + 2 for part in parts), initial=0))
-    content = Content(title, text) if parser == "pdf:pdf" else markdown_content(text, title)
+    is_plain = parser == "pdf:pdf"
+    content = Content(title, text) if is_plain else markdown_content(text, title, starts)
     if parser in _OF_SEVERAL:
         lower = [each._replace(level=each.level and each.level + 1) for each in content.blocks]
         content = content._replace(blocks=lower)

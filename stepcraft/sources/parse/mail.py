@@ -11,11 +11,14 @@ from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse import Parsed
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean, one_line, terms
+from stepcraft.text.markdown import replaced
 
 _SHOWN = ("from", "to", "cc", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
 _BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
 """The line before each message in a mailbox."""
+_HEADING_LIKE = re.compile(r"^ {0,3}(?:#{1,6}(?=\s)|(?:=+|-+)[ \t]*$)", re.MULTILINE)
+"""What Markdown reads as a heading, such as a shell prompt; in plain text, it is indented."""
 
 
 def mail(data: bytes) -> Parsed:
@@ -112,7 +115,8 @@ def _shown(part: MIMEPart) -> str:
     if part.get_content_subtype() == "html":
         return html(data, charset)[1][0].strip()
     with suppress(Unreadable):  # a part that is not text after all
-        return clean(decoded(data, charset)[0]).strip()
+        text = clean(decoded(data, charset)[0]).strip()
+        return replaced(text, _HEADING_LIKE, "    {0[0]}".format)
     return ""
 
 
