@@ -375,6 +375,41 @@ def test_json_is_read_without_its_escapes(tmp_path: Path):
     assert records[0].title == "tea.json"
 
 
+LONG = "My tea was delivered to a neighbour, and " * 6
+
+
+@pytest.mark.parametrize(
+    ("value", "titles"),
+    [
+        ([{"name": "A"}, {"name": None, "p": 7}, {"name": "B"}], ["A", "item 2", "B"]),
+        (
+            [{"p": 1}, {"name": "A"}, "note", {}, [2], {"p": 3}],
+            ["", "A", *map("item {}".format, (3, 4, 5, 6))],
+        ),
+        ({"rows": [{"name": "A"}, {"name": "?!"}], "x": 1}, ["", "A", "item 2", "x"]),
+        ([{"name": "A"}, {"name": LONG, "p": 7}], ["A", LONG[:200].strip()]),
+        ([{"p": 1}, "note", [{"name": "A"}], {"x": {"name": "B"}}], [""]),
+        ({"x": {"rows": [{"name": "A"}, {"p": 1}]}, "y": [1, 2]}, [""]),
+    ],
+)
+def test_no_item_of_json_is_read_under_the_title_of_another(
+    tmp_path: Path, value: Any, titles: list[str]
+) -> None:
+    found = read(tmp_path, "a.json", json.dumps(value))
+    assert [each.title.removeprefix("a.json").removeprefix(" › ") for each in found] == titles
+    assert LONG not in json.dumps(value) or LONG.strip() in found[-1].text
+
+
+@pytest.mark.parametrize(("subject", "title"), [(LONG, LONG[:200].strip()), ("?", "Message")])
+def test_a_message_without_a_usable_subject_is_not_read_under_another(
+    tmp_path: Path, subject: str, title: str
+) -> None:
+    start = "From a@b Mon Jan  1 00:00:00 2024\n"
+    mails = f"{start}Subject: One\n\nHot.\n\n{start}Subject: {subject}\n\nCold.\n"
+    found = read(tmp_path, "a.mbox", mails)
+    assert [each.title for each in found] == ["a.mbox › One", f"a.mbox › {title}"]
+
+
 def test_html_is_read_as_a_browser_shows_it(tmp_path: Path):
     page = (
         "<html><head><title>Tea &amp; more</title><style>p {}</style></head><body><nav>Home</nav>"

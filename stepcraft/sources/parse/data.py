@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import yaml
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import TITLES, Parsed
+from stepcraft.sources.parse import TITLES, Parsed, as_heading
 from stepcraft.text.clean import clean
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -69,29 +69,35 @@ def openapi(data: bytes) -> Parsed:
 
 
 def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
-    """Yield the lines of a value, making each titled item in an outer list a section."""
+    """Yield the lines of a value, making each titled item in an outer list a section.
+
+    Items without a title that follow one are sections as well, named by their numbers.
+    """
     is_named = isinstance(value, dict)
     items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]
     has_sections = False
-    for name, each in items:
+    for number, (name, each) in enumerate(items, 1):
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
-        if has_sections:  # what follows does not belong to the last section
-            yield f"\n## {name}\n"
-        has_sections |= is_named and outer and not indent and any(map(_title, _list(each)))
+        title = _title(each) if outer and not is_named else ""
+        if has_sections and not title:  # what follows does not belong to the last section
+            title = name or f"item {number}"
+        if title:
+            yield f"\n## {title}\n"
+        is_outermost = is_named and outer and not indent
+        has_sections |= bool(title) or (is_outermost and any(map(_title, _list(each))))
         if not each or not isinstance(each, dict | list) or len(indent) > _MAX_INDENT:
             # Text indented by more than three spaces is neither a heading nor a fence.
             yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
-        elif not is_named and outer and (title := _title(each)):
-            yield f"\n## {title}\n"
+        elif title and not is_named:
             yield from lines_of(each, outer=False)
         else:
             yield mark if is_named else f"\n{mark}"  # a passage preferably ends before an item
-            yield from lines_of(each, f"{indent}  ", outer=outer and is_named and not indent)
+            yield from lines_of(each, f"{indent}  ", outer=is_outermost)
 
 
 def _title(item: object) -> str:
     title = next(filter(None, map(item.get, TITLES)), "") if isinstance(item, dict) else ""
-    return " ".join(title.split()) if isinstance(title, str) else ""
+    return as_heading(title) if isinstance(title, str) else ""
 
 
 def _list(value: object) -> list[Any]:

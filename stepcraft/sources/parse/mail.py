@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import Parsed, as_heading
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean, one_line, terms
 from stepcraft.text.markdown import replaced
@@ -39,7 +39,7 @@ def mbox(data: bytes) -> Parsed:
         except Exception:  # such as HTML that is nested too deeply
             subject, text, names = "", "", []
             broken.append(str(len(texts) + 1))
-        texts.append(f"# {subject or 'Message'}\n\n{text}")
+        texts.append(f"# {as_heading(subject) or 'Message'}\n\n{text}")
         attached += names
     shown = ", ".join(broken[:10]) + (" and more" if len(broken) > 10 else "")
     note = f"messages that cannot be read: {shown}" if broken else ""
