@@ -884,6 +884,16 @@ CASES = {
         "\\title{Tea}\n\\section{Green}\nTwo.\n\\subsection*{Cold}\nIce.\n",
         ["Tea › Green", "Tea › Green › Cold"],
     ),
+    "braces.tex": (
+        "\\title[Tea]{All of {Tea}}\n\\section{The \\texttt{hot} pot}\\label{sec:{hot}}\nTwo.\n"
+        "\\section{Cold}\\label{cold}\nIce.\n",
+        ["All of {Tea} › The \\texttt{hot} pot", "All of {Tea} › Cold"],
+    ),
+    "inset.rst": (
+        "=====\n Tea\n=====\n\n*******\n  Hot\n*******\n\nTwo::\n\n    no heading\n------\n\n"
+        "Go\n==\n\nIce.\n",
+        ["Tea › Hot", "Tea › Hot › Go"],
+    ),
     "tea.1": (
         ".TH TEA 1\n.SH NAME\ntea\n.SH OPTIONS\n.SS Cold\nIce.\n",
         ["tea.1 › NAME", "tea.1 › OPTIONS › Cold"],
@@ -1392,6 +1402,19 @@ def test_an_opendocument_text(tmp_path: Path):
     )
     (found,) = read(tmp_path, "tea.odt", zipped({"content.xml": content}))
     assert (found.title, found.text) == ("Tea", "Steep it.\n\n- Hot\n\n| Green | 2 min |")
+
+
+def test_numbered_headings_of_an_opendocument_text_are_no_bullets(tmp_path: Path) -> None:
+    heading = "<text:h text:outline-level='{0}'>{1}</text:h>"
+    item = "<text:list><text:list-item>{}</text:list-item></text:list>".format
+    content = (
+        item(heading.format(1, "Tea"))
+        + item(item(heading.format(2, "Green")))
+        + item("<text:p>Hot</text:p>")
+        + item(f"{heading.format(2, 'Pots')}<text:p>Two</text:p>")
+    )
+    (found,) = read(tmp_path, "tea.odt", zipped({"content.xml": content}))
+    assert (found.title, found.text) == ("Tea › Green", "- Hot\n\n- Pots Two")
 
 
 def test_rtf(tmp_path: Path):

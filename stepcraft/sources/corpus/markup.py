@@ -26,7 +26,8 @@ class Heading(NamedTuple):
 _Reader: TypeAlias = Callable[[str], Iterator[Heading]]
 
 _RST = re.compile(
-    r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>[^\s][^\n]*)\n(?P<below>([^\w\s])\5+)[ \t]*$",
+    r"^(?:(?P<above>([^\w\s])\2+)[ \t]*\n)?(?P<title>(?(above)[ \t]*)[^\s][^\n]*)\n"
+    r"(?P<below>([^\w\s])\5+)[ \t]*$",
     re.MULTILINE,
 )
 _RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:\w+:)[ \t]*$", re.MULTILINE)
@@ -46,9 +47,10 @@ _ORG = re.compile(
 _ORG_BLOCK = re.compile(
     r"^[ \t]*#\+begin_.*?(?:^[ \t]*#\+end_\w+|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
 )
+_LATEX_WORDS = r"(?:[^\n{}]|\{[^\n{}]*\})++"
 _LATEX = re.compile(
     r"^[ \t]*\\(?P<sign>part|chapter|(?:sub){0,2}section|paragraph)\*?"
-    r"(?:\[[^\]\n]*\])?\{(?P<title>[^\n{}]+)\}",
+    rf"(?:\[[^\]\n]*\])?\{{(?P<title>{_LATEX_WORDS})\}}",
     re.MULTILINE,
 )
 _LATEX_LEVELS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph"]
@@ -59,7 +61,7 @@ _NUMBERED = re.compile(
 )
 _NAMED = {
     ".org": re.compile(r"^#\+title:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE),
-    ".tex": re.compile(r"\\title\{([^\n{}]+)\}"),
+    ".tex": re.compile(rf"\\title(?:\[[^\]\n]*\])?\{{({_LATEX_WORDS})\}}"),
     ".adoc": re.compile(r"\A(?:(?://[^\n]*|)\n)*=[ \t]+([^\n]+)"),
 }
 _NAMED[".asciidoc"] = _NAMED[".adoc"]
@@ -223,7 +225,7 @@ def _rst(text: str) -> Iterator[Heading]:
     kinds: list[tuple[bool, str]] = []
     for match in _RST.finditer(text):
         above, below, title = match["above"], match["below"], match["title"]
-        if (above and above[0] != below[0]) or len(below) < len(title.rstrip()) or len(below) < 3:
+        if (above and above[0] != below[0]) or len(below) < len(title.rstrip()):
             continue
         if not any(map(str.isalnum, title)) or title.startswith(".. "):
             continue

@@ -54,6 +54,8 @@ def odt(data: bytes) -> Parsed:
     for span in soup.find_all("text:span", attrs={"text:style-name": names.__contains__}):
         span.name = "sup"
     show_superscripts(soup)
+    for item in soup.select(r"text\:list-item:has(text\:h):not(:has(text\:p))"):
+        item.unwrap()  # the number of a heading
     first = ""
     for tag in soup.find_all(["text:h", "text:p", "text:list-item", "table:table-row"]):
         words = _words(tag)
