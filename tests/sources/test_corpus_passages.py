@@ -576,6 +576,40 @@ def test_code_in_tables_is_read_as_it_is_shown(tmp_path: Path, table: str, shown
     assert passage.text == shown
 
 
+LONG = "Steep it for long. " * 9
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        (
+            "<tr><td rowspan=2>Tea<td>1<td>20<tr><td>12<td>200",
+            ["| Tea | 1 | 20 |", "| Tea | 12 | 200 |"],
+        ),
+        (
+            "<tr><td>1<td rowspan=0>Tea<tr><td>2<tr><td>3",
+            ["| 1 | Tea |", "| 2 | Tea |", "| 3 | Tea |"],
+        ),
+        (
+            "<tr><td>1<td>2<td rowspan=65534>Tea<td>3<tr><td rowspan=2 colspan=2>Hot<td>4<tr><td>5",
+            ["| 1 | 2 | Tea | 3 |", "| Hot | | Tea | 4 |", "| Hot | | Tea | 5 |"],
+        ),
+        (f"<tr><td rowspan=2>{LONG}<td>1<tr><td>2", [f"| {LONG}| 1 |", "| | 2 |"]),
+        (
+            "<tr><td rowspan=2>Tea<td><table><tr><td>Hot</table><tr><td>2",
+            ["| Tea | | | | --- | | Hot | |", "| Tea | 2 |"],
+        ),
+        ("<thead><tr><td rowspan=9>Tea<td>1<tbody><tr><td>2<td>3", ["| Tea | 1 |", "| 2 | 3 |"]),
+    ],
+)
+def test_cells_below_a_merged_cell_keep_their_columns(
+    tmp_path: Path, rows: str, shown: list[str]
+) -> None:
+    (passage,) = read(tmp_path, "a.html", f"<table>{rows}</table>")
+    lines = [" ".join(line.split()) for line in passage.text.splitlines()]
+    assert [line for line in lines if re.search(r"\w", line)] == shown
+
+
 @pytest.mark.parametrize("charset", ["iso-8859-1", "us-ascii", "windows-1252"])
 def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
     text = "Größe – „Maß“ kostet 5 €"
@@ -1402,6 +1436,23 @@ def test_an_opendocument_text(tmp_path: Path):
     )
     (found,) = read(tmp_path, "tea.odt", zipped({"content.xml": content}))
     assert (found.title, found.text) == ("Tea", "Steep it.\n\n- Hot\n\n| Green | 2 min |")
+
+
+def test_the_cells_of_an_opendocument_table_keep_their_columns(tmp_path: Path) -> None:
+    cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>".format
+    inner = f"<table:table><table:table-row>{cell('', 'Hot')}</table:table-row></table:table>"
+    rows = [
+        cell("table:number-rows-spanned='2'", "Tea")
+        + cell("", "1")
+        + f"<table:table-cell>{inner}</table:table-cell>",
+        f"<table:covered-table-cell/>{cell('', 'Ice')}{cell('', 3)}",
+        f"<table:table-cell table:number-columns-repeated='2'/>{cell('', 4)}",
+    ]
+    text = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    (found,) = read(
+        tmp_path, "a.odt", zipped({"content.xml": f"<table:table>{text}</table:table>"})
+    )
+    assert found.text.split("\n\n") == ["| Tea | 1 | Hot |", "|  | Ice | 3 |", "|  |  | 4 |"]
 
 
 def test_numbered_headings_of_an_opendocument_text_are_no_bullets(tmp_path: Path) -> None:

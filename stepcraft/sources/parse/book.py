@@ -54,8 +54,7 @@ def odt(data: bytes) -> Parsed:
     for span in soup.find_all("text:span", attrs={"text:style-name": names.__contains__}):
         span.name = "sup"
     show_superscripts(soup)
-    for item in soup.select(r"text\:list-item:has(text\:h):not(:has(text\:p))"):
-        item.unwrap()  # the number of a heading
+    _unwrap_headings(soup)
     first = ""
     for tag in soup.find_all(["text:h", "text:p", "text:list-item", "table:table-row"]):
         words = _words(tag)
@@ -63,13 +62,26 @@ def odt(data: bytes) -> Parsed:
             first = first or words
             words = f"{'#' * min(int(str(tag.get('text:outline-level') or 1)), 6)} {words}"
         elif tag.name == "table:table-row":
-            words = f"| {' | '.join(map(_words, tag.find_all('table:table-cell')))} |"
+            words = f"| {' | '.join(map(_words, _cells(tag)))} |"
         elif tag.find_parent(["text:list-item", "table:table-row"]):
             continue  # it is read as part of its parent
         elif tag.name == "text:list-item":
             words = f"- {words}"
         tag.replace_with(f"\n\n{words}\n\n")
     return first, [clean(_BLANK_LINES.sub("\n\n", soup.get_text()).strip())], ""
+
+
+def _unwrap_headings(soup: BeautifulSoup) -> None:
+    """Take numbered headings out of the list items that only number them."""
+    for item in soup.select(r"text\:list-item:has(text\:h):not(:has(text\:p))"):
+        item.unwrap()
+
+
+def _cells(row: Tag) -> list[Tag]:
+    """Return a cell for each column: also those covered by others, or written once for several."""
+    cells = row.find_all(["table:table-cell", "table:covered-table-cell"], recursive=False)
+    counts = [int(str(cell.get("table:number-columns-repeated", "1"))) for cell in cells]
+    return [each for each, count in zip(cells, counts, strict=True) for _ in range(min(count, 100))]
 
 
 def _words(tag: Tag) -> str:

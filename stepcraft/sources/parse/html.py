@@ -1,6 +1,7 @@
 """The text that a browser shows for an HTML file, as Markdown."""
 
 import re
+from copy import copy
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -65,6 +66,8 @@ _NOTE = re.compile(r"\[.+\]|\d[\w,\s]*|\w")
 _SIMPLE = re.compile(r"[-\u2212\u2013]?\w+")
 _BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
 """What a power can follow: a number, a short word such as a unit, or a bracket."""
+_SHORT = 100
+"""The maximum length of the text of a merged cell that is repeated in each row it spans."""
 _LEAST_SHARE = 0.2
 """The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
@@ -131,6 +134,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
     show_superscripts(soup)
     _show_readings(soup)
     _unwrap_code(soup)
+    _split_cells(soup)
     mains = soup.select("main, [role=main]") or soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
@@ -209,6 +213,36 @@ def _unwrap_code(soup: BeautifulSoup) -> None:
                     table.insert_before(caption)
                     caption.name = "p"
                 table.replace_with(cells[1])
+
+
+def _split_cells(soup: BeautifulSoup) -> None:
+    """Split cells that span rows, so that the cells in the rows below keep their columns."""
+    for row in soup.find_all("tr"):
+        below, column = row.find_next_sibling("tr"), 0
+        for cell in row.find_all(["td", "th"], recursive=False):
+            rows = _span(cell, "rowspan")
+            if below and rows != 1:
+                part = copy(cell)
+                part["rowspan"] = str(max(rows - 1, 0))
+                if len(part.get_text()) > _SHORT:
+                    part.clear()
+                _insert_cell(below, column, part)
+            column += _span(cell, "colspan") or 1
+
+
+def _insert_cell(row: Tag, column: int, cell: Tag) -> None:
+    for each in row.find_all(["td", "th"], recursive=False):
+        if column <= 0:
+            each.insert_before(cell)
+            return
+        column -= _span(each, "colspan") or 1
+    row.append(cell)
+
+
+def _span(cell: Tag, name: str) -> int:
+    """Return the number of rows or columns that a cell spans; 0 means all that follow."""
+    value = str(cell.get(name, "1"))
+    return int(value) if value.isdecimal() else 1
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
