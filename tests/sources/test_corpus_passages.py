@@ -164,6 +164,32 @@ def test_a_manual_page_has_no_commands(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        (
+            ".ie \\n(.g .ds Aq \\(aq\n.el       .ds Aq '\n.SH Use\n\\*(Aqtea\\*[Aq] \\*(lqhot\\*(rq",
+            "'tea' \"hot\"",
+        ),
+        (
+            ".SH Use\n.ie n \\{\\\n\\h'-04' 1.\\h'+01'\\c\n.\\}\n.el \\{\\\n.sp -1\n.IP \"  1.\" 4\n.\\}\nSteep.",
+            "1. Steep.",
+        ),
+        (".SH Use\n.ie t \\{\\\nx\n.\\}\n.el \\{\\\nHot.\n.\\}", "x Hot."),
+        (".SH Use\n.HP \\w'\\fBtea\\fR\\ 'u\n.B No tea, 5'C and 6'C", "No tea, 5'C and 6'C"),
+        (
+            ".Dd May 1\n.Sh Use\n.Bl -tag -width Ds\n.It Fl v , Fl Fl hot Ns = Ns Ar cup\n.Fl q\n.No Two\n.El",
+            "-v , --hot=cup -q Two",
+        ),
+    ],
+)
+def test_strings_and_commands_of_a_manual_page_are_read_as_they_are_shown(
+    tmp_path: Path, page: str, shown: str
+) -> None:
+    found = read(tmp_path, "tea.1", f"{page}\n")
+    assert " ".join(found[-1].text.split()) == shown
+
+
 def test_a_name_that_ends_in_a_digit_makes_no_manual_page(tmp_path: Path):
     text = "Notes of Monday\n\n'It is hot,' he said.\n.gitignore lists the names."
     assert "".join(item.text for item in read(tmp_path, "notes.1", text)) == text

@@ -81,9 +81,18 @@ _ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
 """A line that distinguishes a manual page from other files whose names end in a digit."""
 _ROFF_LINE = re.compile(r"^[.'][ \t]*+(?P<name>\w*+)(?P<rest>[^\n]*)$", re.MULTILINE)
 _ROFF_MACRO = re.compile(r"^\.de1?[ \t].*?(?:^\.\.|\Z)", re.MULTILINE | re.DOTALL)
+_ROFF_ELSE = re.compile(
+    r"^(\.[ \t]*ie[ \t]+n[ \t]*\\\{[^{}]*+\}[ \t]*\n)(\.[ \t]*el[ \t]*\\\{[^{}]*+\})", re.MULTILINE
+)
+"""Two versions of a text: for a terminal, and for print."""
+_ROFF_STRING = re.compile(
+    r"^[.'](?:[^\n]*[.'])?[ \t]*ds1?[ \t]+(\S+)[ \t]+\"?([^\n]*)$", re.MULTILINE
+)
+_ROFF_USED = re.compile(r"\\\*(?:\(([^\n]{2})|\[([^]\n]*)\]|([^\n]))")
 _ROFF_ESCAPE = re.compile(
-    r"""\\(?: (?P<comment>["#][^\n]*) | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
-    | (?P<name>\*?(?:\([^\n]{2}|\[[^]\n\\]*\])) | (?P<sign>[^\n]) )""",
+    r"""\\(?: (?P<comment>["#][^\n]*) | [hvwlLDx]'[^'\n]*'
+    | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
+    | (?P<name>\([^\n]{2}|\[[^]\n\\]*\]) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
 _ROFF_NAMED = """
@@ -91,6 +100,7 @@ _ROFF_NAMED = """
     rg \u00ae tm \u2122 de \u00b0 pc \u00b7 +- \u00b1 mu \u00d7 di \u00f7 <= \u2264 >= \u2265
     != \u2260 == \u2261 -> \u2192 <- \u2190 12 \u00bd 14 \u00bc 34 \u00be Eu \u20ac Po \u00a3
     ss \u00df ha ^ ti ~ rs \\ ga ` :a \u00e4 :o \u00f6 :u \u00fc :A \u00c4 :O \u00d6 :U \u00dc
+    Lt < Gt >
 """
 _ROFF_SIGNS: dict[str, str] = {
     "-": "-",
@@ -103,6 +113,11 @@ _ROFF_UNICODE = re.compile(r"\[u([0-9A-F]{4,5}(?:_[0-9A-F]{4,5})*)\]")
 _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 """Macros that set their arguments in two alternating fonts."""
+_MDOC_CALLED = re.compile(
+    r"(?<!\S)(?:A[pr]|Brq|[BDPQS]q|Cm|D[lv]|E[mrv]|F[an]|Ic|Li|Nm|No|O[cop]|Pa|Q[cl]|Sy|Ta|V[at]"
+    r"|X[cor]) "
+)
+"""The macros of mdoc that stand among the arguments of others, except for `Fl` and `Ns`."""
 _COMPONENTS = re.compile(
     r"""
     ^import[ \t]++ (?:
@@ -192,7 +207,16 @@ def without_commands(text: str, suffix: str) -> str:
     if suffix not in _MANUALS or not _ROFF_PAGE.search(text):
         return text
     text = _ROFF_MACRO.sub(blanks, text)
-    return _ROFF_ESCAPE.sub(_roff_sign, _ROFF_LINE.sub(_roff_words, text))
+    text = _ROFF_ELSE.sub(lambda match: match[1] + "\n" * match[2].count("\n"), text)
+    # The first value of a string is for a terminal.
+    strings: dict[str, str] = dict(reversed(_ROFF_STRING.findall(text)))
+
+    def value(used: re.Match[str]) -> str:
+        name = next(filter(None, used.groups()), "")
+        return strings.get(name, f"\\[{name}]")
+
+    text = _ROFF_USED.sub(value, _ROFF_LINE.sub(_roff_words, text))
+    return _ROFF_ESCAPE.sub(_roff_sign, text)
 
 
 def _roff_words(line: re.Match[str]) -> str:
@@ -200,11 +224,14 @@ def _roff_words(line: re.Match[str]) -> str:
     name, rest = line["name"], line["rest"]
     if name.upper() in {"SH", "SS"}:
         return line[0]
-    if not name or name.islower() or name in {"TH", "RS", "RE", "TP"}:
+    if not name or name.islower() or name in {"TH", "RS", "RE", "TP", "HP", "Bl"}:
         return ""
     words = [quoted or word for quoted, word in _ROFF_ARGUMENT.findall(rest)]
     if name == "IP":
         return words[0] if words else ""
+    if name[1:].islower():
+        called = _MDOC_CALLED.sub("", " ".join([*(["Fl"] if name == "Fl" else []), *words, ""]))
+        return re.sub(r"(?<!\S)Fl ", "-", called.replace(" Ns ", "")).rstrip()
     return ("" if name in _ROFF_FONTS else " ").join(words)
 
 
