@@ -107,6 +107,9 @@ def test_what_a_site_generator_reads_is_no_text(tmp_path: Path):
             "<Values below 5 are bad.\n\nValues > 9 are good.",
             "<Values below 5 are bad. Values > 9 are good.",
         ),
+        ("<API_KEY> is <b>yours</b>.", "<API_KEY> is <b>yours</b>."),
+        ("<POT_ROOT>/tea.yaml is read.", "<POT_ROOT>/tea.yaml is read."),
+        ("<Tabs.Item2>\n\nHot.\n\n</Tabs.Item2>", "Hot."),
         ("<MIT or [Apache](x)>, at will.", "<MIT or [Apache](x)>, at will."),
         (
             "<Card\n  title='Hot > cold'\n  style={{color: 1}}\n  {...rest}\n  :size=2 @click=\"x\"\n/>\nTea",
@@ -350,6 +353,34 @@ def test_what_an_interface_says_about_itself_its_headers_and_callbacks_is_read(
             "text/json:\n- id (integer)\ntext/csv:\n- row (string)",
             "Callbacks:\n  sold:\n    {$url}:\n      post:\n        summary: Called once sold",
         ],
+    ]
+
+
+EXTRA = """\
+openapi: 3.0.0
+x-limit: 9 calls an hour
+paths:
+  /pots:
+    servers: [{url: https://pots.example}]
+    x-owner: Ana
+    get:
+      x-scope: read
+      parameters: [{name: most, in: query, example: 20}]
+      responses:
+        429: {content: {text/json: {example: {code: TOO_HOT}}}}
+        500: {content: {text/json: }}
+    put: {servers: [{url: https://put.example}], 5: x}
+"""
+
+
+def test_servers_examples_and_extensions_of_an_operation_are_read(tmp_path: Path) -> None:
+    about, *found = read(tmp_path, "tea.yaml", EXTRA)
+    assert about.text == "x-limit: 9 calls an hour"
+    assert [" ".join(each.text.split()) for each in found] == [
+        "Parameters: - most (query, example 20)"
+        " Responses: - 429: (text/json) example: code: TOO_HOT - 500: (text/json)"
+        " servers: - url: https://pots.example x-owner: Ana x-scope: read",
+        "servers: - url: https://put.example x-owner: Ana",
     ]
 
 
@@ -1498,3 +1529,15 @@ def test_rtf(tmp_path: Path):
     text = rb"{\rtf1\ansi\ansicpg1251{\fonttbl\f0 Arial;}\f0 \'d7\'e0\'e9 \b hot\b0\par Two.}"
     (found,) = read(tmp_path, "tea.rtf", text)
     assert found.text == "Чай hot\nTwo."
+
+
+@pytest.mark.parametrize(
+    ("aside", "note"),
+    [
+        (rb"{\footnote Old.}{\headerl New.}", "parts of it were not read: footnotes, headers"),
+        (rb"\headery720\footery720 ", ""),
+    ],
+)
+def test_asides_of_rtf_are_named(tmp_path: Path, aside: bytes, note: str) -> None:
+    (found,), notes = all_of(tmp_path, "tea.rtf", rb"{\rtf1\ansi Two." + aside + rb"\par}")
+    assert (found.text, notes) == ("Two.", note)

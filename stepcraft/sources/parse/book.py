@@ -16,6 +16,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n+")
 _PREFIX = re.compile(rb"<(/?)opf:")
 _SUPER = re.compile(r"\\super(?![a-z\d]) ?")
 _RAISED = re.compile("([^\\s\ue000]{0,5})\ue000([-\u2212\u2013\\d]*)")
+_ASIDES = re.compile(rb"\\(footnote|header|footer)[lrf]?(?![a-z])")
 _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
@@ -98,4 +99,6 @@ def rtf(data: bytes) -> Parsed:
     text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]  # no types
     text = _RAISED.sub(lambda match: match[1] + superscript(match[1], match[2]), text)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return "", [clean(whole).strip()], ""
+    asides = sorted({f"{name.decode()}s" for name in _ASIDES.findall(data)})
+    cut = f"parts of it were not read: {', '.join(asides)}" if asides else ""
+    return "", [clean(whole).strip()], cut

@@ -22,7 +22,7 @@ _AS_WRITTEN = {_BOOL, "tag:yaml.org,2002:timestamp"}
 _LIMITS = (
     *("format", "pattern", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
     *("multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
-    *("minProperties", "maxProperties", "default"),
+    *("minProperties", "maxProperties", "default", "example"),
 )
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _MAX_INDENT = 100
@@ -123,7 +123,7 @@ def _operations(spec: _Data) -> Parsed:
     title = str(info.get("title") or "")
     parts = [title and f"# {title}", info.get("description"), _rest(info, "title", "description")]
     parts += [f"{each['url']}\n{_rest(each, 'url')}".strip() for each in spec.get("servers") or ()]
-    parts.append(f"{spec.get('host') or ''}{spec.get('basePath') or ''}")
+    parts += [f"{spec.get('host') or ''}{spec.get('basePath') or ''}", _extra(spec)]
     tags = [each for each in spec.get("tags") or () if isinstance(each, dict) and len(each) > 1]
     parts += [f"Tag {each.get('name', '')}\n{_rest(each, 'name')}" for each in tags]
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
@@ -149,6 +149,11 @@ def _rest(value: _Data, *read: str) -> str:
     """Return the lines of a value's fields, except for those in `read`."""
     others = {name: each for name, each in value.items() if name not in read}
     return "\n".join(lines_of(others, outer=False))
+
+
+def _extra(value: _Data, *names: str) -> str:
+    """Return the lines of the named fields of a value, and of its extensions."""
+    return _rest({k: each for k, each in value.items() if k in names or str(k).startswith("x-")})
 
 
 def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
@@ -178,6 +183,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     ]
     yield f"Security: {', '.join(schemes)}" if schemes else ""
     yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
+    yield _extra(operation, "servers")
 
 
 def _resolved(spec: _Data, value: _Data | None) -> _Data:
@@ -223,6 +229,8 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
         fields.setdefault("\n".join(_fields(schema)), kind)
     fields.pop("", None)
     shown = [f"{kind}:\n{text}" if len(fields) > 1 else text for text, kind in fields.items()]
+    others = (_extra(_dict(each), "example", "examples") for each in (*content.values(), value))
+    shown += filter(None, others)
     return "\n".join([" ".join(filter(None, words)), *headers, *shown])
 
 
