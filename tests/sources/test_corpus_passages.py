@@ -498,6 +498,40 @@ def test_of_html_the_main_element_is_read(tmp_path: Path):
     assert "Steep it" in read(tmp_path, "small.html", small)[-1].text
 
 
+LONG = "Steep it for long. " * 9
+
+
+@pytest.mark.parametrize(
+    ("page", "is_read"),
+    [
+        ("<section><h2>Prices</h2><p>FACT</section>", True),
+        ("<section><h2>Hours</h2><table><tr><td>FACT</table></section>", True),
+        ("<aside><section><h2>News</h2><p>FACT</section></aside>", False),
+        ("<section class=cookie-banner><h2>Cookies</h2><p>FACT</section>", False),
+        ("<section><h2>Posts like this</h2><ul><li>FACT</ul></section>", False),
+        ("<footer><section><h2>About us</h2><p>FACT</section></footer>", False),
+        ("<div>FACT</div>", False),
+    ],
+)
+def test_sections_beside_an_article_are_read(tmp_path: Path, page: str, is_read: bool) -> None:
+    article = f"<article><h1>Tea</h1><p>{LONG}</p><section><h2>Hot<p>Two.</section></article>"
+    text = "".join(each.text for each in read(tmp_path, "a.html", page + article))
+    assert ("FACT" in text) == is_read
+    assert LONG.strip() in text
+
+
+@pytest.mark.parametrize(
+    ("items", "is_read"),
+    [
+        ("<li>Soup, FACT (<a>allergens</a>)<li>Fish 14 euros", True),
+        ("<li>\n      <a>FACT</a> (3)\n    <li>\n      <a>Recipes</a>\n", False),
+    ],
+)
+def test_a_menu_of_dishes_is_read(tmp_path: Path, items: str, is_read: bool) -> None:
+    page = f"<h1>Tea</h1><p>Hot.</p><ul class=menu>{items}</ul>"
+    assert ("FACT" in read(tmp_path, "a.html", page)[0].text) == is_read
+
+
 def test_end_tags_that_html_lets_out_are_implied(tmp_path: Path) -> None:
     page = (
         "<!doctype html><html lang=en><head><title>Tea</title><body><p>Steep<p>it<ul><li>one<ul>"
@@ -631,9 +665,6 @@ def test_readings_of_characters_do_not_tear_words(tmp_path: Path, written: str, 
 def test_code_in_tables_is_read_as_it_is_shown(tmp_path: Path, table: str, shown: str) -> None:
     (passage,) = read(tmp_path, "a.html", f"<table>{table}</table>")
     assert passage.text == shown
-
-
-LONG = "Steep it for long. " * 9
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,17 @@ MAX_TAGS = 100_000
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
     ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
-    ", .breadcrumb, .breadcrumbs, .navbar, ul:is(.menu, .nav):has(a), li:has(> a[hreflang])"
+    ", .breadcrumb, .breadcrumbs, .navbar, li:has(> a[hreflang])"
 )
 """Elements that a browser never shows, links to other pages, and links from headings to themselves.
 """
+_MENUS = "ul:is(.menu, .nav):has(a)"
+_SECTIONS = (
+    "section:has(> h1, > h2, > h3):has(> p, > table, > dl):not(:has(main, article)"
+    ", :is(main, article, aside, header, footer, dialog, [role=dialog]) *"
+    ", [class*=cookie i], [class*=related i])"
+)
+"""Sections that belong to the content of a page, besides its article."""
 _HIDDEN = ":is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
 _SWITCH = f"[aria-expanded]:not({_HIDDEN}, {_HIDDEN} *)"
 """What a reader clicks to expand something."""
@@ -123,7 +130,8 @@ def html(data: bytes, charset: str = "") -> Parsed:
     text, cut = read_tags(data, charset)
     soup = _Page(text, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
-    for tag in [*soup.select(_NOT_READ), *_hidden(soup)]:
+    menus = filter(_is_menu, soup.select(_MENUS))
+    for tag in [*soup.select(_NOT_READ), *menus, *_hidden(soup)]:
         tag.decompose()
     for tag in soup.select("option, button, label"):
         tag.append(" ")
@@ -135,7 +143,9 @@ def html(data: bytes, charset: str = "") -> Parsed:
     _show_readings(soup)
     _unwrap_code(soup)
     _split_cells(soup)
-    mains = soup.select("main, [role=main]") or soup.select("article")
+    mains = soup.select("main, [role=main]")
+    if not (mains or soup.select(_SECTIONS)):
+        mains = soup.select("article")
     is_page = len(mains) == 1 and len(mains[0].get_text()) >= _LEAST_SHARE * len(soup.get_text())
     page: Any = mains[0] if is_page else soup
     converter = _Converter(
@@ -259,5 +269,5 @@ def _hidden(soup: BeautifulSoup) -> list[Tag]:
 
 def _is_menu(tag: Tag) -> bool:
     """Return whether most of an element's text is links."""
-    linked = sum(len(link.get_text()) for link in tag.select("a"))
-    return 2 * linked > len(tag.get_text())
+    linked = sum(len(link.get_text(strip=True)) for link in tag.select("a"))
+    return 2 * linked > len(tag.get_text(strip=True))
