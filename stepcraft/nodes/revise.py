@@ -285,18 +285,25 @@ def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites:
         elif not marks(bracketed(change["old"], most), plain=False):
             new = without_marks(marked, plain=False)
         else:
-            new = _without_new_marks(marked, change["old"])
+            new = _without_new_marks(marked, change["old"], most)
     return {**change, "new": new}
 
 
-def _without_new_marks(new: str, old: str) -> str:
-    """Return new words without marks such as [p3], except for those in the old words or in code."""
+def _without_new_marks(new: str, old: str, most: int) -> str:
+    """Return new words without marks of passages, except for those in the old words or in code.
+
+    A mark such as [p14] is kept if there are fewer passages (`most`).
+    """
     spans = [*code(new)]
 
     def kept(run: re.Match[str]) -> str:
         if any(start <= run.start(2) < stop for start, stop in spans):
             return run[0]
-        found = "".join(mark for mark in _PROMPT_MARK.findall(run[2]) if mark in old)
+        found = "".join(
+            mark
+            for mark in _PROMPT_MARK.findall(run[2])
+            if mark in old or min(map(int, re.findall(r"\d+", mark))) > most
+        )
         return run[1] + found if found else ""
 
     return _PROMPT_MARKS.sub(kept, new)

@@ -73,14 +73,16 @@ _ANOTHER = re.compile(
 _NOT = r"\b(?:is|are|was|were)(?:[ \t]+not|n['\u2019]t)[ \t]+"
 _MISSING = re.compile(
     r"(?:\bnot|n['\u2019]t)[ \t]+mentioned\b"
-    r"(?![ \t]+in[ \t]+the[ \t]+(?:statement|claim|answer|draft))"
+    r"(?![ \t]+in[ \t]+(?:p\d|passages?[ \t]+\d|the[ \t]+(?:statement|claim|answer|draft)))"
     rf"|{_NOT}(?!contradicted|refuted)\w+[ \t]+(?:in|by)[ \t]+(?:the|any)[ \t]+"
     r"(?:passages?|evidence|sources?)\b(?![ \t]+\w)"
     r"|(?:[(.,;\u2013\u2014]|[ \t]-[ \t]|\b(?:(?:al)?though|but)\b)"
-    r"(?:(?!\b(?:because|but|if|that|(?:al)?though|when|which)\b|[ \t]-[ \t])"
+    r"(?:(?!\b(?:because|but|case|if|that|(?:al)?though|unless|until|when(?:ever)?|where(?:ver)?"
+    r"|which)\b|[ \t]-[ \t])"
     r"[^,.;:()\u2013\u2014])*"
     rf"{_NOT}found\b(?=[ \t]*(?:[,.;)]|in\b|$))"
-    r"|\((?!404|gives|returns)(?:the[ \t]+)?\w+[ \t]+not[ \t]+found\)",
+    r"|\((?:the[ \t]+)?(?!(?:404|gives|returns|command|error|file|key|module|page)\b)\w+"
+    r"[ \t]+not[ \t]+found\)",
     re.IGNORECASE,
 )
 """A remark that the passages lack something in a statement."""
@@ -90,7 +92,8 @@ _EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IG
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
-_ASIDE = r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n]*\d"
+_ASIDE = r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n\[(]*\d"
+_ASIDE += r"(?!\d{0,2}[)\]])"
 """A dash before a number that belongs to a remark, as in "p1 \u2013 2019, not 2018"."""
 _PASSAGES = re.compile(
     r"(?:(?P<several>\b(?:pp\.?|passages|sources)[ \t#]*\d{1,4}\b"
@@ -211,16 +214,21 @@ def _dotted(text: str) -> str:
 def _without_asides(lines: Sequence["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
     """Return lines without what is only a remark, as in "2.1 contradicted p1. 1.1 is supported".
 
-    A remark is about a statement that another line judges, or that does not exist.
+    A remark is about a statement that has a verdict of its own, or that does not exist.
     """
     own = [each for each in lines if not each.is_aside]
 
     def is_remark(aside: _Line) -> bool:
         part, statement = aside.first
+        if not statement and part not in sizes:  # parts are not numbered, or this is no part
+            return part > sum(sizes.values())
+        goes_on = any(each.row == aside.row and each.first < aside.first for each in own)
         return statement > sizes.get(int(part), -1) or any(
             each.first <= aside.first <= each.last
+            if each.row != aside.row and not goes_on
+            else (each.first, each.last) == (aside.first, aside.last)
+            and not (each.row == aside.row and aside.is_sentence)
             for each in own
-            if each.row != aside.row or each.width <= aside.width
         )
 
     return [each for each in lines if not (each.is_aside and is_remark(each))]
@@ -298,6 +306,8 @@ class _Line(NamedTuple):
     """A number that verdicts in the same line of the reply share."""
     is_aside: bool
     """Whether the verdict is in running text after another, and may only be a remark."""
+    is_sentence: bool
+    """Whether a sentence begins with it."""
 
     @property
     def width(self) -> tuple[float, float]:
@@ -336,7 +346,8 @@ def _lines(text: str) -> list[_Line]:
             for begin, end in _ENDS.findall(line["numbers"]):
                 first, last = _range(begin, end)
                 cited, words = _passages(unquoted), _QUOTED.findall(rest)
-                read = _Line(begin, first, last, verdict, cited, words, row, is_aside)
+                is_sentence = before.rstrip()[-1:] in (".", "!", "?", "\u2026")
+                read = _Line(begin, first, last, verdict, cited, words, row, is_aside, is_sentence)
                 is_statement = part and not first[1] and not line["of_part"]
                 lines.append(_of_part(int(part), read) if is_statement else read)
     return lines

@@ -257,7 +257,8 @@ def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
         return False
     if first.kind == second.kind != "replace":
         words, others = stems(first.new), stems(second.new)
-        return others <= words and 2 * len(others) >= len(words) > 0
+        is_same = others <= words and 4 * len(others) >= 3 * len(words) > 0
+        return is_same and first.new.split()[0] == second.new.split()[0]
     return max(first.start, second.start) < min(first.stop, second.stop)
 
 

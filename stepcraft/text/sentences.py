@@ -74,12 +74,15 @@ _MAYBE_STOP = re.compile(
 _NUMBER = re.compile(
     r"\b(?:[Nn]os?|[Aa]rts?|Abb|Bd|[Kk]ap|[Cc](?:h?ap|it)|S|Ziff|Rn|Tab|[Nn]r|[Nn]\u00fam"
     r"|[Pp][\u00e1a]gs?|[Pp]ara?|env|aprox|janv|f\u00e9vr|juil"
-    r"|n|Rs|[Mm](?:ax|in)|(?<!\b(?:in|of)[ ])(?<!our[ ])[Mm]ind|[Tt]el|ust|poz|odst|\u010d"
+    r"|(?:[Ll]egge|[Dd]ecreto|[Ll]gs\.)[ ]n|Rs|[Mm](?:ax|in)|[Tt]el|ust|poz|odst|\u010d"
+    r"|(?<!\b(?:in|of|to|my)[ ])(?<!\b(?:his|her|our)[ ])(?<!(?:your|heir|ever|on['\u2019]t)[ ])"
+    r"[Mm]ind"
     r"|\u0440\u0438\u0441|\u0441\u0442\u0440?|\u0442\u0430\u0431\u043b|\u043f{1,2}|\u0433\u043b)\.$"
 )
 """Abbreviations before a number."""
 _MEASURED = re.compile(
-    r"\d[^\s,;]*[ \u00a0-](?:(?!(?:and|or|und|oder|et)[ ])[^\s,;]+[ \u00a0])?(?:max|min|Rs)\.$"
+    r"\d[^\s,;]*[ \u00a0-](?:(?!(?:and|or|und|oder|et)[ ])[^\s,;]+[ \u00a0]){0,3}"
+    r"(?:max|[Mm]in|Rs)\.$"
 )
 """A quantity, as in "20 min." or "5 GB max.", whose full stop can end a sentence."""
 _ORDINAL = re.compile(

@@ -312,7 +312,8 @@ def test_what_a_second_reply_leaves_out_is_kept_from_the_first() -> None:
 @pytest.mark.parametrize(
     ("earlier", "later", "added"),
     [
-        ("It has arches.", "The bridge has arches.", ["The bridge has arches."]),
+        ("It has arches, a gate and stairs.", "It has four arches, a gate and stairs.", ["four"]),
+        ("Start the lift.", "Stop the start of the lift.", ["Start the", "Stop the"]),
         ("It has four arches.", "It has two towers.", ["four", "two"]),
         ("Span 3 has arches of stone.", "Span 4 has arches of stone.", ["Span 3", "Span 4"]),
         ("It has arches and towers.", "It has arches.", ["towers", "has arches."]),
@@ -414,6 +415,9 @@ def test_a_remark_is_no_verdict_on_a_statement_that_has_one(remark: str) -> None
         "1.1-1.3 supported as p1 says; 1.2 not found; 1.3 contradicted p2",
         "1.1-1.3 supported by p1, 1.2 not found, 1.3 contradicted p2",
         "1.1-1.3 supported p1\nBut wait, 1.2 is not found. 1.3 is contradicted by p2",
+        "1 is supported by p1, which says so. 2 is not found. 3 is contradicted by p2, by four.",
+        "1.1-1.3 supported p1\n1.2 not found, none names it. 1.3 contradicted p2, which says four",
+        "1.1 supported p1\n1.2 supported, hmm, let me see. 1.2 is not found.\n1.3 contradicted p2",
     ],
 )
 def test_verdicts_within_a_line_are_read(lines: str) -> None:
@@ -547,6 +551,9 @@ def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
         ("supported p1 (an error if the key is not found)", "supported"),
         ("supported p1 and is not contradicted by any passage", "supported"),
         ("supported p1 (not found in p2)", "supported"),
+        ("supported p1 (not mentioned in p2)", "supported"),
+        ("supported p1 (command not found)", "supported"),
+        ("supported p1 (returned whenever the command is not found)", "supported"),
         ("supported p1, but the number is not given in the passages", "not found"),
         ("supported in part p1", "not found"),
         ("supported in part by p1 and in part by p2", "supported"),

@@ -75,6 +75,8 @@ _BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
 """What a power can follow: a number, a short word such as a unit, or a bracket."""
 _SHORT = 100
 """The maximum length of the text of a merged cell that is repeated in each row it spans."""
+_MOST_SPLITS = 10_000
+"""The maximum number of cells added to the rows of a page by splitting merged cells."""
 _LEAST_SHARE = 0.2
 """The minimum share of a page's text in its main element; with less, the content is elsewhere."""
 
@@ -227,11 +229,13 @@ def _unwrap_code(soup: BeautifulSoup) -> None:
 
 def _split_cells(soup: BeautifulSoup) -> None:
     """Split cells that span rows, so that the cells in the rows below keep their columns."""
+    splits = 0
     for row in soup.find_all("tr"):
         below, column = row.find_next_sibling("tr"), 0
         for cell in row.find_all(["td", "th"], recursive=False):
             rows = _span(cell, "rowspan")
-            if below and rows != 1:
+            if below and rows != 1 and splits < _MOST_SPLITS:
+                splits += 1
                 part = copy(cell)
                 part["rowspan"] = str(max(rows - 1, 0))
                 if len(part.get_text()) > _SHORT:
@@ -252,7 +256,7 @@ def _insert_cell(row: Tag, column: int, cell: Tag) -> None:
 def _span(cell: Tag, name: str) -> int:
     """Return the number of rows or columns that a cell spans; 0 means all that follow."""
     value = str(cell.get(name, "1"))
-    return int(value) if value.isdecimal() else 1
+    return int(value[:5]) if value.isdecimal() else 1
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
