@@ -161,16 +161,25 @@ def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
     values = record.values or {}
     if names["output"] not in values and not _named(values, "output"):
         lists = [each for each in values.values() if isinstance(each, list)]
-        inside = next((each for each in lists if each and isinstance(each[0], dict)), None)
-        if inside is None and values and all(isinstance(each, dict) for each in values.values()):
+        groups = [each for each in lists if any(_is_procedure(item, names) for item in each)]
+        groups = groups or [each for each in lists if each and isinstance(each[0], dict)][:1]
+        inside = [*chain.from_iterable(groups)]
+        if not inside and values and all(isinstance(each, dict) for each in values.values()):
             inside = [*values.values()]
-        if inside is not None:
+        if inside:
             for each in inside:
                 is_record = isinstance(each, dict)
                 reason = "" if is_record else "it is no object with fields"
                 yield Record(record.line, each if is_record else None, reason)
             return
     yield record
+
+
+def _is_procedure(value: object, names: Mapping[str, str]) -> bool:
+    """Return whether a value from a list has fields for an output and for steps."""
+    return isinstance(value, dict) and all(
+        names[field] in value or _named(value, field) for field in ("output", "steps")
+    )
 
 
 def _named(values: Mapping[str, Any], field: str) -> str:

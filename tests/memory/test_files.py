@@ -308,6 +308,35 @@ def test_procedures_as_people_keep_them(tmp_path: Path, name: str):
     assert (bread.output, bread.input, bread.steps) == ("bread", "flour, salt", STEPS)
 
 
+LEEK, PEA, RYE = (
+    {"title": title, "needs": "a pot", "steps": ["Boil."]}
+    for title in ("leek soup", "pea soup", "rye bread")
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "read", "failed"),
+    [
+        ({"soups": [LEEK, PEA], "breads": [RYE]}, ["leek soup", "pea soup", "rye bread"], 0),
+        (
+            {"tags": [{"name": "vegan"}], "soups": [PEA], "breads": [RYE]},
+            ["pea soup", "rye bread"],
+            0,
+        ),
+        ({"soups": [PEA], "tags": [{"name": "vegan"}], "cooks": [], "year": 1}, ["pea soup"], 0),
+        ({"soups": [PEA], "breads": [{"title": "no steps"}, RYE]}, ["pea soup", "rye bread"], 1),
+        ({"soups": [PEA], "notes": [{"date": "1 May", "step": "Buy a pot."}]}, ["pea soup"], 0),
+    ],
+)
+def test_records_in_groups_are_all_read_and_other_lists_are_not(
+    tmp_path: Path, file: dict, read: list[str], failed: int
+):
+    (tmp_path / "p.json").write_text(json.dumps(file))
+    failures: list[Failed] = []
+    assert [each.output for each in read_procedures(tmp_path / "p.json", failures)] == read
+    assert len(failures) == failed
+
+
 def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_they_are(
     tmp_path: Path,
 ):
