@@ -252,6 +252,7 @@ def repair(
     from stepcraft.building.repair import repaired_version
     from stepcraft.building.sources import list_documents
     from stepcraft.memory.history import reason, with_text
+    from stepcraft.memory.procedure import Outcomes
     from stepcraft.memory.protocol import by_short_id
 
     listing = list_documents([run])
@@ -273,7 +274,8 @@ def repair(
             say("nothing was changed")
             return
         if candidate:
-            target.add([replace(new, id="", key="", metadata={"instead_of": procedure.id})])
+            untried = replace(new, outcomes=Outcomes(), versions=())
+            target.add([replace(untried, id="", key="", metadata={"instead_of": procedure.id})])
         else:
             with reason(cause):
                 target.update(procedure.id, lambda kept: with_text(kept, new), made_from=procedure)

@@ -123,10 +123,10 @@ def test_the_outcomes_of_runs_are_credited_once() -> None:
 @pytest.mark.parametrize(
     ("options", "answer", "said", "versions", "count"),
     [
-        ("", "y\n", "changed", 1, 2),
-        ("", "n\n", "nothing was changed", 0, 2),
-        ("--yes", "", "undo", 1, 2),
-        ("--yes --candidate", "", "added beside it", 0, 3),
+        ("", "y\n", "changed", 2, 2),
+        ("", "n\n", "nothing was changed", 1, 2),
+        ("--yes", "", "undo", 2, 2),
+        ("--yes --candidate", "", "added beside it", 1, 3),
     ],
 )
 def test_a_procedure_is_repaired_once_it_is_approved(
@@ -138,7 +138,10 @@ def test_a_procedure_is_repaired_once_it_is_approved(
     count: int,
 ) -> None:
     run(f"{BUILD} --embeddings wordllama")  # the new text needs a vector
-    tea = data("memory search kettle -m m.db")[0]["id"]
+    stored = data("memory search kettle -m m.db")[0]
+    tea, tagged = stored["id"], json.dumps({**stored, "tags": {"pot": "steel"}})
+    run("memory add -m m.db --embeddings wordllama", stdin=tagged)  # makes an earlier version
+    run(f"memory rate {tea} -1 -m m.db")
     threads({})
     repair = (
         f"memory repair {tea} threads:runs.jsonl -m m.db --model openai:{said[:4]}{count} {options}"
@@ -152,6 +155,9 @@ def test_a_procedure_is_repaired_once_it_is_approved(
     assert said in result.stdout
     assert len(data(f"memory history {tea} -m m.db")) == versions
     assert run("memory count -m m.db").stdout == f"{count}\n"
+    for other in data("memory list -m m.db"):
+        assert other["id"] == tea or not {"outcomes", "versions"} & other.keys()
+        assert other["output"] != "make tea" or other["tags"] == {"pot": "steel"}
 
 
 def test_a_repair_takes_one_run_and_one_procedure() -> None:
