@@ -57,21 +57,25 @@ def import_(
 ) -> None:
     """Add the procedures in files and skills; the exit code is 1 if one could not be read."""
     from stepcraft.memory.files import read_procedures
-    from stepcraft.memory.skills import FILE, read_skills
+    from stepcraft.memory.skills import FILE, import_skills, read_skills
 
     report, names = AddReport(), field_names(fields)
 
+    def is_skills(file: Path) -> bool:
+        return file.is_dir() or file.name == FILE
+
     def read(file: Path, failed: list[Failed]) -> Iterator["Procedure"]:
-        if file.is_dir() or file.name == FILE:
-            return read_skills(file, failed)
         return read_procedures(file, failed, fields=names)
 
     for file in files:  # a bad file fails before a memory is created
-        next(read(file, []), None)
+        next(read_skills(file, []) if is_skills(file) else read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
         for file in files:
-            procedures = read(file, report.failed)
-            report.include(target.add(procedures, progress=counter("procedures read")))
+            progress = counter("procedures read")
+            if is_skills(file):
+                report.include(import_skills(target, file, progress=progress))
+            else:
+                report.include(target.add(read(file, report.failed), progress=progress))
     _show_report(report, as_json=as_json)
 
 

@@ -38,6 +38,12 @@ def same_text(first: Procedure, second: Procedure) -> bool:
     return content_of(first) == content_of(second)
 
 
+def is_earlier(procedure: Procedure, stored: Procedure) -> bool:
+    """Return whether a procedure is an earlier version of the stored one."""
+    version = {**content_of(procedure), "tags": procedure.tags, "expires": procedure.expires}
+    return any(version.items() <= each.items() for each in stored.versions)
+
+
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     """Return the replacement for a stored procedure, with the stored one among its versions.
 

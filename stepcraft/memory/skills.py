@@ -5,19 +5,22 @@ take precedence, and the id stays the same.
 """
 
 import json
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
-from stepcraft.errors import BadInput, Failed, MemoryFailure
+from stepcraft.errors import AddReport, BadInput, Conflict, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
-from stepcraft.memory.history import same_text
+from stepcraft.memory.history import is_earlier, reason, same_text, with_text
 from stepcraft.memory.procedure import Procedure
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import normalised
 from stepcraft.text.lists import (
     numbered,
@@ -51,6 +54,8 @@ _STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
 Section: TypeAlias = tuple[int, str, str]
 """A section's level, title and text; text before any heading has level 0."""
 
+_log = logging.getLogger(__name__)
+
 
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
     """Yield the procedures in a folder of skills, or in a single skill.
@@ -62,6 +67,60 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
     Raises:
         BadInput: There is no SKILL.md.
     """
+    return (procedure for _, procedure in _skills(path, failed))
+
+
+def import_skills(
+    memory: ProcedureMemory,
+    path: str | Path,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> AddReport:
+    """Add the procedures in a folder of skills, or in a single skill, to a memory.
+
+    If the memory still has an exported procedure, an edit of its skill changes only the text. What
+    has changed in the memory since the export is kept; an edit of the earlier text fails.
+
+    Args:
+        memory: The memory.
+        path: The folder, or a SKILL.md.
+        progress: Called with the number of procedures added so far.
+
+    Raises:
+        BadInput: There is no SKILL.md.
+        ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
+    """
+    report, added = AddReport(), list[Procedure]()
+    for file, procedure in _skills(path, report.failed):
+        exported, kept, editor = _parts(file)[2], memory.get(procedure.id), str(file.resolve())
+        is_edited_again = kept and kept.versions and kept.versions[0]["by"] == editor
+        if not (exported and kept):
+            added.append(procedure)
+        elif same_text(procedure, exported) and not is_edited_again:
+            if exported != kept and is_earlier(exported, kept):
+                _log.warning("%s: the memory has a later version, which is kept", file)
+                report.present += 1
+            else:
+                added.append(procedure)
+        elif same_text(procedure, kept):
+            report.present += 1
+        else:
+            try:
+                with reason("its skill was edited", by=editor):
+                    memory.update(
+                        kept.id,
+                        partial(with_text, new=procedure),
+                        made_from=kept if is_edited_again else exported,
+                    )
+                report.updated += 1
+            except Conflict as error:
+                report.failed.append(Failed(str(file), str(error)))
+    report.include(memory.add(added, progress=progress))
+    return report
+
+
+def _skills(path: str | Path, failed: list[Failed]) -> Iterator[tuple[Path, Procedure]]:
+    """Yield each skill's file and procedure."""
     root = named_path(path)
     paths = [root] if root.name == FILE else sorted(root.rglob(FILE))
     files = [file for file in paths if file.is_file()]
@@ -71,7 +130,7 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
         )
     for file in files:
         try:
-            yield _procedure(file)
+            yield file, _procedure(file)
         except (BadInput, OSError) as error:
             failed.append(Failed(str(file), str(error)))
 

@@ -122,6 +122,49 @@ def test_an_edited_skill_is_not_overwritten_by_the_next_export(here: Path) -> No
     assert "Mind the cat." in tea.read_text()
 
 
+@pytest.mark.parametrize(
+    ("skill", "stored", "steps", "report"),
+    [
+        (None, {"steps": ["Steep."]}, ["Steep."], (0, 2, 0, 0)),
+        (None, {"tags": {"pot": "clay"}, "expires": "2999-01-01"}, TEA["steps"], (0, 2, 0, 0)),
+        ("Drink.", {"tags": {"pot": "clay"}}, ["Boil.", "Drink."], (0, 1, 1, 0)),
+        ("Drink.", {"steps": ["Boil.", "Drink."]}, ["Boil.", "Drink."], (0, 2, 0, 0)),
+        ("Drink.", {"steps": ["Steep."]}, ["Steep."], (0, 1, 0, 1)),
+    ],
+)
+def test_a_skill_takes_back_nothing_that_changed_since_its_export(
+    here: Path, skill: str | None, stored: dict, steps: list[str], report: tuple[int, ...]
+) -> None:
+    tea = data("memory search tea -k 1 -m m.db")[0] | {"tags": {"pot": "steel"}}
+    run("memory add -m m.db", stdin=json.dumps(tea))
+    run("memory export --format skills out -m m.db")
+    run("memory add -m m.db", stdin=json.dumps(tea | {"metadata": {"by": "Ada"}} | stored))
+    [file] = (here / "out").glob("tea-*/SKILL.md")
+    file.write_text(file.read_text().replace("2. Pour.", f"2. {skill or 'Pour.'}"))
+    imported = data("memory import out -m m.db", status=report[-1])
+    counts = (imported["added"], imported["present"], imported["updated"], len(imported["failed"]))
+    assert counts == report
+    now = data(f"memory show {tea['id']} -m m.db")
+    assert (now["steps"], now["metadata"]) == (steps, {"by": "Ada"})
+    assert now["tags"] == stored.get("tags", tea["tags"])
+
+
+def test_a_skill_is_edited_twice_restored_and_given_to_others(here: Path) -> None:
+    run("memory export --format skills out -m m.db")
+    [file] = (here / "out").glob("tea-*/SKILL.md")
+    for before, after in (("Pour.", "Drink."), ("Drink.", "Pour."), ("Pour.", "Sip.")):
+        file.write_text(file.read_text().replace(f"\n2. {before}", f"\n2. {after}"))
+        assert "1 updated, 0 failed" in run("memory import out -m m.db").stdout
+    run(f"memory remove {' '.join(ids())} -m m.db")
+    assert "2 added" in run("memory import out -m m.db").stdout
+    run("memory import p.jsonl -m theirs.db")
+    file.unlink()
+    run("memory export --format skills out -m m.db")
+    assert "1 present, 1 updated" in run("memory import out -m theirs.db").stdout
+    [tea] = data("memory search tea -k 1 -m theirs.db")
+    assert tea["steps"] == ["Boil.", "Sip."]
+
+
 @pytest.mark.parametrize("kind", ["local", "weaviate"])
 def test_a_copy_is_the_same(kind: str, request: pytest.FixtureRequest) -> None:
     target = "c.db" if kind == "local" else request.getfixturevalue("new_collection")()
