@@ -15,7 +15,8 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from stepcraft.building.compare import ComparisonState, compare, graph_of
@@ -52,8 +53,8 @@ class Verdict:
     usage: Usage = field(default_factory=no_usage)
 
 
-Verdicts: TypeAlias = dict[tuple[str, str], Verdict]
-"""A model's verdicts on a procedure and its rivals, keyed by `version_of` the rival."""
+Verdicts: TypeAlias = dict[tuple[str, str, str], Verdict]
+"""A model's verdicts on a procedure and its rivals, keyed by their `versions_of`."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +164,10 @@ class Placer:
     ) -> None:
         """Compare a procedure with others until one for the same task is found."""
         for rival in rivals:
-            version = version_of(rival)
-            verdict = verdicts.get(version)
+            versions = versions_of(procedure, rival)
+            verdict = verdicts.get(versions)
             verdict = verdict or await self.compare(rival, procedure, is_new=is_new)
-            verdicts[version] = verdict
+            verdicts[versions] = verdict
             if verdict.same:
                 return
 
@@ -191,6 +192,11 @@ class Placer:
         verdicts = verdicts or {}
         for _ in range(_TRIES):
             async with self._turn:
+                if rivals is not None:
+                    stored = await asyncio.to_thread(self.memory.get, procedure.id)
+                    if not stored:
+                        return Plan("removed", procedure)
+                    procedure = stored
                 current = await asyncio.to_thread(self._current, procedure, rivals)
                 if plan := _plan(procedure, current, verdicts):
                     with suppress(Conflict):
@@ -216,15 +222,20 @@ class Placer:
         """Carry out a plan.
 
         Raises:
-            Conflict: Another process has changed or deleted the procedure used in the comparison.
+            Conflict: Another process has changed or deleted a procedure used in the comparison.
         """
         memory, id_ = self.memory, plan.procedure.id
         if self.dry_run:
             return
         # The new one first: a link to a procedure that was never stored would look like a merge.
-        if plan.how == "linked" or (plan.how == "added" and is_new):
+        if is_new and plan.how in ("linked", "added"):
             for failure in memory.add([plan.procedure]).failed:
                 raise MemoryFailure(f"{memory.name} did not take {id_}: {failure.reason}")
+        elif plan.stored and not is_new:
+            link = partial(linked, other=plan.stored)
+            change = link if plan.how == "linked" else replace  # a copy: only the text is checked
+            if not changed_in(memory, id_, change, plan.procedure):
+                raise Conflict(f"{id_} was deleted meanwhile")
         if plan.stored:
             made_from = plan.stored if plan.how == "merged" else None
             with reason(f"{plan.how}: {plan.procedure.output}", by=plan.procedure.source):
@@ -241,7 +252,7 @@ def _plan(procedure: Procedure, rivals: Sequence[Procedure], verdicts: Verdicts)
             return Plan("present", procedure, rival)
     asked = [*verdicts.values()]
     for rival in rivals:
-        verdict = verdicts.get(version_of(rival))
+        verdict = verdicts.get(versions_of(procedure, rival))
         if not verdict:
             return None
         if verdict.merged:
@@ -251,9 +262,9 @@ def _plan(procedure: Procedure, rivals: Sequence[Procedure], verdicts: Verdicts)
     return Plan("added", procedure, verdicts=asked)
 
 
-def version_of(procedure: Procedure) -> tuple[str, str]:
-    """Return a key for a procedure and its content."""
-    return procedure.id, procedure.text()
+def versions_of(procedure: Procedure, rival: Procedure) -> tuple[str, str, str]:
+    """Return a key for a procedure's text and for a rival and its text."""
+    return procedure.text(), rival.id, rival.text()
 
 
 def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedure]:

@@ -117,6 +117,33 @@ async def test_one_that_was_removed_meanwhile_is_passed_over(memory: Counting):
     assert (result.changes, memory.count()) == ([], 2)
 
 
+@pytest.mark.parametrize("reply", [MERGED, SAME])
+async def test_what_a_person_changes_meanwhile_is_compared_again(memory: Counting, reply: str):
+    edited = {"steps": (*BREWED.steps, "Warn the guests."), "tags": {"pot": "clay"}}
+
+    def say(_node: str, prompt: str) -> str:
+        memory.update(BREWED.id, lambda kept: replace(kept, **edited))
+        return SAME if "Warn the guests." in prompt else reply
+
+    memory.delete([ICED.id])
+    result = await dedupe(Placer(memory, ScriptedModel(say)), concurrency=1)
+    assert (result.count("linked"), result.compared, result.usage["calls"]) == (1, 2, 2)
+    kept = memory.get(BREWED.id)
+    assert kept
+    assert (kept.steps, kept.tags) == (edited["steps"], edited["tags"])
+    assert Provenance.of(kept).also == (GREEN.id,)
+
+
+async def test_what_a_person_removes_meanwhile_stays_out(memory: Counting):
+    def say(_node: str, _prompt: str) -> str:
+        memory.delete([BREWED.id])
+        return SAME
+
+    memory.delete([ICED.id])
+    result = await dedupe(Placer(memory, ScriptedModel(say)), concurrency=1)
+    assert (result.changes, [*memory]) == ([], [GREEN, BREAD])
+
+
 async def test_a_pair_without_a_verdict_is_asked_about_again(memory: Counting, tmp_path: Path):
     memory.delete([ICED.id])
     model = ScriptedModel(["Tea.", "Tea!", SAME])
