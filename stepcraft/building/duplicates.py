@@ -85,7 +85,7 @@ class Placer:
 
     Two procedures for the same task are merged into one, under the id of the stored one. Both are
     kept and linked if they contradict each other, if the merged one would contain names that
-    neither has, if their tags or keys differ, or if a person has approved one of them.
+    neither has, if their tags, keys or expiries differ, or if a person has approved one of them.
 
     Many procedures can be placed at once on one event loop: the model compares them concurrently,
     and before each is placed, it is also compared with those placed in the meantime. A placer does
@@ -127,16 +127,18 @@ class Placer:
     ) -> Verdict:
         """Return the model's verdict on two procedures; equal ones need no model call.
 
-        A procedure that a person has approved is not rewritten, and two with different tags or keys
-        are not merged, because searches and updates must find both. If the second is new and has no
-        tags, like all that documents teach, it can be merged into one with tags.
+        A procedure that a person has approved is not rewritten, and two with different tags, keys
+        or expiries are not merged, because searches and updates must find both. If the second is
+        new and has no tags and no expiry, like all that documents teach, it can be merged into one
+        with them.
 
         Raises:
             ModelFailure: The model refuses the call.
         """
         contents = content_of(first), content_of(second)
-        fits_tags = second.tags == first.tags or (is_new and not second.tags)
-        is_apart = second.key not in ("", first.key) or not fits_tags
+        pairs = ((first.tags, second.tags), (first.expires, second.expires))
+        fits = all(other == kept or (is_new and not other) for kept, other in pairs)
+        is_apart = second.key not in ("", first.key) or not fits
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=None if is_apart else contents[0])
         name = model_name(self._resources.choice(compare.name, self.settings))

@@ -116,7 +116,6 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         with_text(kept, content),
         tags={**other.tags, **kept.tags},
         metadata={**other.metadata, **kept.metadata},
-        expires=max(kept.expires, other.expires) if kept.expires and other.expires else "",
         outcomes=kept.outcomes.together(other.outcomes, operator.add),
     )
     return provenance.on(both)

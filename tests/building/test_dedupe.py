@@ -83,15 +83,17 @@ async def test_what_contradicts_itself_is_linked_once(memory: Counting):
         ({"tags": {"pot": "steel", "size": "small"}}, ""),
         ({"tags": {}}, ""),
         ({"key": "wiki/2"}, "wiki/3"),
+        ({"expires": "2999-01-01"}, ""),
+        ({"expires": ""}, ""),
     ],
-    ids=["other tags", "more tags", "no tags", "keys"],
+    ids=["other tags", "more tags", "no tags", "keys", "another expiry", "no expiry"],
 )
 async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(
     other: dict, key: str
 ):
     memory = LocalMemory(":memory:", embeddings="none")
-    first = replace(GREEN, id="", tags={"pot": "steel"}, key="wiki/1")
-    second = replace(BREWED, id="", **({"tags": first.tags} | other))
+    first = replace(GREEN, id="", tags={"pot": "steel"}, key="wiki/1", expires="2999-12-31")
+    second = replace(BREWED, id="", **({"tags": first.tags, "expires": first.expires} | other))
     twin = replace(first, id="", **(other | {"key": key}))
     memory.add([first, second, twin])
     result = await dedupe(Placer(memory, taster()))

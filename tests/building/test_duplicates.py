@@ -107,6 +107,13 @@ async def test_what_a_document_teaches_is_merged_into_a_procedure_with_tags(memo
     assert (await placer.place(tagged)).how == "linked"
 
 
+@pytest.mark.parametrize("expires", ["2026-01-31", "2999-12-31", ""])
+async def test_what_a_document_teaches_does_not_change_an_expiry(memory: LocalMemory, expires: str):
+    memory.add([replace(GREEN, expires=expires)])
+    assert (await Placer(memory, taster()).place(built(BREWED, "a.md"))).how == "merged"
+    assert [each.expires for each in memory] == [expires]
+
+
 async def test_a_procedure_with_tags_is_not_merged_into_one_without(memory: LocalMemory):
     memory.add([GREEN])
     step = await Placer(memory, taster()).place(replace(BREWED, tags={"pot": "clay"}))
