@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
-from stepcraft.building.conversations import conversations
+from stepcraft.building.conversations import Conversation, conversations
 from stepcraft.building.documents import Document, Listed, digest_of, listed
 from stepcraft.building.messages import messages_of
 from stepcraft.errors import Failed, SourceFailure
@@ -53,8 +54,8 @@ _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     """Yield the threads in a JSON Lines file.
 
-    If there are several states of a thread, the one with the most messages is used. A thread
-    without an id is identified by its content.
+    If there are several states of a thread, the one with the most messages is used, with the
+    feedback on all of them. A thread without an id is identified by its content.
 
     Args:
         path: The file; see `conversations`.
@@ -63,19 +64,26 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
     Raises:
         BadInput: The file cannot be read.
     """
-    longest: dict[str, tuple[int, Document]] = {}
+    longest: dict[str, tuple[int, Document, Conversation]] = {}
+    feedback: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for conversation in conversations(path, failed):
         messages = _messages(conversation.state)
         source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
         try:
             document = thread_of(conversation.state, source, conversation.feedback)
-            document = replace(document, note=conversation.note)
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
-        if len(messages) >= longest.get(source, (0, document))[0]:
-            longest[source] = len(messages), document
-    yield from (listed(document) for _, document in longest.values())
+        feedback.setdefault(source, []).append((len(messages), conversation.feedback))
+        if source not in longest or len(messages) >= longest[source][0]:
+            longest[source] = len(messages), document, conversation
+    for source, (_, document, conversation) in longest.items():
+        given = sorted(feedback[source], key=itemgetter(0))
+        scores = {
+            name: score for _, each in given for name, score in each.items() if score is not None
+        }
+        judged = thread_of(conversation.state, source, scores) if len(given) > 1 else document
+        yield listed(replace(judged, note=conversation.note))
 
 
 def thread_of(

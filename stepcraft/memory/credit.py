@@ -1,6 +1,6 @@
 """Credit the outcome of a run to the procedures that it was shown."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,5 +43,6 @@ def record_outcome(
 def shown_ids(result: Mapping[str, Any]) -> list[str]:
     """Return the ids of what a run was shown, and of the procedure that it remembered."""
     ids = [*(result.get("shown_procedures") or ()), result.get("remembered")]
-    ids += [each["id"] for each in result.get("evidence") or ()]
+    if isinstance(evidence := result.get("evidence"), Sequence):  # another graph's has any form
+        ids += [each.get("id") for each in evidence if isinstance(each, Mapping)]
     return [str(id_) for id_ in ids if id_]

@@ -487,6 +487,29 @@ def test_of_several_states_of_a_thread_the_most_complete_one_counts(tmp_path: Pa
     assert document.source.endswith("?thread=0")
 
 
+@pytest.mark.parametrize(
+    ("states", "judged"),
+    [
+        ([(1, {"thumbs_up": 1}), (4, None)], True),
+        ([(4, None), (1, {"thumbs_up": 0})], False),
+        ([(4, {"success": 0}), (1, {"success": 1})], False),
+        ([(1, {"success": 1}), (4, {"success": None, "comment": "fine"})], True),
+        ([(1, None), (4, None)], None),
+    ],
+)
+def test_feedback_on_any_state_of_a_thread_counts_and_that_on_the_longest_most(
+    tmp_path: Path, states: list, judged: bool | None
+) -> None:
+    records = [
+        {"thread_id": 0, "messages": FORMS["Anthropic"][:length], "feedback": feedback}
+        for length, feedback in states
+    ]
+    other = {"thread_id": 1, "messages": FORMS["Anthropic"]}
+    document, beside = documents(lines(tmp_path / "threads.jsonl", *records, other))
+    assert (document.judged, beside.judged) == (judged, None)
+    assert "# Answer" in document.text
+
+
 def test_a_thread_without_an_id_is_the_same_on_another_line(tmp_path: Path) -> None:
     first, second = ({"messages": [{"role": "user", "content": goal}]} for goal in ("tea", "pie"))
     [before] = documents(lines(tmp_path / "threads.jsonl", first))

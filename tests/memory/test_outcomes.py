@@ -183,6 +183,13 @@ def test_the_outcome_of_a_run_is_credited_to_what_it_remembered(memory: Procedur
     }
 
 
+@pytest.mark.parametrize("evidence", [[{"text": "wiki"}], ["wiki"], "wiki", {"wiki": 1}, True])
+def test_evidence_of_another_graph_is_ignored(memory: ProcedureMemory, evidence: object) -> None:
+    shown = memory.search(QUERY, 1)[0].procedure.id
+    result = {"evidence": evidence, "shown_procedures": [shown]}
+    assert [each.id for each in record_outcome(memory, result, succeeded=True)] == [shown]
+
+
 def test_a_weight_out_of_bounds(memory: ProcedureMemory) -> None:
     for weight in (-1, 2, float("nan")):
         with pytest.raises(ValueError, match="outcome_weight"):
