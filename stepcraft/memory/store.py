@@ -151,7 +151,15 @@ class StoreMemory(ServedMemory):
         wanted = {f"tag:{name}": value for name, value in tags.items()} or None
         while True:
             with self._plain_failures():
-                items = self._store.search(self._namespace, query=query, filter=wanted, limit=limit)
+                try:
+                    items = self._store.search(
+                        self._namespace, query=query, filter=wanted, limit=limit
+                    )
+                except ValueError:  # some stores refuse such names in a filter
+                    if not wanted:
+                        raise
+                    wanted = None
+                    continue
             if any(item.score is None for item in items):
                 return None
             hits = [
@@ -159,7 +167,7 @@ class StoreMemory(ServedMemory):
                 Found(procedure, score if math.isfinite(score) else 0.0)
                 for item in items
                 for score in [item.score or 0.0]
-                if (procedure := self._own(item))
+                if (procedure := self._own(item)) and tags.items() <= procedure.tags.items()
             ]
             if len(hits) >= count or len(items) < limit:
                 return hits

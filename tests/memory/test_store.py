@@ -97,6 +97,25 @@ def test_a_store_that_fails_is_named():
             memory.search("x")
 
 
+@pytest.mark.parametrize("is_embedded", [False, True])
+def test_a_store_that_refuses_names_of_tags_is_searched_by_them(is_embedded: bool):
+    class Picky(InMemoryStore):
+        """Accepts only letters in a filter, as SqliteStore does."""
+
+        def search(self, namespace_prefix, /, *, filter=None, **options):  # noqa: A002
+            if filter and not all(map(str.isalpha, filter)):
+                raise ValueError(f"Invalid filter key: {min(filter)!r}")
+            return super().search(namespace_prefix, filter=filter, **options)
+
+    index = {"dims": 8, "embed": DeterministicFakeEmbedding(size=8), "fields": ["text"]}
+    with open_memory("store:", store=Picky(index=index if is_embedded else None)) as memory:
+        memory.add(dish(number, tags={"größe": "ab"[number % 300 > 0]}) for number in range(600))
+        for alpha in (None, 0, 1):
+            found = memory.search("dish", 5, alpha=alpha, where={"größe": "a"})
+            assert sorted(hit.procedure.output for hit in found) == ["dish 0", "dish 300"]
+            assert memory.search("dish", where={"oven": "a"}, alpha=alpha) == []
+
+
 def test_search_is_hybrid():
     """The vectors of this model say nothing: only words can find the soup."""
     index = {"dims": 256, "embed": DeterministicFakeEmbedding(size=256), "fields": ["text"]}
