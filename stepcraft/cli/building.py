@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from typer import Argument, Exit, Option
@@ -200,6 +201,9 @@ def dedupe(
         raise Exit(1)
 
 
+Run: TypeAlias = tuple[str, bool, tuple[str, ...]]
+"""A run's id, whether it succeeded, and the ids of the procedures that it was shown."""
+
 Runs = Annotated[
     list[str], Argument(metavar="RUNS…", help="threads:FILE.jsonl or langsmith:PROJECT.")
 ]
@@ -213,17 +217,31 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
     """
     from stepcraft.building.sources import list_documents
     from stepcraft.memory.credit import record_outcome
+    from stepcraft.memory.procedure import MOST_RUNS
 
-    listing = list_documents(runs)
-    judged = credited = 0
+    listing, credited = list_documents(runs), 0
+    files, projects, shown = list[Run](), list[Run](), Counter[str]()
     with opened(memory) as target:
         for _, run in listing.read():
             if run.judged is not None and run.shown:
-                judged += 1
-                id_ = _run_id(run.source)
-                credited += len(record_outcome(target, run.shown, succeeded=run.judged, run=id_))
+                kept = projects if run.source.startswith("langsmith:") else files
+                kept.append((_run_id(run.source), run.judged, run.shown))
+        latest: list[Run] = []
+        # The latest first: LangSmith lists them in this order, and a file ends with them.
+        for id_, succeeded, ids in [*projects, *reversed(files)]:
+            shown.update({*ids})
+            remembered = tuple(each for each in ids if shown[each] <= MOST_RUNS)
+            latest.append((id_, succeeded, remembered))
+        for id_, succeeded, ids in reversed(latest):
+            credited += len(record_outcome(target, ids, succeeded=succeeded, run=id_))
+        for each, number in shown.items():
+            if number > MOST_RUNS and target.get(each):
+                note(
+                    f"warning: {number:,} of the runs were shown {each}; only the latest "
+                    f"{MOST_RUNS} are credited, as it remembers no more"
+                )
     show_failed(listing.failed)
-    counts = {"runs": len(listing.documents), "judged": judged, "credited": credited}
+    counts = {"runs": len(listing.documents), "judged": len(latest), "credited": credited}
     show_counts(counts, as_json=as_json)
 
 

@@ -120,6 +120,20 @@ def test_the_outcomes_of_runs_are_credited_once() -> None:
     assert "note    worked in 2 of 3 runs\n" in run(f"memory show {tea} -m m.db").stdout
 
 
+def test_only_as_many_runs_are_credited_as_a_procedure_remembers() -> None:
+    run(BUILD)
+    tea, soup = (procedure["id"] for procedure in data("memory list -m m.db"))
+    for number in (205, 205, 210):
+        shown = [[tea, soup, "page.md#1"]] * 3 + [[tea, "page.md#1"]] * (number - 3)
+        threads(*({"shown_procedures": each, "feedback": {"success": 1}} for each in shown))
+        credited = run("memory credit threads:runs.jsonl -m m.db")
+        assert credited.stdout == f"{number} runs, {number} judged, 203 credited\n"
+        assert f"{number} of the runs were shown {tea}; only the latest 200" in credited.stderr
+        assert len(credited.stderr.splitlines()) == 1
+    counts = [each["outcomes"]["successes"] for each in data("memory list -m m.db")]
+    assert counts == [205, 3], "the five new runs are counted, and no other one again"
+
+
 @pytest.mark.parametrize(
     ("options", "answer", "said", "versions", "count"),
     [
