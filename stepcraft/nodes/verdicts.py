@@ -92,8 +92,10 @@ _EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IG
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
-_ASIDE = r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n\[(]*\d"
-_ASIDE += r"(?!\d{0,2}[)\]])"
+_ASIDE = (
+    r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n\[(]*"
+    r"\d(?!\d{0,2}[)\]])"
+)
 """A dash before a number that belongs to a remark, as in "p1 \u2013 2019, not 2018"."""
 _PASSAGES = re.compile(
     r"(?:(?P<several>\b(?:pp\.?|passages|sources)[ \t#]*\d{1,4}\b"
