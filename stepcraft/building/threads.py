@@ -65,7 +65,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         BadInput: The file cannot be read.
     """
     longest: dict[str, tuple[int, Document, Conversation]] = {}
-    feedback: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    feedback: dict[str, list[tuple[int, tuple[str, ...], dict[str, Any]]]] = {}
     for conversation in conversations(path, failed):
         messages = _messages(conversation.state)
         source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
@@ -74,15 +74,21 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
-        feedback.setdefault(source, []).append((len(messages), conversation.feedback))
+        given = len(messages), document.shown, conversation.feedback
+        feedback.setdefault(source, []).append(given)
         if source not in longest or len(messages) >= longest[source][0]:
             longest[source] = len(messages), document, conversation
     for source, (_, document, conversation) in longest.items():
-        given = sorted(feedback[source], key=itemgetter(0))
+        # Feedback on an earlier turn is about the procedures that were shown by then.
+        states = sorted(feedback[source], key=itemgetter(0))
         scores = {
-            name: score for _, each in given for name, score in each.items() if score is not None
+            name: score
+            for _, shown, each in states
+            if shown == document.shown
+            for name, score in each.items()
+            if score is not None
         }
-        judged = thread_of(conversation.state, source, scores) if len(given) > 1 else document
+        judged = thread_of(conversation.state, source, scores) if len(states) > 1 else document
         yield listed(replace(judged, note=conversation.note))
 
 

@@ -48,15 +48,24 @@ class Gold(TypedDict):
 
 
 def _text(value: object) -> object:
-    """Return a text without spaces around it, a whole number without ".0", and None for NaN."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None if math.isnan(value) else value
+    """Return a text without spaces around it, and None for NaN."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return clean(value).strip() if isinstance(value, str) else value
 
 
 def _listed(value: object) -> list[object]:
     texts = map(_text, value if isinstance(value, list) else [value])
     return [text for text in texts if text not in (None, "")]
+
+
+def _alternatives(value: object) -> list[object]:
+    """Return alternative texts, with a whole number such as 42.0 in both spellings."""
+    return [
+        text
+        for each in _listed(value)
+        for text in ([int(each), each] if isinstance(each, float) and each.is_integer() else [each])
+    ]
 
 
 def _passage(value: object) -> object:
@@ -68,6 +77,7 @@ def _passage(value: object) -> object:
 
 _Text = Annotated[str, BeforeValidator(_text)]
 _Texts = Annotated[list[str], BeforeValidator(_listed)]
+_Alternatives = Annotated[list[str], BeforeValidator(_alternatives)]
 
 
 @with_config(coerce_numbers_to_str=True)
@@ -82,9 +92,9 @@ class Sample(TypedDict):
         Annotated[_Text, Field(validation_alias=AliasChoices("resources", "input"))]
     ]
     """The available resources, for methods that take them."""
-    answers: NotRequired[_Texts]
+    answers: NotRequired[_Alternatives]
     """The right answers; it is enough to give any one of them."""
-    contains: NotRequired[Annotated[list[_Texts], BeforeValidator(_listed)]]
+    contains: NotRequired[Annotated[list[_Alternatives], BeforeValidator(_listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
     steps: NotRequired[_Texts]
     """The steps of a correct procedure."""

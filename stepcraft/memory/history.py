@@ -41,7 +41,8 @@ def same_text(first: Procedure, second: Procedure) -> bool:
 def is_earlier(procedure: Procedure, stored: Procedure) -> bool:
     """Return whether a procedure is an earlier version of the stored one."""
     version = {**content_of(procedure), "tags": procedure.tags, "expires": procedure.expires}
-    return any(version.items() <= each.items() for each in stored.versions)
+    unknown = {"tags": procedure.tags, "expires": procedure.expires}  # in the oldest versions
+    return any(version.items() <= {**unknown, **each}.items() for each in stored.versions)
 
 
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:

@@ -18,7 +18,7 @@ import yaml
 from stepcraft.errors import AddReport, BadInput, Conflict, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
-from stepcraft.memory.history import is_earlier, reason, same_text, with_text
+from stepcraft.memory.history import content_of, is_earlier, reason, same_text, with_text
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import normalised
@@ -91,9 +91,10 @@ def import_skills(
         ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
     """
     report, added = AddReport(), list[Procedure]()
+    edits: list[tuple[Path, Procedure, Procedure]] = []
     for file, procedure in _skills(path, report.failed):
         exported, kept, editor = _parts(file)[2], memory.get(procedure.id), str(file.resolve())
-        is_edited_again = kept and kept.versions and kept.versions[0]["by"] == editor
+        is_edited_again = kept and _editor_of(kept) == editor
         if not (exported and kept):
             added.append(procedure)
         elif same_text(procedure, exported) and not is_edited_again:
@@ -105,18 +106,23 @@ def import_skills(
         elif same_text(procedure, kept):
             report.present += 1
         else:
-            try:
-                with reason("its skill was edited", by=editor):
-                    memory.update(
-                        kept.id,
-                        partial(with_text, new=procedure),
-                        made_from=kept if is_edited_again else exported,
-                    )
-                report.updated += 1
-            except Conflict as error:
-                report.failed.append(Failed(str(file), str(error)))
+            edits.append((file, procedure, kept if is_edited_again else exported))
     report.include(memory.add(added, progress=progress))
+    for file, procedure, base in edits:
+        try:
+            with reason("its skill was edited", by=str(file.resolve())):
+                memory.update(procedure.id, partial(with_text, new=procedure), made_from=base)
+            report.updated += 1
+        except Conflict as error:
+            advice = "export it to another folder, and edit it there"
+            report.failed.append(Failed(str(file), f"{error}; {advice}"))
     return report
+
+
+def _editor_of(procedure: Procedure) -> str:
+    """Return who last changed the text of a procedure, or "" if it is as it was added."""
+    text = content_of(procedure)
+    return next((each["by"] for each in procedure.versions if content_of(each) != text), "")
 
 
 def _skills(path: str | Path, failed: list[Failed]) -> Iterator[tuple[Path, Procedure]]:

@@ -748,3 +748,19 @@ def test_a_project_that_cannot_be_read_is_named(project: str, problem: str) -> N
 def test_a_project_needs_a_key() -> None:
     with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
         list_documents(["langsmith:default"])
+
+
+def test_feedback_on_an_earlier_turn_is_not_credited_to_what_was_shown_later(
+    tmp_path: Path,
+) -> None:
+    records = [
+        {
+            "thread_id": 0,
+            "messages": FORMS["Anthropic"][:length],
+            "shown_procedures": [shown],
+            "feedback": feedback,
+        }
+        for length, shown, feedback in ((1, "bread", {"success": 0}), (4, "tea", None))
+    ]
+    [document] = documents(lines(tmp_path / "threads.jsonl", *records))
+    assert (document.judged, document.shown) == (None, ("tea",))

@@ -83,7 +83,7 @@ def test_numbers_of_a_data_frame_are_read_as_they_were_meant(tmp_path: Path) -> 
     answers = ("42.0", "NaN", "1e6", "2.5", '"3.0"')
     file.write_text("\n".join(f'{{"question": "How many?", "answer": {it}}}' for it in answers))
     read = [sample.get("answers") for sample in read_samples(file)]
-    assert read == [["42"], None, ["1000000"], ["2.5"], ["3.0"]]
+    assert read == [["42", "42.0"], None, ["1000000", "1000000.0"], ["2.5"], ["3.0"]]
 
 
 @pytest.mark.parametrize("gold", [[{"sentences": []}], [True], [{"title": 5, "sentences": [{}]}]])

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
+from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Outcomes, Procedure
-from stepcraft.memory.skills import body_of, edited, read_skills, write_skills
+from stepcraft.memory.skills import body_of, edited, import_skills, read_skills, write_skills
 from stepcraft.text.lists import numbered
 from tests.kitchen import dish
 
@@ -411,3 +412,18 @@ def test_a_skill_that_is_no_export_is_left_alone_whatever_its_name(tmp_path: Pat
     write_skills([dish(1)], tmp_path, [])
     assert "Mine." in (own / "SKILL.md").read_text()
     assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_a_copy_that_was_not_edited_does_not_take_back_an_edit(tmp_path: Path) -> None:
+    memory = LocalMemory(tmp_path / "m.db", embeddings="none")
+    memory.add([BREAD])
+    for folder in ("backup", "skills"):
+        write_skills(memory, tmp_path / "all" / folder, [])
+    [path] = (tmp_path / "all" / "skills").glob("*/SKILL.md")
+    for time in ("an hour", "two hours"):
+        text = path.read_text("utf-8")
+        path.write_text(f"{text.rstrip()}\n9. Cool it for {time}.\n", "utf-8")
+        report = import_skills(memory, tmp_path / "all")
+        assert (report.updated, report.failed) == (1, [])
+        assert memory.get(BREAD.id).steps[-1] == f"Cool it for {time}."
+        memory.update(BREAD.id, lambda kept: replace(kept, tags={"checked": "yes"}))

@@ -1572,3 +1572,22 @@ def test_rtf(tmp_path: Path):
 def test_asides_of_rtf_are_named(tmp_path: Path, aside: bytes, note: str) -> None:
     (found,), notes = all_of(tmp_path, "tea.rtf", rb"{\rtf1\ansi Two." + aside + rb"\par}")
     assert (found.text, notes) == ("Two.", note)
+
+
+def test_quoted_words_of_a_manual_page_are_text(tmp_path: Path) -> None:
+    page = (
+        '.Dd May 1, 2024\n.Dt FOO 1\n.Sh ERRORS\n.ds pN foo \\" its name\n'
+        '.It Er 2 Em "No such file or directory"\n.It Fl Ns Ar signum\nRun \\*(pN again.\n'
+    )
+    text = "\n".join(passage.text for passage in read(tmp_path, "foo.1", page))
+    for words in ("No such file or directory", "-signum", "Run foo again."):
+        assert words in text
+
+
+def test_steps_with_links_in_a_folded_panel_are_no_menu(tmp_path: Path) -> None:
+    page = (
+        "<main><h1>Help</h1><p>Ask us.</p><div role=tabpanel hidden>\n  <ol>\n"
+        "    <li>Open <a href='/s'>Settings</a></li>\n"
+        "    <li>Choose <a href='/n'>Network</a></li>\n  </ol>\n</div></main>"
+    )
+    assert "Choose Network" in read(tmp_path, "help.html", page)[0].text

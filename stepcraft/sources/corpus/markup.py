@@ -86,7 +86,8 @@ _ROFF_ELSE = re.compile(
 )
 """Two versions of a text: for a terminal, and for print."""
 _ROFF_STRING = re.compile(
-    r"^[.'](?:[^\n]*[.'])?[ \t]*ds1?[ \t]+(\S+)[ \t]+\"?([^\n]*)$", re.MULTILINE
+    r"^[.'](?:[^\n]*[.'])?[ \t]*ds1?[ \t]+(\S+)[ \t]+\"?([^\n]*?)[ \t]*(?:\\\"[^\n]*)?$",
+    re.MULTILINE,
 )
 _ROFF_USED = re.compile(r"\\\*(?:\(([^\n]{2})|\[([^]\n]*)\]|([^\n]))")
 _ROFF_ESCAPE = re.compile(
@@ -114,10 +115,9 @@ _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 """Macros that set their arguments in two alternating fonts."""
 _MDOC_CALLED = re.compile(
-    r"(?<!\S)(?:A[pr]|Brq|[BDPQS]q|Cm|D[lv]|E[mrv]|F[an]|Ic|Li|Nm|No|O[cop]|Pa|Q[cl]|Sy|Ta|V[at]"
-    r"|X[cor]) "
+    r"A[pr]|Brq|[BDPQS]q|Cm|D[lv]|E[mrv]|F[an]|Ic|Li|Nm|O[cop]|Pa|Q[cl]|Sy|Ta|V[at]|X[cor]"
 )
-"""The macros of mdoc that stand among the arguments of others, except for `Fl` and `Ns`."""
+"""The macros of mdoc that stand among the arguments of others, except for `Fl`, `No` and `Ns`."""
 _COMPONENTS = re.compile(
     r"""
     ^import[ \t]++ (?:
@@ -230,8 +230,10 @@ def _roff_words(line: re.Match[str]) -> str:
     if name == "IP":
         return words[0] if words else ""
     if name[1:].islower():
-        called = _MDOC_CALLED.sub("", " ".join([*(["Fl"] if name == "Fl" else []), *words, ""]))
-        return re.sub(r"(?<!\S)Fl ", "-", called.replace(" Ns ", "")).rstrip()
+        arguments = _ROFF_ARGUMENT.findall(rest)
+        words = [quoted or word for quoted, word in arguments if not _MDOC_CALLED.fullmatch(word)]
+        text = " ".join([*(["Fl"] if name == "Fl" else []), *words])
+        return re.sub(r"(?<!\S)Fl (?:Ns )?", "-", text).replace(" Ns ", "")
     return ("" if name in _ROFF_FONTS else " ").join(words)
 
 

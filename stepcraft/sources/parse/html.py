@@ -27,7 +27,8 @@ _MENUS = "ul:is(.menu, .nav):has(a)"
 _SECTIONS = (
     "section:has(> h1, > h2, > h3):has(> p, > table, > dl):not(:has(main, article)"
     ", :is(main, article, aside, header, footer, dialog, [role=dialog]) *"
-    ", [class*=cookie i], [class*=related i])"
+    ", [class*=cookie i], [class*=related i], [class*=newsletter i], [class*=subscri i]"
+    ", [class*=comment i], [id*=comment i])"
 )
 """Sections that belong to the content of a page, besides its article."""
 _HIDDEN = ":is([hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'])"
@@ -132,7 +133,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
     text, cut = read_tags(data, charset)
     soup = _Page(text, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
-    menus = filter(_is_menu, soup.select(_MENUS))
+    menus = [tag for tag in soup.select(_MENUS) if _is_menu(tag, strip=True)]
     for tag in [*soup.select(_NOT_READ), *menus, *_hidden(soup)]:
         tag.decompose()
     for tag in soup.select("option, button, label"):
@@ -271,7 +272,7 @@ def _hidden(soup: BeautifulSoup) -> list[Tag]:
     ]
 
 
-def _is_menu(tag: Tag) -> bool:
-    """Return whether most of an element's text is links."""
-    linked = sum(len(link.get_text(strip=True)) for link in tag.select("a"))
-    return 2 * linked > len(tag.get_text(strip=True))
+def _is_menu(tag: Tag, *, strip: bool = False) -> bool:
+    """Return whether most of an element's text, perhaps without its spaces, is links."""
+    linked = sum(len(link.get_text(strip=strip)) for link in tag.select("a"))
+    return 2 * linked > len(tag.get_text(strip=strip))
