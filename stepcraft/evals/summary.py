@@ -139,7 +139,7 @@ class Judged:
     position_bias: Interval | None
     """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
     is_mixed: bool
-    """Whether some answers were graded by other criteria than others, beside those of samples."""
+    """Whether answers were graded by different criteria, apart from those of their samples."""
     kin: str
     """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
     "".

@@ -251,7 +251,7 @@ def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str 
 
 
 def clash(change: Change, other: Change, parts: Sequence[str]) -> bool:
-    """Return whether a change replaces some words that another does, or adds all that it adds."""
+    """Return whether two changes replace the same words, or the first adds all the second adds."""
     first, second = _placed(change, parts), _placed(other, parts)
     if isinstance(first, str) or isinstance(second, str) or first.part != second.part:
         return False

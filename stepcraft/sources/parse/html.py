@@ -107,6 +107,7 @@ class _Converter(MarkdownConverter):
 
     convert_th = convert_td
 
+    # The arguments are those of markdownify, which calls this method.
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         code = re.sub(r"^\s*\n", "", text).rstrip()
         return f"\n\n{fenced(code)}\n\n" if code else ""
