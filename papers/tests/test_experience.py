@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage
 
 from stepcraft.memory.local import LocalMemory
 from stepcraft_papers.experience import Room, World, play, table, tasks_of
-from stepcraft_papers.textworld import solve
+from stepcraft_papers.textworld import solve, world
 from tests.scripted import ToolModel
 
 TORCH = World(7, ["torch"])
@@ -20,6 +20,20 @@ def test_the_plan_of_every_task_reaches_it_by_the_tools() -> None:
     assert len(set(items)) == 30
     here = World(3, items)
     assert all(len(moves(here, target)) >= 3 for target in items)
+
+
+def test_what_the_third_round_costs_even_with_a_perfect_memory() -> None:
+    """A thing that no earlier task made costs a failed call, which says what it is made from."""
+    shown, calls, failed = set[str](), list[int](), list[int]()
+    for target in (item for each in tasks_of(10) for item in each):
+        plan = solve(target, 1)
+        variants = {item: world()[f"{kind}_{item}"] for kind, item, _ in plan if item not in shown}
+        calls.append(len(plan))
+        failed.append(
+            sum(all(it.precondition or it.tool for it in each) for each in variants.values())
+        )
+        shown |= variants.keys()
+    assert (sum(calls[20:]) / 10, sum(failed[20:]) / 10) == (10.7, 2.2)
 
 
 def test_names_are_made_up_and_drawn_by_the_seed() -> None:
