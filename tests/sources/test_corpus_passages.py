@@ -403,7 +403,7 @@ PORT = "The gateway listens on port 8443."
 def test_what_only_looks_like_an_interface_or_xml_is_text(
     tmp_path: Path, name: str, text: str
 ) -> None:
-    assert PORT in "".join(item.text for item in read(tmp_path, name, text))
+    assert PORT in " ".join(item.text for item in read(tmp_path, name, text))
 
 
 def test_json_is_read_without_its_escapes(tmp_path: Path):
@@ -1365,6 +1365,10 @@ def test_the_reason_in_a_bounce_and_who_was_in_copy_are_read(tmp_path: Path) -> 
     ("header", "shown", "note"),
     [
         ("To: a@", "To: a@\n\nBuy it.", ""),
+        ("To: Bob <bob@x.example>,\n Ana <a@", "To: Bob <bob@x.example>, Ana <a@\n\nBuy it.", ""),
+        ("From: =?utf-8?q?J=C3=A4n?= <jan>", "From: Jän <jan>\n\nBuy it.", ""),
+        ('To: "=?utf-8?q?J=C3=A4n?=" <j@x.de>', "To: Jän <j@x.de>\n\nBuy it.", ""),
+        ("To: undisclosed-recipients:;", "To: undisclosed-recipients:;\n\nBuy it.", ""),
         ('From: "', 'From: "\n\nBuy it.', ""),
         (f"Content-Type: text/html\n\n{'<div>' * 3_000}", "", "messages that cannot be read: 2"),
     ],

@@ -74,11 +74,13 @@ def _texts(message: EmailMessage) -> Iterator[str]:
 
 
 def _header(message: MIMEPart, name: str) -> str:
-    """Return a header, as it is written if the standard library cannot read it."""
+    """Return a header, as it is written if the standard library cannot read it whole."""
     with suppress(Exception):
-        return one_line(str(message[name] or ""))
-    values = {each.lower(): value for each, value in message.raw_items()}
-    return one_line(str(values[name]))
+        header = message[name]
+        if all(each.domain for each in getattr(header, "addresses", ())):
+            return one_line(str(header or ""))
+    written = next(str(value) for each, value in message.raw_items() if each.lower() == name)
+    return one_line(str(policy.default.header_fetch_parse("subject", written)))
 
 
 def _bodies(part: MIMEPart) -> Iterator[str]:
