@@ -159,7 +159,8 @@ def fenced(text: str) -> str:
 def shown_heading(heading: str) -> str:
     """Return a heading as readers see it, without markup, images and link targets."""
     for pattern, stays in _IN_HEADING:
-        heading = replaced(heading, pattern, methodcaller("expand", stays))
+        if pattern.search(heading):
+            heading = replaced(heading, pattern, methodcaller("expand", stays))
     return " ".join(_IN_TICKS.sub(r"\2", heading).split())
 
 

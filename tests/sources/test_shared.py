@@ -358,6 +358,32 @@ def test_a_build_that_is_killed_ten_times_ends_as_one_that_was_not(
     assert place.stored() == fresh.stored()
 
 
+def test_what_an_unfinished_build_has_stored_is_not_found(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    build_corpus([folder], place.url, embeddings="none")
+    monkeypatch.setattr(SharedPassages, "batch", 2)  # a page is stored in several batches
+    sections = (f"## Tea {number}\n\nElderflower {number}." for number in range(9))
+    (folder / "tea.md").write_text("\n\n".join(sections))
+
+    def fail(report: Any, _: int) -> None:
+        if report.passages >= 9:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        build_corpus([folder], place.url, embeddings="none", on_progress=fail)
+    assert any("Elderflower" in str(each) for each in place.stored().values())
+    unfinished = opened(place.url, k=9)
+    assert unfinished.invoke("elderflower") == []
+    assert len(unfinished.invoke("steep")) == 3
+    build_corpus([folder], place.url, embeddings="none")
+    finished = opened(place.url, k=9)
+    assert (len(finished.invoke("elderflower")), finished.invoke("steep")) == (9, [])
+    fresh = place.again()
+    build_corpus([folder], fresh.url, embeddings="none")
+    assert place.stored() == fresh.stored()
+
+
 def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):
     for version in (1, 2):
         many(folder, version)

@@ -1,8 +1,10 @@
 """The passages of a corpus in a Weaviate collection."""
 
+import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from weaviate.classes.query import Filter
 from stepcraft.errors import MemoryFailure
 from stepcraft.index import MOST_RESULTS, Entry, Hit
 from stepcraft.memory.weaviate.collection import (
+    Condition,
     Hits,
     OpenCollection,
     as_texts,
@@ -55,12 +58,19 @@ _NAMESPACE = uuid.UUID("5a6f2b8e-9a1d-5c33-8a60-2f4d1c7e9b05")
 _RECORD = "00000000-"
 """The prefix of record ids, which sorts them first so that they can be listed."""
 
+_BUILDING = PageRecord(path="", tags=(), version="building", mark="", passages=0)
+"""The record of no page, which exists during a build, and after one that did not finish."""
+
+_CHECKED_FOR = 5.0
+"""For how many seconds a search relies on there having been no build."""
+
 
 class WeaviatePassages(SharedPassages):
     """The passages of a corpus in a Weaviate collection.
 
     The collection also contains a record for each page, which has no text and no vector and is
-    therefore never found.
+    therefore never found. During a build, and after one that did not finish, each search reads the
+    records of the pages it found; otherwise only if it found two versions of one page.
 
     Args:
         url: As for `WeaviateMemory`.
@@ -87,6 +97,7 @@ class WeaviatePassages(SharedPassages):
             url, _LAYOUT, embeddings=embeddings, create=create, fill=FILL, again=AGAIN
         )
         self.embedder = self._objects.embedder
+        self._is_building, self._checked_at = True, -_CHECKED_FOR
         self._check(self._objects.embeddings, create=create)
 
     def search(
@@ -103,7 +114,7 @@ class WeaviatePassages(SharedPassages):
             min(2 * k, MOST_RESULTS),
             alpha=ALPHA if alpha is None else alpha,
             filters=Filter.all_of(filters) if filters else None,
-            refine=partial(_published, k=k),
+            refine=partial(self._published, k=k),
         )
         return [_hit(item, score) for item, score in hits[:k]]
 
@@ -123,14 +134,22 @@ class WeaviatePassages(SharedPassages):
         """Close the connection. This can safely be called twice."""
         self._objects.close()
 
+    @contextmanager
+    def building(self) -> Generator[None]:
+        """Let searches know about the build until it is finished."""
+        self._insert([_BUILDING._replace(tags=self.tags)], _record_object)
+        yield
+        self._objects.delete([_record_id(_BUILDING.path, self.tags)])
+
     def is_empty(self) -> bool:
         """Return whether nothing is stored."""
-        return not self._objects.count()
+        return not self._count()
 
     def records(self) -> Iterator[PageRecord]:
         """Return the records of all pages."""
         objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
-        return (_record(item.properties) for item in objects)
+        records = (_record(item.properties) for item in objects)
+        return (each for each in records if each.path)
 
     def tidy(self) -> bool:
         """Delete leftovers from killed builders, and return whether pages must be read again.
@@ -138,7 +157,7 @@ class WeaviatePassages(SharedPassages):
         All objects are examined only if their number does not match the records.
         """
         records = self._records.values()
-        if self._objects.count() == len(records) + sum(each.passages for each in records):
+        if self._count() == len(records) + sum(each.passages for each in records):
             return False
         self.marks()
         versions = {each.version: each for each in self._records.values()}
@@ -159,6 +178,21 @@ class WeaviatePassages(SharedPassages):
         ]
         self._drop(lost)
         return bool(lost)
+
+    def _count(self) -> int:
+        return self._objects.count() - self._objects.count(_is_building())
+
+    def _published(self, objects: Objects, hits: Hits, k: int) -> Hits:
+        """Return the first k hits that belong to the page version named in its record."""
+        if time.monotonic() > self._checked_at + _CHECKED_FOR:
+            marks = objects.query.fetch_objects(filters=_is_building(), limit=1).objects
+            self._is_building, self._checked_at = bool(marks), time.monotonic()
+        found = [item.properties for item, _ in hits[:k]]
+        pages = {(each["path"], *(each["tags"] or ())) for each in found}
+        versions = {each["version"] for each in found}
+        if not self._is_building and len(pages) == len(versions):
+            return hits
+        return _published(objects, hits, k)
 
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         same = Filter.by_property("digest").contains_any([*digests])
@@ -189,8 +223,11 @@ class WeaviatePassages(SharedPassages):
             self._objects.delete_matching(Filter.by_property("version").contains_any(part))
 
 
+def _is_building() -> Condition:
+    return Filter.by_property("version").equal(_BUILDING.version)
+
+
 def _published(objects: Objects, hits: Hits, k: int) -> Hits:
-    """Return the first k hits that belong to the page version named in its record."""
     published: list[tuple[Any, float]] = []
     for first in range(0, len(hits), 2 * k):
         some = hits[first : first + 2 * k]
