@@ -146,8 +146,7 @@ def read_verdicts(
         if any(not each.first[1] and each.first[0] > len(state["parts"]) for each in lines):
             lines = [each for each in lines if each.first[1]]  # the others do not number parts
         for part in group:
-            whole = (part, 0), (part, math.inf)
-            bare = [each for each in lines if (each.first, each.last) == whole]
+            bare = [each for each in lines if each.span == ((part, 0), (part, math.inf))]
             if len({each.verdict for each in bare}) > 1:
                 problems.append(f"part {part} has several verdicts: number its statements as shown")
                 lines = [each for each in lines if each not in bare]
@@ -219,21 +218,34 @@ def _without_asides(lines: Sequence["_Line"], sizes: Mapping[int, int]) -> list[
     A remark is about a statement that has a verdict of its own, or that does not exist.
     """
     own = [each for each in lines if not each.is_aside]
+    return [
+        each
+        for each in lines
+        if not each.is_aside or not (_is_nowhere(each, sizes) or _is_judged(each, own))
+    ]
 
-    def is_remark(aside: _Line) -> bool:
-        part, statement = aside.first
-        if not statement and part not in sizes:  # parts are not numbered, or this is no part
-            return part > sum(sizes.values())
-        goes_on = any(each.row == aside.row and each.first < aside.first for each in own)
-        return statement > sizes.get(int(part), -1) or any(
-            each.first <= aside.first <= each.last
-            if each.row != aside.row and not goes_on
-            else (each.first, each.last) == (aside.first, aside.last)
-            and not (each.row == aside.row and aside.is_sentence)
-            for each in own
-        )
 
-    return [each for each in lines if not (each.is_aside and is_remark(each))]
+def _is_nowhere(aside: "_Line", sizes: Mapping[int, int]) -> bool:
+    """Return whether a verdict in running text is about a statement that does not exist."""
+    part, statement = aside.first
+    if statement or part in sizes:
+        return statement > sizes.get(int(part), -1)
+    return part > sum(sizes.values())  # the reply may number all statements consecutively
+
+
+def _is_judged(aside: "_Line", own: Iterable["_Line"]) -> bool:
+    """Return whether the statement of a verdict in running text has a verdict of its own.
+
+    A new sentence in the same line may correct the verdict before it. A line that goes on to later
+    statements judges them, even if another line has a verdict on a range that includes them.
+    """
+    here = [each for each in own if each.row == aside.row]
+    elsewhere = [each for each in own if each.row != aside.row]
+    if any(each.first < aside.first for each in here):
+        is_elsewhere = any(each.span == aside.span for each in elsewhere)
+    else:
+        is_elsewhere = any(each.first <= aside.first <= each.last for each in elsewhere)
+    return is_elsewhere or (not aside.is_sentence and any(each.span == aside.span for each in here))
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
@@ -310,6 +322,11 @@ class _Line(NamedTuple):
     """Whether the verdict is in running text after another, and may only be a remark."""
     is_sentence: bool
     """Whether a sentence begins with it."""
+
+    @property
+    def span(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The first and the last statement."""
+        return self.first, self.last
 
     @property
     def width(self) -> tuple[float, float]:
