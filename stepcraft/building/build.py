@@ -24,6 +24,7 @@ from stepcraft.building.changes import (
     drafted_procedure,
     mark_stale,
     removed_by_people,
+    same_as_removed,
 )
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.duplicates import Placer
@@ -251,16 +252,10 @@ class _Build:
             stale = await asyncio.to_thread(mark_stale, record, ids, self.placer.memory)
             self.report.stale += stale  # awaited first, since others add to it too
         record.placed = []
-        places = [draft["source"] for draft in record.procedures]
-        for procedure, place in zip(procedures, places, strict=True):
-            removed = [
-                id_
-                for id_, before in record.removed.items()
-                if id_ == procedure.id or (before == place and places.count(place) == 1)
-            ]
-            if removed:
+        for procedure, draft in zip(procedures, record.procedures, strict=True):
+            if removed := record.removed.keys() & {procedure.id, *same_as_removed(record, draft)}:
                 why = "it was removed from the memory, and stays out"
-                record.placed.append(Placed(removed[0], "removed", why))
+                record.placed.append(Placed(min(removed), "removed", why))
                 continue
             plan = await self.placer.place(procedure)
             name = plan.stored.id if plan.stored and plan.how != "linked" else procedure.id

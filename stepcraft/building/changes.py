@@ -100,14 +100,28 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
 
 
 def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]:
-    """Return the ids and sources of a record's procedures that someone removed from the memory."""
+    """Return the procedures that someone removed from the memory, for the record's `removed`."""
     removed: dict[str, str] = {}
     for draft, placed in zip(record.procedures, record.placed, strict=False):
         if record.done and placed.how != "removed" and not memory.get(placed.id):
             rivals = nearest_alike(memory, drafted_procedure(record, draft))
             if not any(placed.id in Provenance.of(each).also for each in rivals):
-                removed[placed.id] = draft["source"]
+                removed[placed.id] = f"{draft['source']}\n{draft['output']}"
     return removed
+
+
+def same_as_removed(record: Record, draft: Drafted) -> list[str]:
+    """Return the ids of removed procedures of which a draft is the present text.
+
+    It has the same place in the document and, if others have too, achieves the same.
+    """
+    place, output = draft["source"], draft["output"]
+    is_alone = [each["source"] for each in record.procedures].count(place) == 1
+    return [
+        id_
+        for id_, before in record.removed.items()
+        if before == f"{place}\n{output}" or (is_alone and before.startswith(f"{place}\n"))
+    ]
 
 
 def drafted_procedure(record: Record, draft: Drafted) -> Procedure:

@@ -72,7 +72,9 @@ class Record:
     """The ids of procedures that it taught before, to be marked stale if it no longer teaches them.
     """
     removed: dict[str, str] = field(default_factory=dict)
-    """The procedures that someone removed from the memory: their ids and places in the document."""
+    """The procedures that someone removed from the memory: their ids, each with its place in the
+    document and, on a second line, what it achieves.
+    """
     root: str = ""
     """The resolved path of the folder from which a file was last listed; its key is its path
     relative to this folder.

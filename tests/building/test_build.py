@@ -397,6 +397,28 @@ def test_a_procedure_that_was_removed_stays_out_after_its_page_is_edited(
         assert {*procedures(tmp_path)} == {"betaclose"}
 
 
+def test_one_of_two_tasks_below_a_heading_stays_out_after_both_are_edited(
+    docs: Path, tmp_path: Path
+) -> None:
+    both = f"{page('alpha')}{page('beta').partition(chr(10))[2]}"
+
+    def read_both(_node: str, prompt: str) -> str:
+        last = "shut" if "betashut" in prompt else "close"
+        replies = [procedure("alpha", last), procedure("beta", last)]
+        return "\n\n".join(replies).replace("Heading: Task beta", "Heading: Task alpha")
+
+    def built() -> Counter[str]:
+        return build(tmp_path, ScriptedModel(read_both)).placed
+
+    (docs / "alpha.md").write_text(both)
+    assert built() == {"added": 2}
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    (docs / "alpha.md").write_text(both.replace("close", "shut"))
+    assert built() == {"added": 1, "removed": 1}
+    assert {*procedures(tmp_path)} == {"betaclose", "betashut"}  # the first is stale
+
+
 @pytest.mark.parametrize(
     ("options", "message"), [({"concurrency": 0}, "0 and None"), ({"max_calls": -1}, "8 and -1")]
 )
