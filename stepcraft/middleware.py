@@ -103,7 +103,7 @@ class MemoryState(AgentState[Any]):
 
 
 class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
-    """Shows an agent procedures for its task, and offers what it learned for approval.
+    """Shows an agent the procedures for its task, and asks for approval to store what it learned.
 
     A run begins by searching the memory once, with the last human message as the query. Procedures
     that fit are shown below the system prompt in every model call of the run. After each step, the

@@ -153,8 +153,7 @@ def build_extract(
     """Build and compile the extraction graph.
 
     Args:
-        **options: The models, the settings and the arguments of `compile`; the graph never
-            searches.
+        **options: The models, the settings and the arguments of `compile`. Sources have no effect.
 
     Raises:
         BadInput: An option has the wrong type.

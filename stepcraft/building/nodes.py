@@ -111,7 +111,7 @@ def ask_for_success(state: State, settings: ExtractContext) -> list[BaseMessage]
 
 
 def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
-    """Return the verdict; reject a failed run, with the basis for the verdict as the reason.
+    """Return whether the run succeeded; if not, also return the reason as a rejection.
 
     Raises:
         UnreadableReply: There is no verdict on the first line.

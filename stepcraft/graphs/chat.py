@@ -203,7 +203,7 @@ def chosen_method(state: State) -> str:
 def chat_builder(
     **options: Unpack[BuilderOptions],
 ) -> StateGraph[State, ChatContext, ChatInput, ChatOutput]:
-    """Return the chat as an uncompiled graph; its graphs are built with the same options."""
+    """Return the uncompiled chat graph, whose RAT, RPG and AAG graphs get the same options."""
     resources = Resources.of("chat", ChatContext, options)
     shared: dict[str, Any] = {
         key: value for key, value in options.items() if key not in {"settings", "node_models"}

@@ -88,7 +88,7 @@ def altered(before: str, after: str) -> frozenset[int]:
 
 
 def _number(check: Check, part: str) -> int:
-    """Return the number of a statement in the part as it was checked, or 0 for the whole part."""
+    """Return the number of a checked statement in the text of its part, or 0 for the whole part."""
     if check["statement"] or (text := _plain(check["text"])) not in _statements(part):
         return check["statement"]
     return _statements(part).index(text) + 1

@@ -349,7 +349,7 @@ def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> l
 def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> list[str]:
     """Return a warning if changes insert the number of a passage (p1 to p`last`).
 
-    If the text cites passages, its marks do not count.
+    If the text cites passages, citation marks do not count.
     """
     numbers = {
         number

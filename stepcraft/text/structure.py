@@ -145,7 +145,7 @@ def glue(before: str, new: str) -> str:
 
 
 def _alike(line: str, new: str) -> bool:
-    """Return whether two lines begin with the same sign, or both with a label or a number."""
+    """Return whether two lines begin with the same symbol, or both with a label or a number."""
     leads = [_LEAD.match(text.strip()) for text in (line, new)]
     kinds = [lead and (lead.lastgroup or lead[0]) for lead in leads]
     return kinds[0] is not None and kinds[0] == kinds[1]

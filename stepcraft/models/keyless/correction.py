@@ -125,8 +125,8 @@ def sentence(text: str, title: str = "", place: str = "") -> Sentence:
 def supports(other: Sentence, statement: Sentence) -> bool:
     """Return whether a sentence of the evidence matches a statement word for word.
 
-    The statement may add words from the heading, and move a phrase to the front or the end unless
-    there are several values.
+    The statement may add words from the heading. It may also move a phrase to the front or the end,
+    unless the evidence has several values.
     """
     return _is_same(other, statement.tokens)
 

@@ -29,7 +29,7 @@ def write_steps(material: Material) -> str:
 
 
 def missing_steps(material: Material, steps: Sequence[str]) -> list[str]:
-    """Return steps to add: one with the reason for a rejection, up to two on unused resources."""
+    """Return steps to add: the reason for a rejection, and up to two steps for unused resources."""
     reason = " ".join(material.text("reason").split())
     text, goal = "\n".join(steps), stems(material.question)
     unused = [thing for thing in material.resources if not mentions(text, thing)]

@@ -117,7 +117,7 @@ class SharedPassages(ABC):
         """Delete pages: first their records, then their passages."""
 
     def marks(self) -> dict[str, str]:
-        """Return the mark of each page with these tags, by path."""
+        """Return the marks of the pages with the tags of this builder, by path."""
         self._records = {(each.path, *each.tags): each for each in self.records()}
         self._is_new = self.is_empty()
         return {each.path: each.mark for each in self._records.values() if each.tags == self.tags}
