@@ -115,12 +115,13 @@ def same_as_removed(record: Record, draft: Drafted) -> list[str]:
 
     It has the same place in the document and, if others have too, achieves the same.
     """
-    place, output = draft["source"], draft["output"]
+    place = draft["source"]
     is_alone = [each["source"] for each in record.procedures].count(place) == 1
     return [
         id_
         for id_, before in record.removed.items()
-        if before == f"{place}\n{output}" or (is_alone and before.startswith(f"{place}\n"))
+        if before == f"{place}\n{draft['output']}"
+        or (is_alone and before.partition("\n")[0] == place)
     ]
 
 
