@@ -86,7 +86,10 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
 
 
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
-    """Update procedures that a document no longer teaches; return how many become stale."""
+    """Update procedures that a document no longer teaches; return how many become stale.
+
+    A warning in the record names those that a person has approved.
+    """
     stale = 0
     absent = {*filterfalse(memory.get, ids)}  # possibly merged into earlier ones
     change = partial(without_document, document=record.source)
@@ -95,7 +98,13 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
         before = Provenance.of(stored) if stored else None
         if before and not before.stale and absent.isdisjoint(before.also):
             now = changed_in(memory, name, change)
-            stale += bool(now and Provenance.of(now).stale)
+            if now and Provenance.of(now).stale:
+                stale += 1
+                if now.metadata.get("approved"):
+                    record.warnings.append(
+                        f"{record.source} no longer teaches {now.output!r} ({name}), which a "
+                        "person approved; compare it with what the document teaches now"
+                    )
     return stale
 
 

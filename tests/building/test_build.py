@@ -377,6 +377,22 @@ def test_two_folders_may_have_files_of_the_same_path(docs: Path, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("docs")
+def test_a_procedure_that_a_person_approved_is_named_when_it_becomes_stale(
+    docs: Path, tmp_path: Path
+) -> None:
+    build(tmp_path)
+    stored = procedures(tmp_path)["alphaclose"]
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        approved = {**stored.metadata, "approved": {"by": "cook"}}
+        memory.update(stored.id, lambda kept: replace(kept, metadata=approved))
+    write_pages(docs, alpha="shut")
+    report = build(tmp_path)
+    assert (report.stale, {*procedures(tmp_path)}) == (1, {"alphaclose", "alphashut"})
+    [warning] = report.warnings
+    assert f"no longer teaches 'alphaware' ({stored.id}), which a person approved" in warning
+
+
+@pytest.mark.usefixtures("docs")
 @pytest.mark.parametrize("words", ["task", "renamed task"])
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_procedure_that_was_removed_stays_out_after_its_page_is_edited(
