@@ -184,6 +184,14 @@ def test_a_manual_page_has_no_commands(tmp_path: Path):
             ".Dd May 1\n.Sh Use\n.Bl -tag -width Ds\n.It Fl v , Fl Fl hot Ns = Ns Ar cup\n.Fl q\n.No Two\n.El",
             "-v , --hot=cup -q Two",
         ),
+        (
+            ".SH Use\n\\fB1\\.5\\fR minutes\\. Don\\'t use \\`tea\\`, tea\\_pot or C:\\\\tea\\.\n10\\0cups\\tcold",
+            "1.5 minutes. Don't use `tea`, tea_pot or C:\\tea. 10 cups cold",
+        ),
+        (
+            ".SH Use\n\\.B is a\\&n e\\%x\\:am\\|ple\\/,\\, no\\c\n\\&.\n\\'tis",
+            ".B is an example, no . 'tis",
+        ),
     ],
 )
 def test_strings_and_commands_of_a_manual_page_are_read_as_they_are_shown(

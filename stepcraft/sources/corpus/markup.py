@@ -104,10 +104,9 @@ _ROFF_NAMED = """
     Lt < Gt >
 """
 _ROFF_SIGNS: dict[str, str] = {
-    "-": "-",
+    **{sign: sign for sign in "-.'`_\\"},
     "e": "\\",
-    " ": " ",
-    "~": " ",
+    **dict.fromkeys(" ~0t", " "),
     **{f"({name}": sign for name, sign in re.findall(r"(\S+) (\S+)", _ROFF_NAMED)},
 }
 _ROFF_UNICODE = re.compile(r"\[u([0-9A-F]{4,5}(?:_[0-9A-F]{4,5})*)\]")

@@ -16,7 +16,7 @@ from stepcraft.sources.parse import TITLES
 from stepcraft.sources.parse.data import lines_of
 from stepcraft.text.clean import clean, one_line
 
-VERSION = 13
+VERSION = 14
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000
