@@ -1107,6 +1107,25 @@ def test_pages_of_a_memo_have_no_feet(tmp_path: Path) -> None:
     assert [each.title for each in found] == ["Steeping", "Steeping › Cold"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "About tea\n\nSteep it for 2 minutes. [Page 7]\nIt is cold.  [Page 9]\n",
+        "About tea\n\n[Page 12]\nIt was first sold in 1999\nand was hot.\n",
+        "About tea\n\n   - Hot [Page 3]\n   - Sold in 1999\n",
+    ],
+)
+def test_a_reference_to_a_page_is_no_foot(tmp_path: Path, text: str) -> None:
+    (passage,) = read(tmp_path, "notes.txt", text)
+    assert passage.text == text.strip()
+
+
+def test_a_foot_without_a_head_below_it_hides_no_text(tmp_path: Path) -> None:
+    text = f"Hot.\n\nAna{' ' * 50}[Page 1]\n\n   It was sold in 1999\n"
+    (passage,) = read(tmp_path, "tea.txt", text)
+    assert passage.text.split() == ["Hot.", "It", "was", "sold", "in", "1999"]
+
+
 MAIL = """\
 From: a@example.org
 Subject: =?utf-8?q?Die_T=C3=BCr?=

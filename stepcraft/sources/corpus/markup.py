@@ -66,8 +66,11 @@ _NAMED = {
 }
 _NAMED[".asciidoc"] = _NAMED[".adoc"]
 """Patterns for a title that is stated in the file itself."""
-_FURNITURE = re.compile(r"(?<!\n)\n++[^\n]*\[Page \d+\][ \t]*\n(?:\f?\n*[^\n]*\d{4}[ \t]*\n)?")
-"""A page's footer and the next page's header, as in RFCs."""
+_FURNITURE = re.compile(
+    r"(?<!\n)\n++[^\n]* {3}\[Page \d+\][ \t]*\n"
+    r"(?:\f?\n*(?=[^\n]*\S {3,}+\S)[^\n]*\d{4}[ \t]*\n)?"
+)
+"""A page's footer and the next page's header, set in columns as in RFCs."""
 _TIMES = re.compile(
     r"^(?:WEBVTT[^\n]*|\d+(?=\n[^\n]*:\d\d[.,]\d{3} +-->)|[^\n]*:\d\d[.,]\d{3} +--> [^\n]*)$"
     r"|</?(?:[bciu]|ruby|rt|lang)\b[^<>\n]*>|<(?:\d\d:)?\d\d:\d\d\.\d{3}>"
