@@ -392,6 +392,28 @@ def test_servers_examples_and_extensions_of_an_operation_are_read(tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("everywhere", "here", "shown"),
+    [
+        ([{"key": []}], [], "none"),
+        ([{"key": []}], [{}, {"key": []}], "none or key"),
+        ([{"key": []}, {"sign": []}], None, "key or sign"),
+        ([{"key": []}], [{"sign": [], "login": ["read", "write"]}], "sign and login read write"),
+        ([], [{"key": [], "sign": []}, {"login": []}], "key and sign or login"),
+        ([], None, "none"),
+        (None, [], "none"),
+        (None, None, ""),
+    ],
+)
+def test_the_security_of_an_operation_replaces_the_one_of_the_interface(
+    tmp_path: Path, everywhere: object, here: object, shown: str
+) -> None:
+    paths = {"/pots": {"get": {"summary": "Pots", "security": here}}}
+    text = json.dumps({"openapi": "3.0.0", "security": everywhere, "paths": paths})
+    (passage,) = read(tmp_path, "tea.json", text)
+    assert passage.text.partition("Security: ")[2] == shown
+
+
 PORT = "The gateway listens on port 8443."
 
 

@@ -176,12 +176,13 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
         name: _resolved(spec, each) for name, each in (operation.get("callbacks") or {}).items()
     }
     yield _rest({"Callbacks": calls}) if calls else ""
+    stated = operation.get("security")
+    choices = spec.get("security") if stated is None else stated
     schemes = [
-        " ".join([name, *scopes])
-        for each in operation.get("security") or spec.get("security") or ()
-        for name, scopes in each.items()
+        " and ".join(" ".join([name, *scopes]) for name, scopes in each.items()) or "none"
+        for each in choices or ()
     ]
-    yield f"Security: {', '.join(schemes)}" if schemes else ""
+    yield "" if choices is None else f"Security: {' or '.join(schemes) or 'none'}"
     yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
     yield _extra(operation, "servers")
 
