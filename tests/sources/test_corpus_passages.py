@@ -1260,6 +1260,36 @@ def test_the_cells_of_a_workbook_are_shown_as_it_shows_them(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (5, '0"%"', "5%"),
+        (5, "0\\ \\%", "5%"),
+        (2.5, '#,##0.0" %";-0.0" %"', "2.5%"),
+        (2.5, '0.##"%"', "2.5%"),
+        (0.03, "0%", "3%"),
+        (0.05, '"Share: "0%', "5%"),
+        (-0.05, "0.0%;[Red]-0.0%", "-5%"),
+        (2.5, '0.0"x"_%', "2.5"),
+        (5, '0 "(full: 100%)"', "5"),
+        (1067, "00000", "01067"),
+        (1067, '"D-"00000', "01067"),
+        (12345678, "000\\-00-0000", "012345678"),
+        (7.5, "00", "7.5"),
+        (10, "#,##0", "10"),
+    ],
+)
+def test_a_number_in_a_workbook_has_the_zeros_and_the_percentage_of_its_format(
+    tmp_path: Path, value: float, form: str, shown: str
+) -> None:
+    book, file = Workbook(), io.BytesIO()
+    book.worksheets[0].append(["Tea", value])
+    book.worksheets[0]["B1"].number_format = form
+    book.save(file)
+    (passage,) = read(tmp_path, "tea.xlsx", file.getvalue())
+    assert passage.text.split("\n")[0] == f"| Tea | {shown} |"
+
+
+@pytest.mark.parametrize(
     ("written", "changed", "shown", "note"),
     [
         ('<dimension ref="A1:B3"', '<dimension ref="A1"', "| Ice | 3 |", ""),

@@ -19,6 +19,10 @@ _NO_VALUE = re.compile(
     rb"\s*(?:<[\w:]*\bv\b[^>]*>\s*)?</"
 )
 """A cell with a formula that no program has computed; one computed as "" has the type "str"."""
+_LITERALS = re.compile(r'"[^"]*"|[\\_*].|\[[^]]*\]')
+"""The parts of a number format that are only text, widths, colours or conditions."""
+_LITERAL_PERCENT = re.compile(r'[\d#?](?:\\?\s)*(?:"\s*%\s*"|\\%)')
+"""A percent sign after the digits that is only text: Excel does not multiply the value by 100."""
 
 
 def docx(data: bytes) -> Parsed:
@@ -57,7 +61,7 @@ def xlsx(data: bytes) -> Parsed:
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
-    """Return a cell's value: a bare date if it has no time, a percentage if shown as one."""
+    """Return a cell's value, with the percent sign and the leading zeros that its format shows."""
     value = cell.value
     if value is None:
         return ""
@@ -65,10 +69,16 @@ def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
         value = value.date()
     elif isinstance(value, bool):
         value = str(value).upper()
-    elif isinstance(value, int | float) and "%" in cell.number_format:
-        value = f"{value * 100:.15g}%"
-    elif isinstance(value, float):
-        value = f"{value:.15g}"
+    elif isinstance(value, int | float):
+        form = _LITERALS.sub("", cell.number_format)
+        if "%" in form:
+            value = f"{value * 100:.15g}%"
+        elif _LITERAL_PERCENT.search(cell.number_format):
+            value = f"{value:.15g}%"
+        elif isinstance(value, float):
+            value = f"{value:.15g}"
+        elif not form.strip("0-() "):
+            value = f"{value:0{form.count('0')}}"
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
