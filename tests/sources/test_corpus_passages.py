@@ -1094,7 +1094,7 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
     [
         (
             '<pots><pot id="a"><size unit="l">2</size><hot/></pot></pots>',
-            ["pot id=a", "", "size unit=l: 2"],
+            ["pot id=a", "", "size unit=l: 2", "hot"],
         ),
         (
             '<pots><pot id="a" price="5" class="x"><title>Tea</title></pot></pots>',
@@ -1111,6 +1111,36 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
         (
             '<article><sec id="s1" sec-type="x"><title>Tea</title><p>Hot.</p></sec></article>',
             ["Hot."],
+        ),
+        (
+            "<dict><key>Hot</key><true/><key>Iced</key><false/></dict>",
+            ["key: Hot", "true", "key: Iced", "false"],
+        ),
+        (
+            "<rss><channel><title>Tea</title><item>Hot.<br/><cloud/></item></channel></rss>",
+            ["Hot."],
+        ),
+        (
+            "<table><colgroup><col/></colgroup><tr><td><p>Hot.<br/></p></td><td/></tr></table>",
+            ["Hot."],
+        ),
+        (
+            '<doc><summary>It is <see langword="false"/> for <paramref name="cup"/>,'
+            ' see <see cref="M:Tea.Steep(System.Int32)"/>.</summary></doc>',
+            ["It is false for cup, see Tea.Steep(System.Int32)."],
+        ),
+        (
+            '<rfc><t>As in <xref target="RFC2119"/> and <xref target="hot">Hot</xref>.<br/></t></rfc>',
+            ["As in RFC2119 and Hot."],
+        ),
+        (
+            "<book><para>Set it:</para><programlisting><![CDATA[<pot>\n<size l='2'/></pot>]]>"
+            "</programlisting><para>&lt;b&gt;Hot&lt;/b&gt;</para></book>",
+            ["Set it:", "programlisting: <pot>", "<size l='2'/></pot>", "Hot"],
+        ),
+        (
+            '<doc><code><b>x</b>&lt;add key="hot"/&gt;&lt;tea&gt;&lt;/tea&gt;</code></doc>',
+            ['x<add key="hot"/><tea></tea>'],
         ),
     ],
 )

@@ -20,6 +20,15 @@ _PROSE = (
     "xref",
 )
 """Elements whose names say nothing about their content."""
+_CODE = (
+    *("code", "codeblock", "codeph", "literal", "literallayout", "pre", "programlisting", "screen"),
+    *("sourcecode", "artwork"),
+)
+"""Elements whose text can contain tags that are shown."""
+_LAYOUT = ("br", "col", "hr")
+_REFERENCES = ("see", "paramref", "typeparamref", "xref", "eref")
+_TARGETS = ("langword", "cref", "name", "target")
+"""The attributes shown for a reference without text."""
 _TECHNICAL = (
     r"(?:xml|xmlns|xlink|xsi|rdf)(?::.*)?|class|style|lang|href|rel|type|version|mode|transform"
     r"|outputclass|ispermalink"
@@ -52,7 +61,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
     """Yield pieces of text; an element with no text beside it starts a new line with its name."""
     mixed: dict[int, bool] = {}
     is_prose = soup.find(["p", "para", "t"]) is not None
-    hidden = re.compile(".*" if is_prose else _TECHNICAL if soup.title else "(?!)", re.DOTALL)
+    hidden = re.compile(".*" if is_prose else _TECHNICAL if soup.title else "", re.DOTALL)
     for node in soup.descendants:
         if isinstance(node, Tag):
             parent = node.parent or soup
@@ -62,12 +71,14 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
                 )
             if not mixed[id(parent)]:
                 yield _beginning(node, hidden)
+            elif node.name in _REFERENCES and not node.get_text():
+                target = next((str(node[key]) for key in _TARGETS if key in node.attrs), "")
+                yield re.sub("^[A-Z]:", "", target)
         elif _is_text(node):
-            text = str(node)
-            if "</" in text:  # HTML within the text, such as an article in a feed
+            text, name = str(node), node.parent.name if node.parent else ""
+            if "</" in text and name not in _CODE:  # HTML, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
-            is_title = node.parent and node.parent.name == "title"
-            yield text if is_title else _SIGN.sub(r"\1\\#", text)
+            yield text if name == "title" else _SIGN.sub(r"\1\\#", text)
 
 
 def _is_text(node: PageElement) -> bool:
@@ -83,7 +94,8 @@ def _beginning(tag: Tag, hidden: re.Pattern[str]) -> str:
     values = [f"{key}={value}" for key, value in shown.items()]
     called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
     if is_empty:
-        return f"\n{called}" if values else ""
+        is_value = not hidden.pattern and tag.name not in _LAYOUT  # such as <true/>
+        return f"\n{called}" if values or is_value else ""
     if is_leaf:
         return f"\n{called}: " if called else "\n"
     return f"\n\n{called}\n" if values else "\n\n"
