@@ -58,6 +58,7 @@ process that opened them.
 """
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
+_DELETED = "INSERT OR IGNORE INTO meta SELECT 'deleted ' || id, '' FROM entries WHERE id = ?"
 
 
 class LocalIndex:
@@ -163,9 +164,16 @@ class LocalIndex:
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries, and return how many of the given ids existed."""
+        rows = [(clean(id_),) for id_ in ids]
         with self._written() as connection:
-            sql = "DELETE FROM entries WHERE id = ?"
-            return connection.executemany(sql, ((clean(id_),) for id_ in ids)).rowcount
+            connection.executemany(_DELETED, rows)
+            return connection.executemany("DELETE FROM entries WHERE id = ?", rows).rowcount
+
+    def has_deleted(self, id: str) -> bool:  # noqa: A002 - a field
+        """Return whether `delete` has ever deleted an entry with this id."""
+        with self._read() as connection:
+            sql = "SELECT 1 FROM meta WHERE key = 'deleted ' || ?"
+            return bool(connection.execute(sql, (clean(id),)).fetchone())
 
     def search(
         self, query: str, k: int, *, alpha: float, tags: Mapping[str, str] | None = None

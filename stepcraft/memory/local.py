@@ -102,6 +102,10 @@ class LocalMemory(BatchedMemory):
         self._check_writable()
         return self._index.delete(map(standard_id, ids))
 
+    def has_deleted(self, id: str) -> bool:
+        """Return whether a procedure with this id was ever deleted from the file."""
+        return self._index.has_deleted(standard_id(id))
+
     def count(self) -> int:
         """Return the number of procedures."""
         return self._index.count()

@@ -167,6 +167,10 @@ class ProcedureMemory(ABC):
         """Delete procedures, and return how many of the given ids existed."""
         raise self._lacks("delete")
 
+    def has_deleted(self, id: str) -> bool:  # noqa: ARG002 - few memories record it
+        """Return whether a procedure with this id was deleted; False if that is not recorded."""
+        return False
+
     def count(self) -> int:
         """Return the number of procedures."""
         return sum(1 for _ in self)

@@ -32,6 +32,7 @@ from stepcraft.building.provenance import Provenance
 from stepcraft.errors import AddReport
 from stepcraft.memory.local import LocalMemory
 from tests.building.built import NOTHING, name_in, page, procedure, read, write_pages
+from tests.kitchen import dish
 from tests.scripted import Reply, ScriptedModel
 from tests.servers.chromium import opened
 
@@ -204,14 +205,29 @@ def test_another_memory_is_filled_again_whatever_it_holds(docs: Path, tmp_path: 
     assert {*procedures(tmp_path)} == {"Bake", "alphaclose", "betaclose", "gammaclose"}
 
 
-def test_what_was_removed_from_the_memory_stays_out(docs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [{"betaclose"}, {"Bake"}, set[str]()], ids=len)
+def test_what_was_removed_from_the_memory_stays_out(
+    docs: Path, tmp_path: Path, left: set[str]
+) -> None:
     write_pages(docs, "beta")
     build(tmp_path)
     with open_memory(str(tmp_path / "m.db")) as memory:
-        memory.delete([procedures(tmp_path)["alphaclose"].id])
+        memory.add([Procedure("flour", "a cake", ("Bake it.",))])
+        memory.delete([each.id for last, each in procedures(tmp_path).items() if last not in left])
     for _ in range(2):
         build(tmp_path, ScriptedModel([]))
-        assert {*procedures(tmp_path)} == {"betaclose"}
+        assert {*procedures(tmp_path)} == left
+
+
+def test_a_backup_from_before_a_build_is_filled_again(docs: Path, tmp_path: Path) -> None:
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        memory.add([cake := Procedure("flour", "a cake", ("Bake it.",)), dish(1)])
+        memory.delete([cake.id])
+    backup = (tmp_path / "m.db").read_bytes()
+    build(tmp_path)
+    (tmp_path / "m.db").write_bytes(backup)
+    build(tmp_path, ScriptedModel([]))
+    assert "alphaclose" in procedures(tmp_path)
 
 
 def test_what_was_removed_from_the_memory_stays_out_when_its_page_is_renamed(
