@@ -64,18 +64,21 @@ def import_(
     def is_skills(file: Path) -> bool:
         return file.is_dir() or file.name == FILE
 
-    def read(file: Path, failed: list[Failed]) -> Iterator["Procedure"]:
-        return read_procedures(file, failed, fields=names)
+    def read(
+        file: Path, failed: list[Failed], filled: "ProcedureMemory | None" = None
+    ) -> Iterator["Procedure"]:
+        return read_procedures(file, failed, fields=names, memory=filled)
 
     for file in files:  # a bad file fails before a memory is created
         next(read_skills(file, []) if is_skills(file) else read(file, []), None)
     with opened(memory, embeddings, create=True) as target:
+        filled = None if target.is_empty() else target
         for file in files:
             progress = counter("procedures read")
             if is_skills(file):
                 report.include(import_skills(target, file, progress=progress))
             else:
-                report.include(target.add(read(file, report.failed), progress=progress))
+                report.include(target.add(read(file, report.failed, filled), progress=progress))
     _show_report(report, as_json=as_json)
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
+from stepcraft.memory.history import had_text
 from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
+from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.secrets import excerpt
 from stepcraft.text.lists import outside_steps, read_steps
@@ -60,7 +62,11 @@ _log = logging.getLogger(__name__)
 
 
 def read_procedures(
-    path: str | Path, failed: list[Failed], *, fields: Mapping[str, str] | None = None
+    path: str | Path,
+    failed: list[Failed],
+    *,
+    fields: Mapping[str, str] | None = None,
+    memory: ProcedureMemory | None = None,
 ) -> Iterator[Procedure]:
     """Yield the procedures in a file.
 
@@ -78,6 +84,8 @@ def read_procedures(
         fields: A mapping from our field names to those in the file, where they differ, as in
             `{"output": "title"}`. With `{"tags": "team"}`, a text in the field team is the value of
             a tag with this name.
+        memory: The memory that they are read for. If it has a later version of a record without a
+            key or id, that one is returned, with a warning.
 
     Raises:
         BadInput: The file cannot be read, it is a table without a column that `fields` names, or
@@ -99,6 +107,11 @@ def read_procedures(
             has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
             if procedure.tags and not has_id:
                 _check_tags(procedure, tags)
+            stored = memory.get(procedure.id) if memory and not has_id else None
+            if stored and had_text(stored, procedure):
+                place = f"{path}:{record.line}"
+                _log.warning("%s: the memory has a later version, which is kept", place)
+                procedure = stored
             yield procedure
             is_read = True
         except BadInput as error:

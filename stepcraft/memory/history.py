@@ -45,6 +45,12 @@ def is_earlier(procedure: Procedure, stored: Procedure) -> bool:
     return any(version.items() <= {**unknown, **each}.items() for each in stored.versions)
 
 
+def had_text(stored: Procedure, procedure: Procedure) -> bool:
+    """Return whether a procedure has the text of an earlier version, not of the stored one."""
+    texts = map(content_of, stored.versions)
+    return not same_text(stored, procedure) and content_of(procedure) in texts
+
+
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     """Return the replacement for a stored procedure, with the stored one among its versions.
 

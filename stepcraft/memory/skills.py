@@ -18,7 +18,14 @@ import yaml
 from stepcraft.errors import AddReport, BadInput, Conflict, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
 from stepcraft.memory.files import json_line
-from stepcraft.memory.history import content_of, is_earlier, reason, same_text, with_text
+from stepcraft.memory.history import (
+    content_of,
+    had_text,
+    is_earlier,
+    reason,
+    same_text,
+    with_text,
+)
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import normalised
@@ -95,14 +102,12 @@ def import_skills(
     for file, procedure in _skills(path, report.failed):
         exported, kept, editor = _parts(file)[2], memory.get(procedure.id), str(file.resolve())
         is_edited_again = kept and _editor_of(kept) == editor
-        if not (exported and kept):
+        is_edited = exported and (is_edited_again or not same_text(procedure, exported))
+        if kept and not is_edited and _is_later(kept, procedure, exported):
+            _log.warning("%s: the memory has a later version, which is kept", file)
+            report.present += 1
+        elif not (exported and kept) or not (is_edited or _is_changed(kept, exported)):
             added.append(procedure)
-        elif same_text(procedure, exported) and not is_edited_again:
-            if exported != kept and is_earlier(exported, kept):
-                _log.warning("%s: the memory has a later version, which is kept", file)
-                report.present += 1
-            else:
-                added.append(procedure)
         elif same_text(procedure, kept):
             report.present += 1
         else:
@@ -117,6 +122,19 @@ def import_skills(
             advice = "export it to another folder, and edit it there"
             report.failed.append(Failed(str(file), f"{error}; {advice}"))
     return report
+
+
+def _is_later(kept: Procedure, procedure: Procedure, exported: Procedure | None) -> bool:
+    """Return whether a stored procedure is a later version of a skill's."""
+    if not exported:
+        return had_text(kept, procedure)
+    return exported != kept and is_earlier(exported, kept)
+
+
+def _is_changed(kept: Procedure, exported: Procedure) -> bool:
+    """Return whether a stored procedure has changed since an export."""
+    known = {each["at"] for each in exported.versions}
+    return any(each["at"] not in known for each in kept.versions[:1])
 
 
 def _editor_of(procedure: Procedure) -> str:

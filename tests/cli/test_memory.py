@@ -41,6 +41,28 @@ def test_importing_twice_adds_once() -> None:
     assert run("memory count -m m.db").stdout == "2\n"
 
 
+@pytest.mark.parametrize(
+    ("fields", "steps"),
+    [
+        ({}, ["Steep."]),
+        ({"id": "page 7", "tags": {"pot": "clay"}}, ["Steep."]),
+        ({"key": "page 7"}, TEA["steps"]),
+        ({"id": "00000000-0000-5000-8000-000000000000"}, TEA["steps"]),
+    ],
+)
+def test_a_record_takes_back_an_edit_only_if_it_has_a_key_or_id(
+    fields: dict, steps: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    write("t.jsonl", {**TEA, "output": "iced tea", **fields})
+    run("memory import t.jsonl -m m.db")
+    [tea] = data("memory search 'iced tea' -k 1 -m m.db")
+    run("memory add -m m.db", stdin=json.dumps(tea | {"steps": ["Steep."], "tags": {}}))
+    is_kept = steps == ["Steep."]
+    assert data("memory import t.jsonl -m m.db")["present"] == is_kept
+    assert ("t.jsonl:1: the memory has a later version" in caplog.text) == is_kept
+    assert data(f"memory show {tea['id']} -m m.db")["steps"] == steps
+
+
 def test_broken_lines_are_named_and_the_rest_goes_in() -> None:
     write("b.jsonl", TEA, "broken", {**TEA, "steps": []}, SOUP)
     shown = run("memory import b.jsonl -m b.db", status=1).stderr
@@ -147,6 +169,41 @@ def test_a_skill_takes_back_nothing_that_changed_since_its_export(
     now = data(f"memory show {tea['id']} -m m.db")
     assert (now["steps"], now["metadata"]) == (steps, {"by": "Ada"})
     assert now["tags"] == stored.get("tags", tea["tags"])
+
+
+@pytest.mark.parametrize(
+    ("stored", "steps"), [(TEA["steps"], ["Boil.", "Drink."]), (["Steep."], ["Steep."])]
+)
+def test_an_edit_of_the_front_matter_too_takes_back_nothing(
+    here: Path, stored: list[str], steps: list[str]
+) -> None:
+    earlier = {**TEA, "steps": ["Pour."], "at": "2026-01-01T00:00:00+00:00", "why": "", "by": ""}
+    tea = data("memory search tea -k 1 -m m.db")[0] | {"versions": [earlier]}
+    run("memory add -m m.db", stdin=json.dumps(tea))
+    run("memory export --format skills out -m m.db")
+    run("memory add -m m.db", stdin=json.dumps(tea | {"steps": stored}))
+    [file] = (here / "out").glob("tea-*/SKILL.md")
+    file.write_text(file.read_text().replace("Pour", "Drink"))  # as `sed -i` does
+    is_kept = steps == stored
+    imported = run("memory import out -m m.db", status=is_kept)
+    assert ("has changed meanwhile. It says now:" in imported.stderr) == is_kept
+    assert data(f"memory show {tea['id']} -m m.db")["steps"] == steps
+
+
+def test_a_skill_takes_back_no_edit_of_its_export(here: Path) -> None:
+    own = here / "skills" / "greet" / "SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(SKILL)
+    run("memory import skills -m g.db")
+    run("memory export --format skills skills -m g.db")
+    [made] = (here / "skills").glob("greet-people-*/SKILL.md")
+    made.write_text(f"{made.read_text().rstrip()}\n3. Bow.\n")
+    for report in ("1 present, 1 updated", "2 present, 0 updated"):
+        assert f"0 added, {report}, 0 failed" in run("memory import skills -m g.db").stdout
+        [greeting] = data("memory list -m g.db")
+        assert greeting["steps"] == ["Smile.", "Say hello.", "Bow."]
+    own.write_text(SKILL.replace("hello", "good day"))
+    assert "1 added, 1 present" in run("memory import skills -m g.db").stdout
 
 
 def test_a_skill_is_edited_twice_restored_and_given_to_others(here: Path) -> None:
