@@ -129,16 +129,16 @@ class Placer:
 
         A procedure that a person has approved is not rewritten, and two with different tags, keys
         or expiries are not merged, because searches and updates must find both. If the second is
-        new and has no tags and no expiry, like all that documents teach, it can be merged into one
-        with them.
+        new and has none of these, like all that documents teach, it can be merged into one with
+        them.
 
         Raises:
             ModelFailure: The model refuses the call.
         """
         contents = content_of(first), content_of(second)
-        pairs = ((first.tags, second.tags), (first.expires, second.expires))
-        fits = all(other == kept or (is_new and not other) for kept, other in pairs)
-        is_apart = second.key not in ("", first.key) or not fits
+        marks = ((each.tags, each.key, each.expires) for each in (first, second))
+        pairs = zip(*marks, strict=True)
+        is_apart = not all(other == kept or (is_new and not other) for kept, other in pairs)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=None if is_apart else contents[0])
         name = model_name(self._resources.choice(compare.name, self.settings))

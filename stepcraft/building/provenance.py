@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
-from stepcraft.memory.history import same_text, with_text
+from stepcraft.memory.history import same_text, with_text, with_versions
 from stepcraft.memory.procedure import Content, Procedure
 
 
@@ -103,7 +103,8 @@ def linked(procedure: Procedure, other: Procedure) -> Procedure:
 def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
     """Return the procedure that replaces both, under the id of the kept one.
 
-    It has the documents, the metadata and the outcomes of both.
+    It has the documents, the metadata, the outcomes and the earlier versions of both, including
+    the other's text.
     """
     first, second = Provenance.of(kept), Provenance.of(other)
     provenance = replace(
@@ -118,4 +119,4 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         metadata={**other.metadata, **kept.metadata},
         outcomes=kept.outcomes.together(other.outcomes, operator.add),
     )
-    return provenance.on(both)
+    return provenance.on(with_versions(other, both))

@@ -46,6 +46,8 @@ async def test_what_is_the_same_becomes_one(memory: Counting):
     kept = memory.get(GREEN.id)
     assert kept
     assert Provenance.of(kept).also == (BREWED.id,)
+    assert [each["output"] for each in kept.versions] == [GREEN.output, BREWED.output]
+    assert "".join(BREWED.steps) in ("".join(each["steps"]) for each in kept.versions)
     assert len(model.calls) == result.usage["calls"] == result.compared
     assert seen == [1, 2, 3, 4]
     assert memory.searches == 4
@@ -83,10 +85,11 @@ async def test_what_contradicts_itself_is_linked_once(memory: Counting):
         ({"tags": {"pot": "steel", "size": "small"}}, ""),
         ({"tags": {}}, ""),
         ({"key": "wiki/2"}, "wiki/3"),
+        ({"key": "wiki/2"}, ""),
         ({"expires": "2999-01-01"}, ""),
         ({"expires": ""}, ""),
     ],
-    ids=["other tags", "more tags", "no tags", "keys", "another expiry", "no expiry"],
+    ids=["other tags", "more tags", "no tags", "keys", "no key", "another expiry", "no expiry"],
 )
 async def test_what_searches_and_updates_tell_apart_is_linked_and_never_merged(
     other: dict, key: str
