@@ -284,10 +284,24 @@ def _json_texts(text: str) -> list[str] | None:
 
 
 def _without_notes(lines: list[_Line]) -> list[_Line]:
-    """Return the lines up to any heading of notes, tips or sources below the steps."""
-    first = next((at for at, line in enumerate(lines) if line.mark), len(lines))
-    places = (at for at, line in enumerate(lines) if at > first and _NOTES.search(line.raw))
-    return lines[: next((at for at in places if not lines[at].mark), len(lines))]
+    """Return the lines up to the first heading of notes, tips or sources that ends the steps.
+
+    Such a heading is part of a step if a later item continues the numbers of the items above it.
+    """
+    last: dict[tuple[object, ...], int] = {}
+    for at, line in enumerate(lines):
+        if line.mark:
+            last[_series(line)] = line.number
+        elif last and not line.is_code and _NOTES.search(line.raw):
+            below = {_series(each): each.number for each in reversed(lines[at:])}
+            if not any(below.get(series) == number + 1 for series, number in last.items()):
+                return lines[:at]
+    return lines
+
+
+def _series(line: _Line) -> tuple[object, ...]:
+    """Return the properties that the items of a list share."""
+    return line.mark, line.level, line.indent // 2
 
 
 def _led(lines: list[_Line]) -> list[_Line]:

@@ -200,6 +200,22 @@ REPLIES = {
         ["Peel: Peel it.", "Boil: Boil it."],
     ),
     "notes below the steps": ("1. Peel\n2. Boil\n\n## Notes\n\n1. It keeps.", ["Peel", "Boil"]),
+    "notes within a step of headings": (
+        "## Step 1: Peel\n1. Wash.\n2. Peel.\n\n#### Note\nThinly.\n\n## Step 2: Boil\n1. Boil.\n\n## Notes\n- Hot.",
+        ["Peel\n1. Wash.\n2. Peel.\n\n#### Note\nThinly.", "Boil\n1. Boil."],
+    ),
+    "tips within numbered headings": (
+        "### 1. Peel\nIt.\n#### Hinweis\n- Thinly.\n### 2. Boil\n\n### Tipps\n1. Salt.\n2. Stir.",
+        ["Peel\nIt.\n#### Hinweis\n- Thinly.", "Boil"],
+    ),
+    "a comment in code": (
+        "1. Boil:\n```sh\n# Note: it is hot\nboil\n```\n2. Eat",
+        ["Boil:\n```sh\n# Note: it is hot\nboil\n```", "Eat"],
+    ),
+    "variations with numbers": (
+        "1. Peel\n\n## Variations\n1. With nuts\n2. With raisins",
+        ["Peel"],
+    ),
     "sections of steps": ("1. Peel\n2. Cut\n\n## Boil\n1. Boil", ["Peel", "Cut", "Boil"]),
     "what is needed, then the steps": (
         "**You need**\n1. leeks\n2. salt\n\n**Steps**\n1. Peel\n2. Boil",
