@@ -393,7 +393,11 @@ def _counted_on(lines: list[_Line]) -> list[_Line]:
 
 
 def _items(lines: list[_Line]) -> list[str]:
-    """Return the unindented items, each with the lines below it."""
+    """Return the unindented items, each with the lines below it.
+
+    A heading between two items that count on belongs to the first, if it has text below it and no
+    heading of its level is above the items.
+    """
     margin = min((line.indent for line in lines if line.mark), default=0) + 1  # " 9." above "10."
     lines = [
         line if line.indent <= margin else line._replace(mark="", after_blank=False)
@@ -401,22 +405,35 @@ def _items(lines: list[_Line]) -> list[str]:
     ]
     mark = _outer_mark([line for line in lines if line.mark])
     items: list[list[_Line]] = []
+    above = 0
     for line in lines:
         if line.mark and line.mark == mark:
             items.append([])
         if items:
             items[-1].append(line)
+        else:
+            above = line.level or above
     # If no other item has unindented paragraphs, one after the last item is a remark.
     has_remark = len(items) > 1 and not any(map(_is_apart, chain(*items[:-1])))
 
-    def step(start: _Line, *below: _Line) -> str:
+    def step(following: int, start: _Line, *below: _Line) -> str:
+        counts_on = following == start.number + 1
         level = start.level or 6  # a heading of another section ends the list
-        body = takewhile(
-            lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)), below
-        )
+        if counts_on:
+            level = start.level - 1 if start.level else above
+        body = [
+            *takewhile(
+                lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)),
+                below,
+            )
+        ]
+        while counts_on and body and body[-1].level:
+            body.pop()  # a heading right above an item
         return _joined(start, "\n".join("\n" * line.is_paragraph + line.raw for line in body))
 
-    return list(filter(None, (step(*item) for item in items)))
+    end = [_Line("", "")]
+    steps = (step(after.number, *item) for item, (after, *_) in pairwise([*items, end]))
+    return list(filter(None, steps))
 
 
 def _is_apart(line: _Line) -> bool:

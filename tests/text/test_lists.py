@@ -216,6 +216,22 @@ REPLIES = {
         "1. Peel\n\n## Variations\n1. With nuts\n2. With raisins",
         ["Peel"],
     ),
+    "headings with code within a step": (
+        "# Soup\n\n1. **Peel**\n\n## By hand\n```sh\npeel\n```\n\n### Machine\n- Fast.\n\n2. Boil\n\n## If it burns\nStop.",
+        ["**Peel**\n\n## By hand\n```sh\npeel\n```\n\n### Machine\n- Fast.", "Boil"],
+    ),
+    "headings of the level of the steps": (
+        "## Step 1: Peel\nIt.\n\n## Option A\nThinly.\n\n# Cook\nIt.\n\n## Step 2: Boil",
+        ["Peel\nIt.\n\n## Option A\nThinly.", "Boil"],
+    ),
+    "headings between items": (
+        "1. Peel\n\n## Cook\n2. Boil\n\n## Serve\n3. Eat",
+        ["Peel", "Boil", "Eat"],
+    ),
+    "headings of the level above the steps": (
+        "## Prepare\n1. Peel\n\n## Cook\nNow it gets hot.\n\n2. Boil",
+        ["Peel", "Boil"],
+    ),
     "sections of steps": ("1. Peel\n2. Cut\n\n## Boil\n1. Boil", ["Peel", "Cut", "Boil"]),
     "what is needed, then the steps": (
         "**You need**\n1. leeks\n2. salt\n\n**Steps**\n1. Peel\n2. Boil",
