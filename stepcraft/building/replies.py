@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Content, Procedure
 from stepcraft.text.clean import normalised, unfenced
-from stepcraft.text.lists import numbered, read_steps
+from stepcraft.text.lists import item_start, numbered, read_bullets, read_steps
 from stepcraft.text.sections import Section
 
 PROCEDURE_FORMAT = """\
@@ -49,7 +49,10 @@ def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, s
     head, *rest = first_step.split(text, maxsplit=1)
     labels = _LABEL.split(head)
     texts = zip(map(str.lower, labels[1::2]), map(str.strip, labels[2::2]), strict=True)
-    return defaultdict(str, texts), read_steps("".join(rest))
+    values = defaultdict(str, texts)
+    for name in {"output", "input"} & {*values}:
+        values[name] = _on_one_line(values[name])
+    return values, read_steps("".join(rest))
 
 
 def unfit(procedure: Content) -> str:
@@ -70,6 +73,15 @@ def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
         return texts, None
     output, needs = normalised(texts["output"]), normalised(texts["input"])
     return texts, Content(output=output, input=needs, steps=steps)
+
+
+def _on_one_line(value: str) -> str:
+    """Return the items of a list, or the first paragraph, as one line."""
+    first, _, below = value.partition("\n")
+    is_list = below and (item_start(first) or first.endswith(":"))
+    if is_list and (items := read_bullets(value)):
+        return ", ".join(" ".join(item.split()).strip(" *,;") for item in items)
+    return " ".join(value.partition("\n\n")[0].split())
 
 
 def unknown(names: Iterable[str], nowhere: str) -> str:

@@ -71,6 +71,23 @@ def test_a_merged_procedure():
 
 
 @pytest.mark.parametrize(
+    ("value", "needs"),
+    [
+        ("\n- a CSV file\n- **a key**", "a CSV file, a key"),
+        ("the following:\n\n1. a CSV file,\n2. a\n   key,\n\nBoth need them.", "a CSV file, a key"),
+        ("a CSV file,\na key", "a CSV file, a key"),
+        ("a file\n- with a head", "a file - with a head"),
+        ("a CSV file, a key\n\nBoth need them.", "a CSV file, a key"),
+        ("*a CSV file*", "a CSV file"),
+        ("- a CSV file", "- a CSV file"),
+    ],
+)
+def test_values_on_several_lines(value: str, needs: str):
+    reply = WHOLE.replace("a CSV file, a LangSmith API key, `langsmith`", value)
+    assert compare.read(reply, STATE, BOTH)["merged"]["input"] == needs
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "DIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT",

@@ -55,6 +55,7 @@ def test_a_part_says_where_it_stands() -> None:
         "PROCEDURE\nHeading: Setup\nOutput: add a store\nInput: a graph, a key\n1. Run `a`.\n2. Run `b`.",
         "Here are the procedures:\n\n### PROCEDURE 1\n**Heading:** Setup\n**Output:** add a store\n**Input:** a graph, a key\n"
         "**Steps:**\n1. Run `a`.\n2. Run `b`.\n",
+        "PROCEDURE\nHeading: Setup\nOutput: add a store\nInput:\n- a graph\n- a key\nSteps:\n1. Run `a`.\n2. Run `b`.",
         "**PROCEDURE**\n- Heading: Setup\n- Output: add a\n  store\n- Input: a graph, a key\n- Steps:\n  1. Run `a`.\n  2. Run `b`.",
     ],
 )
