@@ -40,7 +40,7 @@ def sections_of(procedures: Iterable[Content]) -> list[Section]:
 
 def as_text(procedure: Content) -> str:
     """Return a procedure in the format in which models read and write procedures."""
-    steps = numbered(procedure["steps"], code_at_margin=True)
+    steps = numbered(procedure["steps"])
     return f"OUTPUT: {procedure['output']}\nINPUT: {procedure['input']}\nSTEPS:\n{steps}"
 
 

@@ -458,7 +458,15 @@ def _outer_mark(items: list[_Line]) -> str:
 
 
 def _joined(start: _Line, below: str) -> str:
-    """Return an item as one string, with the lines below its first dedented."""
+    """Return an item as one string, with the lines below its first dedented.
+
+    If code is at the margin, the other lines are dedented apart from it.
+    """
+    _, *rows = markdown.lines(f"{start.text}\n{below}")
+    if any(is_code and not row[:1].isspace() for row, is_code in rows):
+        prose = textwrap.dedent("".join("\n" if is_code else row for row, is_code in rows))
+        lines = zip(prose.split("\n"), rows, strict=False)
+        below = "\n".join(row.rstrip("\n") if is_code else line for line, (row, is_code) in lines)
     return f"{start.text}\n{textwrap.dedent(below)}".strip("\n")
 
 

@@ -88,6 +88,21 @@ def test_values_on_several_lines(value: str, needs: str):
 
 
 @pytest.mark.parametrize(
+    "step",
+    [
+        "**Load**\n1. Call:\n```sh\nupload\n```\n2. Look.\n\n> Not as root.",
+        "**Load**\n1. Call:\n   ```sh\n   upload\n   ```\n2. Look.",
+        "Call:\n   - this\n```sh\nupload\n  --now\n```\n   - that",
+    ],
+)
+def test_a_copy_of_a_procedure_is_read_as_it_was(step: str):
+    stored = Content(output="load it", input="a file", steps=[step, "Stop."])
+    state = {"first": stored, "second": stored}
+    shown, _ = parse(str(compare.ask(state, BOTH)[1].content))
+    assert compare.read(f"VERDICT: SAME\n{shown.text}", state, BOTH)["merged"] == stored
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "DIFFERENCE: The first loads, the second saves.\nVERDICT: DIFFERENT",

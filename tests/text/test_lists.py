@@ -135,6 +135,10 @@ REPLIES = {
         "1. Write the file:\n\n```yaml\n1. not a step\n# nor a heading\n\n- nor this\n```\n\n2. Run it.",
         ["Write the file:\n```yaml\n1. not a step\n# nor a heading\n\n- nor this\n```", "Run it."],
     ),
+    "code at the margin between indented lines": (
+        "1. Write:\n   - a file\n     * short\n```py\nif x:\n    y\n```\n\n   Save it.\n2. Run it.",
+        ["Write:\n- a file\n  * short\n```py\nif x:\n    y\n```\n\nSave it.", "Run it."],
+    ),
     "indented code": (
         "1. Run:\n   ```python\n   def f():\n       return 1\n   ```\n2. Stop.",
         ["Run:\n```python\ndef f():\n    return 1\n```", "Stop."],
