@@ -1,7 +1,9 @@
 """Trace each sentence of the answer to its evidence, and number the citations (RPG §3.2)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -11,8 +13,8 @@ from stepcraft.evidence import Evidence
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
-from stepcraft.nodes.checks import final_checks
-from stepcraft.progress import counted, emit
+from stepcraft.nodes.checks import current_text, final_checks
+from stepcraft.progress import counted, emit, joined, quoted
 from stepcraft.schema import described
 from stepcraft.text.citations import cited_sentences, marks, unread_marks, without_marks
 from stepcraft.text.clean import normalised
@@ -72,10 +74,12 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     cited = [number for number in marks(text) if number <= len(evidence)]
     passages: list[Evidence] = [evidence[number - 1] for number in cited]
     numbers = {number: place for place, number in enumerate(cited, 1)}
-    rejected = _rejected(state)
+    unconfirmed, unmatched = _unconfirmed(state, [bare for bare, _ in cited_sentences(text, {})])
     traced = [
-        _traced(sentence, [passages[place - 1] for place in places], state["task"], rejected)
-        for sentence, places in cited_sentences(text, numbers)
+        _traced(sentence, [passages[place - 1] for place in places], state["task"], words)
+        for (sentence, places), words in zip(
+            cited_sentences(text, numbers), unconfirmed, strict=True
+        )
     ]
     supported = sum(each["supported"] for each in traced)
     emit(
@@ -90,6 +94,8 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     unread = dict.fromkeys(f"[{each}]" for each in unread_marks(text) if 0 < each <= len(evidence))
     if unread and not short:
         warnings.append(f"trace: brackets that were not read as citations: {', '.join(unread)}")
+    if unmatched:
+        warnings.append(f"trace: not confirmed, but in no sentence: {joined(unmatched, 5)}")
     deciding = {id_ for each in [*state["checks"], *state["revisions"]] for id_ in each["evidence"]}
     deciding -= {passage["id"] for passage in passages}
     return published(
@@ -131,29 +137,57 @@ def _without_stop(text: str) -> str:
     return text[:-1] if len(sentences(f"It {text} Xy")) == 2 else text
 
 
-def _rejected(state: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the statements that the check did not confirm, each with the words it rejected."""
-    return [
-        (normalised(without_marks(check["text"])), normalised(without_marks(check["words"])))
-        for check, has_changed in final_checks(state)
-        if check["verdict"] != "supported" and not has_changed
-    ]
+def _unconfirmed(
+    state: Mapping[str, Any], sentences: Sequence[str]
+) -> tuple[list[list[str]], list[str]]:
+    """Return the words in each sentence that the check did not confirm, and those in no sentence.
+
+    Args:
+        state: The state, with the checks.
+        sentences: The sentences without their marks. A statement can overlap several of them.
+    """
+    solid = [*map(_solid, sentences)]
+    text, ends = "".join(solid), [*accumulate(map(len, solid))]
+    unconfirmed: list[list[str]] = [[] for _ in sentences]
+    unmatched: list[str] = []
+    for check, has_changed in final_checks(state):
+        if check["verdict"] == "supported" or has_changed:
+            continue
+        words, statement = without_marks(check["words"], plain=False), check["text"]
+        now = without_marks(current_text(check, state), plain=False)
+        statements = _spans(statement, text) or _spans(now, text)
+        quotes = [
+            span
+            for span in _spans(words, text)
+            if any(start <= span[0] and span[1] <= stop for start, stop in statements)
+        ]
+        for start, stop in quotes or statements:
+            for number in range(bisect_right(ends, start), bisect_left(ends, stop) + 1):
+                shown = words or min(statement, sentences[number], key=len)
+                unconfirmed[number].append(normalised(shown))
+        if not statements:
+            unmatched.append(quoted(words or statement))
+    return unconfirmed, unmatched
+
+
+def _spans(words: str, text: str) -> list[tuple[int, int]]:
+    """Return where words occur in a text without whitespace."""
+    solid = _solid(words)
+    return [each.span() for each in re.finditer(re.escape(solid), text)] if solid else []
+
+
+def _solid(text: str) -> str:
+    return "".join(normalised(text).split())
 
 
 def _traced(
-    text: str, cited: Sequence[Evidence], question: str, rejected: Iterable[tuple[str, str]]
+    text: str, cited: Sequence[Evidence], question: str, unconfirmed: Sequence[str]
 ) -> TracedSentence:
     texts = [question, *(f"{passage['title']}\n{passage['text']}" for passage in cited)]
     vouched = all(any(mentions(each, name) for each in texts) for name in names_in([text]))
-    bare = normalised(without_marks(text))
-    unconfirmed = [
-        words or min(statement, bare, key=len)
-        for statement, words in rejected
-        if (statement in bare or bare in statement) and words in bare
-    ]
     return TracedSentence(
         text=text,
         evidence=list(dict.fromkeys(each["id"] for each in cited)),
-        unconfirmed=unconfirmed,
+        unconfirmed=list(dict.fromkeys(unconfirmed)),
         supported=bool(cited) and vouched and not unconfirmed,
     )

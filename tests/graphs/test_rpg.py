@@ -317,6 +317,44 @@ def test_a_part_that_was_not_found_has_no_supported_sentence() -> None:
     ]
 
 
+@pytest.mark.parametrize("reply", ["1 not found", "1 contradicted p1"])
+@pytest.mark.parametrize(
+    "draft",
+    [
+        "It has 400 rooms[p2]. It is 80 m\u00b2[p1].",
+        "It has 400 rooms ([p2]). It cost 100 \u20ac **[p1]**, or *100 \u20ac*[p1].",
+        "It has 400 rooms<sup>[p2]</sup>. It cost 100 \u20ac ([p1], [p2]).",
+        "| Rooms | Note |\n|---|---|\n| 400[p2] | It has 400 rooms [p2]. It is large[p1]. |",
+        "400\u5ba4\uff08[p2]\uff09\u3002\u5927\u304d\u3044[p1]\u3002",
+        "Press [9] to see `items[1]`[p1]. Key [3] of arr[1] is $.items[1] ([p2]).",
+    ],
+)
+def test_no_citing_sentence_of_a_rejected_part_is_supported(draft: str, reply: str) -> None:
+    result, _, _ = run(PLAN, GAPS, draft, reply, reply, rounds=1)
+    assert [each["supported"] for each in result["sentences"]] == [False] * len(result["sentences"])
+    assert not any("trace" in each for each in result["warnings"] if "brackets" not in each)
+
+
+def test_a_number_in_brackets_distinguishes_two_statements() -> None:
+    draft = "Key [8] opens the bridge [p2]. Key [9] opens the bridge [p2]."
+    result, _, _ = run(PLAN, GAPS, draft, '1 not found "Key [9] opens"', rounds=1)
+    assert [each["unconfirmed"] for each in result["sentences"]] == [[], ["Key [9] opens"]]
+
+
+def test_rejected_words_stay_unconfirmed_if_others_in_their_sentence_change() -> None:
+    draft = "Haldruvin built it in 1837 with 400 masons[p3]. The mayor was Ilse Quandt [p2]."
+    reply = f'1 not found "with 400 masons"\n{block(1, "1837", "1873")}'
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1)
+    assert "1873" in result["answer"]
+    assert [each["supported"] for each in result["sentences"]] == [False, True]
+
+
+def test_rejected_words_that_are_in_no_sentence_are_named() -> None:
+    draft = "It is old[^1] and has 400 rooms [p2].\n\n[^1]: A note."
+    result, _, _ = run(PLAN, GAPS, draft, '1 not found "400 rooms"', rounds=1)
+    assert "trace: not confirmed, but in no sentence: \u201c400 rooms\u201d" in result["warnings"]
+
+
 def test_a_plan_without_a_query_is_handed_back() -> None:
     result, model, _ = run("KIND: long", PLAN, GAPS, LONG, "NO CHANGE")
     assert model.nodes[:3] == ["plan", "plan", "look_again"]
