@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -17,6 +17,7 @@ from stepcraft.nodes.checks import current_text, final_checks
 from stepcraft.progress import counted, emit, joined, quoted
 from stepcraft.schema import described
 from stepcraft.text.citations import cited_sentences, marks, unread_marks, without_marks
+from stepcraft.text.claims import claims
 from stepcraft.text.clean import normalised
 from stepcraft.text.names import mentions, names_in
 from stepcraft.text.sentences import sentences
@@ -150,12 +151,19 @@ def _unconfirmed(
     text, ends = "".join(solid), [*accumulate(map(len, solid))]
     unconfirmed: list[list[str]] = [[] for _ in sentences]
     unmatched: list[str] = []
-    for check, has_changed in final_checks(state):
-        if check["verdict"] == "supported" or has_changed:
-            continue
+    checks = final_checks(state)
+    rounds = {check["part"]: check["round"] for check, _ in checks}  # the last of each part
+    for check, has_changed in checks:
         words, statement = without_marks(check["words"], plain=False), check["text"]
+        is_of_rest = check["verdict"] == "not found" and not words
+        is_last = check["round"] == rounds[check["part"]]
+        if check["verdict"] == "supported" or (has_changed and not (is_of_rest and is_last)):
+            continue
         now = without_marks(current_text(check, state), plain=False)
         statements = _spans(statement, text) or _spans(now, text)
+        if has_changed:
+            spans = (_spans(statement[start:stop], text) for start, stop in claims(statement))
+            statements = [*chain(*spans)]
         quotes = [
             span
             for span in _spans(words, text)
@@ -165,7 +173,7 @@ def _unconfirmed(
             for number in range(bisect_right(ends, start), bisect_left(ends, stop) + 1):
                 shown = words or min(statement, sentences[number], key=len)
                 unconfirmed[number].append(normalised(shown))
-        if not statements:
+        if not statements and not has_changed:
             unmatched.append(quoted(words or statement))
     return unconfirmed, unmatched
 

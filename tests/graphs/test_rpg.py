@@ -349,6 +349,20 @@ def test_rejected_words_stay_unconfirmed_if_others_in_their_sentence_change() ->
     assert [each["supported"] for each in result["sentences"]] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("verdict", "rounds", "others"),
+    [("not found", 1, False), ("contradicted p3", 1, True), ("not found", 2, True)],
+)
+def test_a_change_to_one_sentence_confirms_no_other_that_was_not_found(
+    verdict: str, rounds: int, others: bool
+) -> None:
+    draft = "It has 400 rooms[p2]. Haldruvin built it in 1837[p3]. It is 80 m long [p1]."
+    replies = [f"1 {verdict}\n{block(1, '1837', '1873')}", "1 supported p1"]
+    result, _, _ = run(PLAN, GAPS, draft, *replies, rounds=rounds)
+    assert [each["supported"] for each in result["sentences"]] == [others, True, others]
+    assert not any("trace" in each for each in result["warnings"])
+
+
 def test_rejected_words_that_are_in_no_sentence_are_named() -> None:
     draft = "It is old[^1] and has 400 rooms [p2].\n\n[^1]: A note."
     result, _, _ = run(PLAN, GAPS, draft, '1 not found "400 rooms"', rounds=1)
