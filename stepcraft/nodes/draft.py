@@ -13,7 +13,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.progress import counted
-from stepcraft.text.citations import without_marks
+from stepcraft.text.citations import named_passages, without_marks
 from stepcraft.text.clean import is_declined
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
@@ -54,13 +54,24 @@ def found_sections(state: Any, last: int | None = None) -> list[Section]:
 def written(text: str, state: Any) -> dict[str, Any]:
     """Return the update for a draft: the answer so far, and how many passages its writer saw.
 
+    Numbers of passages outside of marks are warned of, except in the reasoning of a short answer.
+
     Raises:
         UnreadableReply: It is empty.
     """
     if not text.strip():
         raise UnreadableReply("there was no text in it.")
-    seen = 0 if state.get("left_out") else len(state["evidence"])
-    return {"first_draft": text, "answer": text, "passages_seen": seen}
+    evidence = state["evidence"]
+    seen = 0 if state.get("left_out") else len(evidence)
+    words = [state["task"], *(f"{each['title']}\n{each['text']}" for each in evidence)]
+    named = named_passages(text, len(evidence), unless_in="\n".join(words))
+    warning = f"the draft names passages by numbers that only the prompt has: {', '.join(named)}"
+    return {
+        "first_draft": text,
+        "answer": text,
+        "passages_seen": seen,
+        "warnings": [warning] if named and state.get("form") != "short" else [],
+    }
 
 
 def ask(state: Any, settings: Any, *, form: str, kind: str) -> list[BaseMessage]:

@@ -70,7 +70,9 @@ _MARK = (
     rf"|{_NO_LABEL}[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}"
     r"(?:\u2020[^\u3011\n]{0,99}+)?+[\u3011\uff3d])"
 )
-_IN_PARENTHESES = re.compile(r"(?<!\w)\((p\d{1,4}(?:,[ \t]?p\d{1,4})*+)\)")
+_IN_PARENTHESES = re.compile(r"(?<!\w)\(p\d{1,4}(?:(?:[,;][ \t]?|[ \t]and[ \t])p\d{1,4})*+\)")
+_NAMED = re.compile(r"(?<![\w<>/.#$@&=-])p[1-9]\d{0,3}(?![\w>/=]|[.-]\w)")
+"""The number of a passage, as opposed to a tag, a host or a variable."""
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
 _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
@@ -115,19 +117,23 @@ _DATA = re.compile(rf"{_PLAIN_LIST}(?!{_AT_END})", re.MULTILINE)
 
 
 def bracketed(text: str, last: int, *, unless_in: str = "") -> str:
-    """Return a text with citations in the form (p3, p4) written as [p3, p4].
+    """Return a text with citations in the form (p3, p4) or (p3 and p4) written as [p3, p4].
 
-    A parenthesis such as (p95) is left alone if there are fewer passages than that.
+    A parenthesis such as (p95) is left alone if there are fewer passages than that, or in code.
 
     Args:
         text: The text.
         last: The number of the last passage.
         unless_in: Parentheses that also occur in this text are left alone.
     """
+    spans = [*code(text)]
 
     def replaced(match: re.Match[str]) -> str:
-        is_passage = max(map(int, re.findall(r"\d+", match[1]))) <= last
-        return f"[{match[1]}]" if is_passage and match[0] not in unless_in else match[0]
+        numbers = re.findall(r"\d+", match[0])
+        is_passage = max(map(int, numbers)) <= last and match[0] not in unless_in
+        if not is_passage or any(start < match.start() < stop for start, stop in spans):
+            return match[0]
+        return f"[{', '.join(f'p{number}' for number in numbers)}]"
 
     return _IN_PARENTHESES.sub(replaced, text)
 
@@ -147,6 +153,17 @@ def unread_marks(text: str) -> list[int]:
     """Return the numbers in brackets, as in "limit[1]", that `marks` does not read."""
     shown = _shown(text)
     return [int(each[1:-1]) for each in re.findall(r"\[\d{1,3}\]", _pattern(shown).sub(" ", shown))]
+
+
+def named_passages(text: str, last: int, *, unless_in: str) -> list[str]:
+    """Return the numbers from p1 to p`last` that a text has outside of marks and code.
+
+    Numbers that also occur in `unless_in` are ordinary words.
+    """
+    shown = _shown(text)
+    known = {*re.findall(r"\bp\d{1,4}\b", unless_in.lower())}
+    named = dict.fromkeys(_NAMED.findall(_pattern(shown).sub(" ", shown)))
+    return [each for each in named if int(each[1:]) <= last and each not in known]
 
 
 def without_marks(text: str, *, plain: bool = True) -> str:

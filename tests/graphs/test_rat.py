@@ -14,7 +14,9 @@ from stepcraft import (
     NoAnswer,
     RatContext,
     aag_builder,
+    build_aag,
     build_rat,
+    build_rpg,
     rat_builder,
     rpg_builder,
 )
@@ -343,6 +345,20 @@ def test_an_answer_has_no_ids_of_passages(draft: str, change: tuple[str, str], a
     result, _ = run(draft, block(1, *change), rounds=1)
     assert result["answer"] == answer
     assert "[p2]" in result["answer"] or "[p" not in str(result["revisions"])
+
+
+NAMED = "the draft names passages by numbers that only the prompt has: "
+
+
+@pytest.mark.parametrize("build", [build_rat, build_rpg, build_aag])
+def test_the_number_of_a_passage_in_a_draft_is_warned_of(build: Any) -> None:
+    draft = "1. According to p2, build it [p1].\n2. Ask the mayor of `p1`."
+    replies = {"plan": ["KIND: long\n- mayor"], "draft": [draft], "generate": [draft]}
+    checks = {"look_again": ["NOTHING"], "revise": ["NO CHANGE"], "critic": ["NO CHANGE"]}
+    for question, warnings in ((QUESTION["question"], [f"{NAMED}p2"]), ("Oster, mayor, P2?", [])):
+        graph = build(model=ScriptedModel({**replies, **checks}), sources=Shelf())
+        result = graph.invoke({"question": question, "goal": question})
+        assert [each for each in result["warnings"] if "names passages" in each] == warnings
 
 
 @pytest.mark.parametrize(

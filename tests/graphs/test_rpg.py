@@ -96,7 +96,9 @@ def test_a_draft_with_plain_numbers_is_read_with_the_marks_of_its_changes() -> N
     ("draft", "answer", "warnings"),
     [
         ("It has arches (p1). So (p2, p3).", "It has arches [1]. So [2][3].", []),
-        ("It is 2 ms (p95) [p1]. See page (p2).", "It is 2 ms (p95) [1]. See page (p2).", []),
+        ("It has arches (p1; p2). So (p3 and p1).", "It has arches [1][2]. So [3][1].", []),
+        ("So `f (p1, p2)` (p1).\n\n```\n(p2)\n```", "So `f (p1, p2)` [1].\n\n```\n(p2)\n```", []),
+        ("It is 2 ms (p95) [p1]. See page 2.", "It is 2 ms (p95) [1]. See page 2.", []),
         ("It has arches.", "It has arches.", ["trace: no sentence of the answer cites a passage"]),
     ],
 )

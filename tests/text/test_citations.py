@@ -6,7 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stepcraft.text.citations import cited_sentences, marks, with_prompt_marks, without_marks
+from stepcraft.text.citations import (
+    cited_sentences,
+    marks,
+    named_passages,
+    with_prompt_marks,
+    without_marks,
+)
 
 SAME = {number: number for number in range(1, 10)}
 
@@ -217,3 +223,19 @@ def test_only_the_marks_that_prompts_show_go_where_none_were_asked_for(
     text: str, rest: str
 ) -> None:
     assert without_marks(text, plain=False) == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("According to p2, it is old [p2]. But p1's builder (p3; p3) says so.", ["p2", "p1", "p3"]),
+        ("It is old, says passage p2.", ["p2"]),
+        ("It is old (p1, p2) [p1].", ["p1", "p2"]),
+        ("It is old [p1], [p2, p3]. See p9 or p0.", []),
+        ("Call `p1`, $p2$, `f(p3)` and [p1](https://example.org/p2#p3).\n\n```\np1\n```", []),
+        ("A <p1> tag, 10p2, p1.example.org, /p2/, --p3, p1=3, p2-large, P1 and mp3.", []),
+        ("Its latency went from p4 to p5, a P4 incident.", []),
+    ],
+)
+def test_numbers_of_passages_outside_of_marks(text: str, named: list[str]) -> None:
+    assert named_passages(text, 5, unless_in="What is a P4 incident, or p5?") == named
