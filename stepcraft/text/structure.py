@@ -57,7 +57,8 @@ def damage(before: str, after: str) -> str:
     """Return the damage done by turning one text into another, or "" if there is none.
 
     A line of code must remain code, and a row must stay in its table. There must be no new faults:
-    unclosed code or formulas, rows that do not fit their header, or numbers out of order.
+    unclosed code or formulas, rows that do not fit their header, numbers out of order, or items
+    that continue a paragraph.
     """
     (lines_before, faults_before), (lines_after, faults_after) = map(_structure, (before, after))
     gone = {line for line, kind in lines_before - lines_after if kind}
@@ -79,7 +80,7 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     kinds: Counter[tuple[str, str]] = Counter()
     faults: Counter[str] = Counter()
     numbers: dict[str, int] = {}
-    cells = 0
+    cells, place = 0, ""
     for (line, is_code), (below, _) in pairwise([*lines(text), ("", False)]):
         if is_code or not line.strip() or ("|" not in line and _BLOCK.match(line)):
             cells = 0
@@ -93,6 +94,11 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
             faults["the numbers of a list would not be in order"] += not is_next
             numbers = {key: last for key, last in numbers.items() if len(key) < len(indent)}
             numbers[indent] = number
+            faults["it would turn a list into running text"] += place == "text" and number != 1
+        if is_code or (_BLOCK.match(line) and not item_start(line)):
+            place = ""
+        else:
+            place = "list" if item_start(line) else place or "text"
         kinds[line.strip(), "code" if is_code else "table" if cells else ""] += bool(line.strip())
     faults.update(_unpaired(text))
     faults["it would leave its front matter open"] = text.startswith(("---", "+++")) and not bool(

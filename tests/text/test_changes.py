@@ -207,6 +207,30 @@ def test_a_change_that_does_not_fit_or_does_damage_is_refused(
     assert reason in reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("parts", "new", "is_refused"),
+    [
+        (["1. a\n2. b\n", "3. c\n"], "It is d.", True),
+        (["- a\n  1. b\n", "  2. c\n"], "It is d.\nAnd e.", True),
+        (["1. a\n\n   b.\n", "2. c\n"], "Intro: d.", True),
+        (["1. a\n2. b\n\n", "3. c\n"], "It is d.", False),
+        (["1. a\n2. b\n", "3. c\n"], "   It is d.", False),
+        (["1. a\n2. b\n", "3. c\n"], "- d", False),
+        (["A:\n1. a\n2. b\n", "\nC.\n"], "It is d.", False),
+        (["- a\n- b\n", "- c\n"], "It is d.", False),
+        (["A is b.\n\n", "1. c\n2. d\n"], "It is d.", False),
+        (["1. a\nb\n", "2. c\n"], "   It is d.", False),
+        (["In\n12. c\n", "D."], "It is d.", False),
+    ],
+)
+def test_an_addition_that_turns_a_list_into_running_text_is_refused(
+    parts: list[str], new: str, is_refused: bool
+) -> None:
+    edited, reasons = changed(parts, block(1, "", new))
+    assert reasons == ["it would turn a list into running text"] * is_refused
+    assert (edited.parts == parts) == is_refused
+
+
 def test_a_second_list_begins_with_one_again() -> None:
     edited, reasons = changed(["1. a\n2. b\n\nThen:\n\nx\n"], block(1, "x", "1. c\n2. d"))
     assert (edited.parts, reasons) == (["1. a\n2. b\n\nThen:\n\n1. c\n2. d\n"], [])
