@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -125,8 +126,8 @@ def read_verdicts(
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own. If several lines judge a statement, the one with the
-    narrowest range counts; ties go to the last. A verdict of `supported` is ignored if it only
-    cites passages that were not shown.
+    narrowest range counts; ties go to the last, unless it is about a detail or the rest. A verdict
+    of `supported` is ignored if it only cites passages that were not shown.
 
     Args:
         text: The reply without its blocks.
@@ -142,14 +143,20 @@ def read_verdicts(
     if state["judges_statements"]:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
-    if state["judges_statements"]:
-        if any(not each.first[1] and each.first[0] > len(state["parts"]) for each in lines):
-            lines = [each for each in lines if each.first[1]]  # the others do not number parts
-        for part in group:
-            bare = [each for each in lines if each.span == ((part, 0), (part, math.inf))]
-            if len({each.verdict for each in bare}) > 1:
-                problems.append(f"part {part} has several verdicts: number its statements as shown")
-                lines = [each for each in lines if each not in bare]
+    if state["judges_statements"] and any(
+        not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
+    ):
+        lines = [each for each in lines if each.first[1]]  # the others do not number parts
+    for part in group:
+        bare = [each for each in lines if each.span == ((part, 0), (part, math.inf))]
+        if state["judges_statements"]:
+            remedy = "number its statements as shown"
+        else:
+            remedy = "write one line for it"
+            bare = [each for each in bare if not each.is_detail]
+        if len({each.verdict for each in bare}) > 1:
+            problems.append(f"part {part} has several verdicts: {remedy}")
+            lines = [each for each in lines if each not in bare]
     lines = [
         each._replace(passages=cited)
         for each in lines
@@ -317,7 +324,7 @@ class _Line(NamedTuple):
     words: list[str]
     """The words that the line quotes."""
     row: int
-    """A number that verdicts in the same line of the reply share."""
+    """The number of the line in the reply."""
     is_aside: bool
     """Whether the verdict is in running text after another, and may only be a remark."""
     is_sentence: bool
@@ -333,6 +340,11 @@ class _Line(NamedTuple):
         """How many parts and statements the range spans."""
         return self.last[0] - self.first[0], self.last[1] - self.first[1]
 
+    @property
+    def is_detail(self) -> bool:
+        """Whether it is only about the words that it quotes."""
+        return self.verdict == "not found" and bool(self.words)
+
 
 def _of_part(part: int, line: _Line) -> _Line:
     """Return a line with its part numbers read as statement numbers in the given part."""
@@ -343,13 +355,14 @@ def _of_part(part: int, line: _Line) -> _Line:
 def _lines(text: str) -> list[_Line]:
     """Return the lines with verdicts. A line is about "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     lines: list[_Line] = []
+    row = 0
     outside, *sections = _PART.split(text)
     for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:
         matches = [*_VERDICT.finditer(below)]
-        place, row = 0, len(lines)
+        place, row = 0, row + 1
         for line, following in zip_longest(matches, matches[1:]):
             before, place = below[place : line.start()], line.end()
-            row = len(lines) if "\n" in before else row
+            row += before.count("\n")
             stop = below.find("\n", line.end()) % (len(below) + 1)
             rest = below[line.end() : min(stop, following.start()) if following else stop]
             is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
@@ -408,6 +421,14 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
     if len(judged) != 1 and not any(line and line.first[1] for _, _, line in judged):
         of_part = [line for line in lines if not line.first[1]]
         judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_part, part, 0))]
+    if not state["judges_statements"]:  # other details of a contradicted part may not be found
+        judged += [
+            (number, statement, line)
+            for number, statement, whole in judged
+            if whole and whole.verdict == "contradicted"
+            for line in lines
+            if line.is_detail and line.span == whole.span
+        ]
     return [
         _check(line, words, state, (part, number if state["judges_statements"] else 0), statement)
         for number, statement, line in judged
@@ -418,14 +439,32 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
 
 def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
     """Return the line that counts for a statement, or for a part if the number is 0."""
-    fitting = [line for line in reversed(lines) if line.first <= (part, number) <= line.last]
-    return min(fitting, key=lambda line: line.width, default=None)
+    fitting = [line for line in lines if line.first <= (part, number) <= line.last]
+    width = min((line.width for line in fitting), default=None)
+    narrowest = [line for line in fitting if line.width == width]
+    return reduce(_combined, narrowest) if narrowest else None
+
+
+def _combined(earlier: _Line, later: _Line) -> _Line:
+    """Return the line that counts of two on the same statement, or both in one if they quote words.
+
+    A contradiction is not replaced by a detail that was not found. Neither of them is replaced if
+    the next line says `supported`, as it is about the rest or another passage.
+    """
+    is_next = later.row - earlier.row <= 1 and not later.is_aside
+    if is_next and earlier.is_detail and later.is_detail:
+        passages = [*earlier.passages, *later.passages]
+        return later._replace(words=[*earlier.words, *later.words], passages=passages)
+    is_contradicted = earlier.verdict == "contradicted"
+    if is_next and later.verdict == "supported":
+        return earlier if is_contradicted or earlier.is_detail else later
+    return earlier if is_contradicted and later.is_detail else later
 
 
 def _details(line: _Line, statement: str) -> list[str]:
     """Return the quoted words that a line is about, or "" for the whole statement."""
     written = (_as_written(words, statement) for words in line.words)
-    details = [words for words in written if words] or [""]
+    details = [*dict.fromkeys(filter(None, written))] or [""]
     return details if line.verdict == "not found" else details[:1]
 
 

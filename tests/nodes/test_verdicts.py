@@ -29,6 +29,12 @@ def checked(*replies: str, draft: str = DRAFT, **context: Any) -> tuple[Any, Scr
     return result, model
 
 
+def written(draft: str, *replies: str) -> tuple[Any, ScriptedModel]:
+    """Return the result of RAT for a draft of its own, which is judged part by part."""
+    model = ScriptedModel([draft, *replies])
+    return build_rat(model=model, sources=Shelf()).invoke(QUESTION), model
+
+
 def verdicts(result: Any) -> list[tuple[str, str]]:
     return [(each["text"], each["verdict"]) for each in result["checks"]]
 
@@ -180,6 +186,62 @@ def test_numbers_that_could_mean_parts_or_statements_are_handed_back() -> None:
     result, model = checked(lines, "1.1-1.2 supported p1\n2.1 not found")
     assert "part 1 has several verdicts" in model.calls[1].messages[-1].text
     assert [verdict for _, verdict in verdicts(result)] == ["supported", "supported", "not found"]
+    assert result["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ('contradicted p1\n1.1 not found "four"', [("contradicted", "")]),
+        ('contradicted p1\nIt says two.\n1.1 not found "four"', [("contradicted", "")]),
+        ('contradicted p1 "of steel"\n1.1 supported p1', [("contradicted", "of steel")]),
+        ("contradicted p1\n1.1 supported p1", [("contradicted", "")]),
+        ('not found "four"\n1.1 supported p1', [("not found", "four")]),
+        ('supported p1\n1.1 not found "four"', [("not found", "four")]),
+        (
+            'not found "of steel"\n1.1 not found "four"',
+            [("not found", "of steel"), ("not found", "four")],
+        ),
+        ('not found "four"\nWait, p1 has it.\n1.1 supported p1', [("supported", "")]),
+        ('not found "four"\n\nFinal verdicts:\n1.1 supported p1', [("supported", "")]),
+        ("contradicted p1\n\nFinal verdicts:\n1.1 supported p1", [("supported", "")]),
+        ("contradicted, hmm, let me see. 1.1 is supported by p1.", [("supported", "")]),
+        ("not found p1\n1.1 supported p1", [("supported", "")]),
+    ],
+)
+def test_of_two_lines_on_a_statement_the_last_counts_unless_it_is_about_the_rest(
+    lines: str, expected: list[tuple[str, str]]
+) -> None:
+    draft = "Its arches are four and of steel."
+    result, _ = checked(f"1.1 {lines}\n{block(1, 'steel', 'stone')}", draft=draft)
+    assert [(each["verdict"], each["words"]) for each in result["checks"]] == expected
+    assert ("of stone" in result["answer"]) is (expected[0][0] == "contradicted")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ('1 contradicted p1\n1 not found "four"', [("contradicted", ""), ("not found", "four")]),
+        ('1 not found "four"\n1 contradicted p1', [("contradicted", ""), ("not found", "four")]),
+        ('1 not found "four"\n1 supported p1', [("not found", "four")]),
+        ('1 supported p1\n1 not found "four"', [("not found", "four")]),
+        ("1 not found\n\nSummary:\n1 not found", [("not found", "")]),
+    ],
+)
+def test_a_part_can_be_contradicted_and_lack_details(
+    lines: str, expected: list[tuple[str, str]]
+) -> None:
+    draft = "It is of steel. It has four arches."
+    result, model = written(draft, f"{lines}\n{block(1, 'steel', 'stone')}")
+    assert [(each["verdict"], each["words"]) for each in result["checks"]] == expected
+    assert (len(model.calls), result["warnings"]) == (2, [])
+
+
+def test_several_verdicts_on_a_part_are_handed_back() -> None:
+    lines = "1 contradicted p1\nThe second sentence:\n1 supported p2"
+    result, model = written("It is of steel. It has four arches.", lines, "1 supported p2")
+    assert "part 1 has several verdicts: write one line for it" in model.calls[2].prompt
+    assert [each["verdict"] for each in result["checks"]] == ["supported"]
     assert result["warnings"] == []
 
 
@@ -440,8 +502,7 @@ def test_a_part_without_a_verdict_is_said() -> None:
         ("1 supported p1\n2 partly supported p2", [1, 2], False),
         ("1 supported p1", [1], True),
     ):
-        graph = build_rat(model=ScriptedModel([draft, reply]), sources=Shelf())
-        result = graph.invoke(QUESTION)
+        result, _ = written(draft, reply)
         assert [each["part"] for each in result["checks"]] == parts
         assert ("no verdict on 1 part" in str(result["warnings"])) is warned
 
