@@ -12,6 +12,7 @@ from stepcraft.progress import joined
 from stepcraft.text.changes import folded
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
+from stepcraft.text.names import has_word
 
 _NUMBER = r"\d{1,4}(?:\.\d{1,4})?"
 _RANGE = (
@@ -421,7 +422,8 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
     if len(judged) != 1 and not any(line and line.first[1] for _, _, line in judged):
         of_part = [line for line in lines if not line.first[1]]
         judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_part, part, 0))]
-    if not state["judges_statements"]:  # other details of a contradicted part may not be found
+    is_part = not state["judges_statements"]
+    if is_part:  # other details of a contradicted part may not be found
         judged += [
             (number, statement, line)
             for number, statement, whole in judged
@@ -430,10 +432,10 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
             if line.is_detail and line.span == whole.span
         ]
     return [
-        _check(line, words, state, (part, number if state["judges_statements"] else 0), statement)
+        _check(line, words, state, (part, 0 if is_part else number), text)
         for number, statement, line in judged
         if line
-        for words in _details(line, statement)
+        for words, text in _details(line, statement, is_part=is_part)
     ]
 
 
@@ -461,11 +463,28 @@ def _combined(earlier: _Line, later: _Line) -> _Line:
     return earlier if is_contradicted and later.is_detail else later
 
 
-def _details(line: _Line, statement: str) -> list[str]:
-    """Return the quoted words that a line is about, or "" for the whole statement."""
-    written = (_as_written(words, statement) for words in line.words)
-    details = [*dict.fromkeys(filter(None, written))] or [""]
+def _details(line: _Line, text: str, *, is_part: bool) -> list[tuple[str, str]]:
+    """Return the quoted words that a line is about with their text, or "" and the whole text.
+
+    If the text is a part, each detail is returned with every sentence that contains it.
+    """
+    written = (_as_written(words, text) for words in line.words)
+    details = [
+        (words, each)
+        for words in dict.fromkeys(filter(None, written))
+        for each in (_sentences_with(words, text) if is_part else [text])
+    ] or [("", text)]
     return details if line.verdict == "not found" else details[:1]
+
+
+def _sentences_with(words: str, text: str) -> list[str]:
+    """Return the sentences in a text that contain words, or the text if they span several."""
+    sentences = [text[start:stop] for start, stop in claims(text)]
+    return (
+        [*dict.fromkeys(each for each in sentences if has_word(each, words))]
+        or [each for each in sentences if words in each][:1]
+        or [text]
+    )
 
 
 def _as_written(words: str, statement: str) -> str:
@@ -484,9 +503,6 @@ def _as_written(words: str, statement: str) -> str:
 
 
 def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statement: str) -> Check:
-    if words and not state["judges_statements"]:
-        sentences = [statement[start:stop] for start, stop in claims(statement)]
-        statement = next((each for each in sentences if words in each), statement)
     part, number = place
     return Check(
         round=state["rounds"] + 1,

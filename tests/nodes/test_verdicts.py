@@ -237,6 +237,31 @@ def test_a_part_can_be_contradicted_and_lack_details(
     assert (len(model.calls), result["warnings"]) == (2, [])
 
 
+@pytest.mark.parametrize(
+    ("draft", "words", "named"),
+    [
+        (
+            "It is old. Its old gate is open. It is red.",
+            "old",
+            ["It is old.", "Its old gate is open."],
+        ),
+        ("It is old. It is golden. It is red.", "old", ["It is old."]),
+        ("It is golden. It is red.", "old", ["It is golden."]),
+        ("It has 4 arches. It has 14 arches.", "4 arches", ["It has 4 arches."]),
+        ("It is old. It is red. It is old.", "old", ["It is old."]),
+        ("It is old. It is red.", "old. It", ["It is old. It is red."]),
+        ("It is old. It is red.", "blue", ["It is old. It is red."]),
+    ],
+)
+def test_words_that_were_not_found_are_named_in_each_sentence(
+    draft: str, words: str, named: list[str]
+) -> None:
+    result, _ = written(draft, f'1 not found "{words}"')
+    assert verdicts(result) == [(each, "not found") for each in named]
+    result, _ = written(draft, f'1 contradicted p1 "{words}"\n{block(1, draft, "It is new.")}')
+    assert verdicts(result) == [(named[0], "contradicted")]
+
+
 def test_several_verdicts_on_a_part_are_handed_back() -> None:
     lines = "1 contradicted p1\nThe second sentence:\n1 supported p2"
     result, model = written("It is of steel. It has four arches.", lines, "1 supported p2")
