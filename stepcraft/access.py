@@ -16,6 +16,7 @@ value is an object, which a client cannot send as JSON, or None if nobody is aut
 """
 
 _FIELD = re.compile(r"\{(\w+)\}")
+_YES = {"1", "true", "yes", "on"}
 
 
 def caller() -> str | None:
@@ -92,9 +93,10 @@ def check_may_remember() -> None:
     """Refuse a server run that writes to a memory, unless the deployment allows it.
 
     Raises:
-        BadInput: The run is on a server, and STEPCRAFT_REMEMBER is not set.
+        BadInput: The run is on a server, and STEPCRAFT_REMEMBER is not 1 (or true, yes, on).
     """
-    if _USER in _configurable(ensure_config()) and not os.environ.get("STEPCRAFT_REMEMBER"):
+    is_allowed = os.environ.get("STEPCRAFT_REMEMBER", "").strip().lower() in _YES
+    if _USER in _configurable(ensure_config()) and not is_allowed:
         raise BadInput(
             "a run may not write into a memory here: remember=True takes STEPCRAFT_REMEMBER=1"
         )

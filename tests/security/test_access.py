@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 from langgraph.store.memory import InMemoryStore
 
-from stepcraft.access import encode_identity, fill_namespace
+from stepcraft.access import check_may_remember, encode_identity, fill_namespace
 from stepcraft.errors import BadInput
 from stepcraft.secrets import without_secrets
 from stepcraft.server.users import Users, new_key, read_users
@@ -254,3 +254,20 @@ def test_a_namespace_that_cannot_be_filled(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         in_run(lambda: fill_namespace((template,), config), running)
+
+
+# Whether runs may write to a memory
+
+
+@pytest.mark.parametrize("value", ["1", "1\r", " true ", "True", "yes", "ON"])
+def test_a_deployment_allows_runs_to_write(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("STEPCRAFT_REMEMBER", value)
+    in_run(check_may_remember, on_server("ann"))
+
+
+@pytest.mark.parametrize("value", ["", " ", "0", "false", "No", "off", "none", "disabled", "'1"])
+def test_any_other_value_does_not_allow_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("STEPCRAFT_REMEMBER", value)
+    in_run(check_may_remember, {})  # not on a server
+    with pytest.raises(BadInput, match="STEPCRAFT_REMEMBER=1"):
+        in_run(check_may_remember, on_server("ann"))
