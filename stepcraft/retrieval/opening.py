@@ -14,6 +14,8 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
 from stepcraft.models.embeddings import default_embeddings
 from stepcraft.sources import CorpusRetriever, open_source
+from stepcraft.sources.corpus.files import roots_of
+from stepcraft.sources.open import corpus_paths
 from stepcraft.sources.shared.urls import is_shared
 
 # Nothing is closed explicitly: an object is closed once later ones have displaced it and no run
@@ -70,6 +72,9 @@ def _with_fields(url: str) -> str:
 def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     """Return the source for a spec, waiting if it is being opened.
 
+    A corpus is opened again if its paths lead to other files or folders than before, in another
+    working directory for instance.
+
     Args:
         spec: The spec, as for `open_source`.
         age_s: The number of seconds after which a corpus checks its files again. Changes are added
@@ -78,8 +83,16 @@ def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     Raises:
         BadInput, MemoryFailure, SourceFailure: As for `open_source`.
     """
-    where = _with_fields(spec) if is_shared(spec) else spec
-    source = _SOURCES.get(where, lambda: open_source(where))
+    where = _with_fields(spec) if is_shared(spec) else spec.strip()
+    kind, _, rest = where.partition(":")
+    if kind == "memory":
+        return opened_memory(rest or None).as_retriever()
+    roots = roots_of(corpus_paths(rest)[0]) if kind == "corpus" else {}
+
+    def leads_there(kept: BaseRetriever) -> bool:
+        return not isinstance(kept, CorpusRetriever) or kept.roots == roots
+
+    source = _SOURCES.get(where, lambda: open_source(where), leads_there)
     if isinstance(source, CorpusRetriever):
         source.refresh(after_s=age_s)
     return source

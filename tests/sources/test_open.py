@@ -1,5 +1,6 @@
 """`open_source`: every kind of source by its name."""
 
+import json
 import subprocess
 import sys
 from contextlib import chdir
@@ -9,6 +10,7 @@ import pytest
 
 from stepcraft import open_source
 from stepcraft.errors import BadInput, SourceFailure
+from stepcraft.retrieval.opening import opened_source
 
 OWN = "tests.sources.own"
 
@@ -120,3 +122,48 @@ def test_opening_by_name_loads_only_what_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("spec", ["corpus:docs", "corpus:.", "corpus:docs,more.md"])
+def test_a_relative_path_is_read_in_the_current_folder(folder: Path, spec: str):
+    for project in ("old", "new", "old"):
+        (folder / project / "docs").mkdir(parents=True, exist_ok=True)
+        for name in ("docs/a.md", "more.md"):
+            (folder / project / name).write_text(f"# Port\n\nThe {project} port.\n")
+        with chdir(folder / project):
+            source = opened_source(spec)
+            first, *_ = source.invoke("port")
+            assert first.page_content == f"The {project} port."
+            assert first.metadata["source"] in {"docs/a.md:3", "more.md:3"}
+            assert opened_source(spec) is source
+
+
+def test_a_link_that_leads_elsewhere_is_followed_again(folder: Path):
+    for version in ("1", "2"):
+        (folder / version).mkdir()
+        (folder / version / "a.md").write_text(f"Version {version}.")
+        (folder / "current").unlink(missing_ok=True)
+        (folder / "current").symlink_to(version)
+        [found] = opened_source("corpus:current").invoke("version")
+        assert (found.page_content, found.metadata["source"]) == (
+            f"Version {version}.",
+            "current/a.md:1",
+        )
+
+
+@pytest.mark.parametrize("spec", ["memory:mine.jsonl", " memory:mine.jsonl", "memory"])
+def test_a_memory_as_a_source_is_read_again_once_its_file_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str
+):
+    for goal in ("bake bread", "bake rye bread"):
+        file = folder / ("mine.jsonl" if ":" in spec else f"{goal}.jsonl")
+        file.write_text(json.dumps({"output": goal, "input": "flour", "steps": ["Bake."]}))
+        monkeypatch.setenv("STEPCRAFT_MEMORY", str(file))
+        [found] = opened_source(spec).invoke("bread", k=5)
+        assert found.metadata["title"] == goal
+
+
+def test_a_source_without_files_stays_open_in_another_folder(folder: Path):
+    source = opened_source(f"{OWN}:made")
+    with chdir(folder / "docs"):
+        assert opened_source(f"{OWN}:made") is source
