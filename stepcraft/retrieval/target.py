@@ -1,7 +1,7 @@
 """The memories and sources registered when a graph is built, opened as retrievers."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -91,10 +91,7 @@ class RetrievalTarget:
             listed: Sequence[Any] = sources if isinstance(sources, list | tuple) else [sources]
             wanted = [source for source in listed if source is not None]
             sources = {
-                # Names are shown to anyone who can start runs.
-                without_secrets(
-                    source if isinstance(source, str) else f"{type(source).__name__}-{place}"
-                ): source
+                source if isinstance(source, str) else f"{type(source).__name__}-{place}": source
                 for place, source in enumerate(wanted, 1)
             }
         for value in memories.values():
@@ -134,9 +131,9 @@ class RetrievalTarget:
         """
         default = [os.environ.get(SOURCE_VARIABLE, ""), os.environ.get(MEMORY_VARIABLE, "")]
         searched = [*self.sources.values(), *self.memories.values()] or default
-        specs = [each for each in searched if isinstance(each, str) and each]
-        digests = {without_secrets(spec): source_digest(spec) for spec in specs}
-        return {spec: digest for spec, digest in digests.items() if digest}
+        specs = dict.fromkeys(each for each in searched if isinstance(each, str) and each)
+        digests = {shown: source_digest(spec) for spec, shown in _shown(specs).items()}
+        return {shown: digest for shown, digest in digests.items() if digest}
 
     def check_names(self, settings: Settings) -> None:
         """Check the names in the settings of a run without opening anything.
@@ -208,14 +205,32 @@ class RetrievalTarget:
         return next(iter(self.memories.values()), os.environ.get(MEMORY_VARIABLE, ""))
 
     def _sources(self, settings: SearchSettings) -> Mapping[str, OpenedSource | str]:
-        if not settings.sources:
-            if self.sources or self.prefers_memory:
-                return self.sources
+        """Return the sources of a run by the names that are shown for them."""
+        sources = self.sources
+        if settings.sources:
+            sources = {**registered(SOURCES), **sources}
+        elif not sources and not self.prefers_memory:
             spec = os.environ.get(SOURCE_VARIABLE, "").strip()
-            return {spec: spec} if spec else {}
-        names: dict[str, OpenedSource | str] = {**registered(SOURCES), **self.sources}
+            sources = {spec: spec} if spec else {}
+        names = _shown(sources)
+        shown = {names[name]: source for name, source in sources.items()}
+        if not settings.sources:
+            return shown
         how = f"sources={{name: source}} of the builder, or {SOURCES},"
-        return {name: chosen("source", name, names, how) for name in settings.sources}
+        wanted = [names.get(name, name) for name in settings.sources]
+        return {name: chosen("source", name, shown, how) for name in wanted}
+
+
+def _shown(names: Iterable[str]) -> dict[str, str]:
+    """Map names to the texts shown to anyone who can start runs.
+
+    Secrets are masked; names that then look alike are numbered.
+    """
+    shown: dict[str, str] = {}
+    for place, name in enumerate(names, 1):
+        text = without_secrets(name)
+        shown[name] = f"{text} ({place})" if text in shown.values() else text
+    return shown
 
 
 def _open_source(name: str, spec: str) -> OpenedSource:
