@@ -222,7 +222,7 @@ def edit(id_: Id, memory: ChangedMemory = None) -> None:
     with opened(memory, None) as target:
         stored = by_short_id(target, id_)
         try:
-            new = edited(stored, in_editor(body_of(stored).strip()))
+            new = edited(stored, in_editor(body_of(stored).strip(), partial(edited, stored)))
         except (OSError, ValueError, CalledProcessError) as error:
             raise BadInput(f"nothing was changed: {error}") from error
         if not same_text(stored, new):

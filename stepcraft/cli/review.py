@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import open_memory
@@ -42,18 +44,40 @@ def check_can_review(options: Mapping[str, Any]) -> None:
         )
 
 
-def in_editor(text: str) -> str:
+def in_editor(text: str, check: Callable[[str], object] = str) -> str:
     """Let the user edit text in the editor set by VISUAL or EDITOR, and return the result.
 
+    If `check` raises ValueError for the result, or it is not UTF-8, the user can edit it again.
+
     Raises:
-        OSError, ValueError, CalledProcessError: The editor cannot be started, or fails.
+        OSError, CalledProcessError: The editor cannot be started, or fails.
+        ValueError: The command of the editor is malformed, or the user gave up a result that cannot
+            be used; the message names a file that has it.
     """
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:
         file = Path(folder, "steps.md")
         file.write_text(f"{text}\n", encoding="utf-8")
-        subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's
-        return file.read_text(encoding="utf-8")
+        while True:
+            subprocess.run([*editor, str(file)], check=True)  # noqa: S603 - the user's
+            try:
+                edited = file.read_text(encoding="utf-8")
+                check(edited)
+            except ValueError as error:
+                note(str(error))
+                if not _wants_to_edit_again():
+                    kept = Path(tempfile.mkdtemp(prefix="stepcraft-"), file.name)
+                    kept.write_bytes(file.read_bytes())
+                    raise BadInput(f"{error}; your text is in {kept}") from error
+            else:
+                return edited
+
+
+def _wants_to_edit_again() -> bool:
+    try:
+        return typer.confirm("Edit it again?", default=True, err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        return False
 
 
 def ask_for_review(
@@ -84,6 +108,7 @@ def ask_for_review(
 def _decision(
     action: Mapping[str, Any], read: Callable[[], str], edit: Callable[[str], str]
 ) -> dict[str, Any]:
+    text = numbered(action["args"]["steps"])
     while True:
         say("approve (a), edit (e) or reject (r)?", err=True)
         choice = read().strip().lower()
@@ -93,26 +118,32 @@ def _decision(
             say("What should change, and why?", err=True)
             if message := read().strip():
                 return {"type": "reject", "message": message}
-        if choice in {"e", "edit"} and (steps := _edited(action["args"]["steps"], edit)):
-            edited = {"name": action["name"], "args": {"steps": steps}}
-            return {"type": "edit", "edited_action": edited}
+        if choice in {"e", "edit"}:
+            steps, text = _edited(action["args"]["steps"], text, edit)
+            if steps:
+                edited = {"name": action["name"], "args": {"steps": steps}}
+                return {"type": "edit", "edited_action": edited}
 
 
-def _edited(steps: list[str], edit: Callable[[str], str]) -> list[str]:
-    """Return the edited steps, or none if they cannot be used.
+def _edited(steps: list[str], text: str, edit: Callable[[str], str]) -> tuple[list[str], str]:
+    """Return the edited steps, or none if they cannot be used, and the text for the next edit.
 
-    This is the case if editing failed, changed nothing, left no steps, or left a line outside them.
+    They cannot be used if editing failed, changed nothing, left no steps, or left a line outside
+    them.
     """
     try:
-        text = edit(numbered(steps))
+        written = edit(text)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         note(f"the editor cannot be used: {error}; name another in EDITOR")
-        return []
-    edited = read_steps(text)
-    if lost := outside_steps(text, edited):
-        note(f"{lost[0]!r} belongs to no step; begin it with a number")
-        return []
+        return [], text
+    edited = read_steps(written)
+    if lost := outside_steps(written, edited):
+        note(
+            f"{lost[0]!r} belongs to no step; begin it with a number (edit (e) opens your text "
+            "again)"
+        )
+        return [], written
     if not edited or edited == steps:
         note("nothing was changed" if edited else "there were no steps")
-        return []
-    return edited
+        return [], numbered(steps)
+    return edited, written

@@ -257,6 +257,34 @@ def test_a_procedure_is_edited_in_an_editor(
     assert ("Drink." in after["steps"] or after["output"] == "tea for two") == is_changed
 
 
+@pytest.mark.parametrize(
+    ("bad", "reason"), [(b"\n## Note\n", "'## Note' belongs"), (b"\xe4", "utf-8")]
+)
+@pytest.mark.parametrize(("answers", "is_mended"), [("y\ny\n", True), ("n\n", False), ("", False)])
+def test_text_that_cannot_be_stored_is_edited_again_or_kept_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, bad: bytes, reason: str, answers: str, is_mended: bool
+) -> None:
+    """The editor writes something bad the first time, and removes it the second time."""
+    Path("editor.py").write_text(
+        "import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n"
+        f"before, bad = file.read_bytes(), {bad!r}\n"
+        "after = before.replace(b'Pour.', b'Pour slowly.') + bad\n"
+        "file.write_bytes(before.replace(bad, b'') if bad in before else after)\n"
+    )
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} editor.py")
+    tea = ids()[0]
+    result = run(f"memory edit {tea} -m m.db", stdin=answers, status=0 if is_mended else 2)
+    assert reason in result.stderr
+    assert data(f"memory show {tea} -m m.db")["steps"][1] == (
+        "Pour slowly." if is_mended else "Pour."
+    )
+    if not is_mended:
+        kept = Path(result.stderr.rpartition("your text is in ")[2].strip())
+        assert b"2. Pour slowly." in kept.read_bytes()
+        assert bad in kept.read_bytes()
+
+
 def test_the_history_has_tags_and_an_undo_without_effect_says_so() -> None:
     tagged = {**TEA, "tags": {"garden": "herbs"}, "expires": "2999-12-31", "key": "page 7"}
     for record in (tagged, {**TEA, "key": "page 7"}):

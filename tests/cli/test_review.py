@@ -77,6 +77,35 @@ def test_an_edit_that_nothing_comes_of_is_asked_again(
     assert note in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("between", [[], ["what?"], ["r", ""]])
+def test_refused_text_is_in_the_editor_the_next_time(
+    between: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = "1. Mix.\n2. Bake it for an hour.\n## Note\n"
+    typed, written, opened = iter(["e", *between, "e"]), iter([mine, mine[:-8]]), list[str]()
+
+    def edit(text: str) -> str:
+        opened.append(text)
+        return next(written)
+
+    response: Any = ask_for_review(REQUEST, read=lambda: next(typed), edit=edit)
+    assert opened[1] == mine
+    edited = response["decisions"][0]["edited_action"]["args"]["steps"]
+    assert edited == ["Mix.", "Bake it for an hour."]
+    assert "edit (e) opens your text again" in capsys.readouterr().err
+
+
+def test_an_empty_file_is_not_in_the_editor_the_next_time() -> None:
+    typed, written, opened = iter(["e", "e", "a"]), iter(["\n", "1. Mix.\n"]), list[str]()
+
+    def edit(text: str) -> str:
+        opened.append(text)
+        return next(written)
+
+    ask_for_review(REQUEST, read=lambda: next(typed), edit=edit)
+    assert opened[0] == opened[1]
+
+
 @pytest.mark.parametrize("lines", [[], ["r"]])
 def test_the_end_of_the_input_leaves_the_review(lines: list[str]) -> None:
     with pytest.raises(KeyboardInterrupt):
