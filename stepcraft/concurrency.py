@@ -7,7 +7,7 @@ would delay all others.
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
@@ -120,6 +120,21 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+async def uncancelled(call: Awaitable[T]) -> T:
+    """Return the result of a call.
+
+    Raises:
+        RuntimeError: A task that the call awaited was cancelled, but not the current one.
+    """
+    try:
+        return await call
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task and task.cancelling():
+            raise
+        raise RuntimeError("a task that it awaited was cancelled") from error
 
 
 def shared_lock(key: Hashable) -> Lock:

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 
 from stepcraft import __version__
-from stepcraft.concurrency import side_by_side
+from stepcraft.concurrency import side_by_side, uncancelled
 from stepcraft.errors import BadInput, ModelFailure, RunStopped
 from stepcraft.evals.calls import CallRecorder, reason_of
 from stepcraft.evals.directory import (
@@ -183,7 +183,7 @@ async def _run(method: AnyMethod, sample: Sample, calls: CallRecorder) -> Outcom
     config: RunnableConfig = {"run_id": trace, "callbacks": [calls], "metadata": metadata}
     result, error = Result({}, [], {}), ""
     try:
-        result = await method.run(sample, config)
+        result = await uncancelled(method.run(sample, config))
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
     except Exception as failure:
@@ -215,7 +215,7 @@ async def _scored(outcome: Outcome, scorers: Sequence[Scorer]) -> Outcome:
     if outcome["error"] and not outcome["output"]:
         return outcome
     try:
-        scores = await scores_of(scorers, outcome["sample"], outcome["output"])
+        scores = await uncancelled(scores_of(scorers, outcome["sample"], outcome["output"]))
     except Exception as failure:
         return {**outcome, "error": f"it could not be scored: {reason_of(failure)}"}
     return {**outcome, "error": "", "scores": scores}

@@ -154,15 +154,16 @@ class Spending:
             )
 
     def check_finished(self) -> None:
-        """Check that neither the budget nor failures cut the work short.
+        """Check that the work was not cut short.
 
         Raises:
-            RunStopped: The budget is used up, or a method or judge has failed on every part.
+            RunStopped: Parts are missing, or a method or judge has failed on every part.
         """
-        if self._stopped:
+        if len(self.errors) < self.progress.total:
             raise RunStopped(
-                f"{self._stopped}: {len(self.errors):,} of {self.progress.total:,} {self.what} are "
-                "done; raise it and start the same command again"
+                f"{self._stopped or 'the rest was cancelled'}: {len(self.errors):,} of "
+                f"{self.progress.total:,} {self.what} are done; "
+                f"{'raise it and ' * bool(self._stopped)}start the same command again"
             )
         for name in {key[0] for key in self.errors}:
             self.check_working(name, is_done=True)

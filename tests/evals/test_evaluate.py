@@ -1,5 +1,6 @@
 """Evaluations into a directory: what is asked, what is kept, and what is refused."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from stepcraft import BadInput, RunStopped
 from stepcraft.errors import NoAnswer
 from stepcraft.evals.directory import read_configuration, read_outcomes, run_directory
+from stepcraft.evals.evaluate import evaluate
 from stepcraft.evals.methods import OwnMethod, read_methods
 from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
@@ -105,6 +107,62 @@ def test_a_sample_that_fails_costs_that_sample(tmp_path: Path) -> None:
     again = run(tmp_path, model, retry_errors=True)
     assert [outcome["error"] for outcome in again] == ["", "", ""]
     assert len(model.calls) == calls + 1
+
+
+async def wait_for_a_cancelled_task() -> None:
+    task = asyncio.create_task(asyncio.sleep(9))
+    task.cancel()
+    await task
+
+
+@pytest.mark.parametrize("place", ["method", "score"])
+def test_a_task_that_was_cancelled_within_a_sample_costs_that_sample(
+    tmp_path: Path, place: str
+) -> None:
+    async def answer(given: Mapping[str, str]) -> str:
+        if place == "method" and number_in(given["question"]) == "1":
+            await wait_for_a_cancelled_task()
+        return "3"
+
+    async def score(sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
+        if place == "score" and sample["id"] == "1":
+            await wait_for_a_cancelled_task()
+        return {"length": 1.0}
+
+    outcomes = run(tmp_path, asked=4, methods=[OwnMethod("mine", answer)], scorers=[score])
+    reason = "RuntimeError: a task that it awaited was cancelled"
+    assert [reason in each["error"] for each in outcomes] == [False, True, False, False]
+
+
+def test_an_evaluation_that_is_cancelled_records_no_failures(tmp_path: Path) -> None:
+    async def cancel() -> None:
+        began = asyncio.Event()
+
+        async def answer(_: object) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(evaluate([OwnMethod("mine", answer)], samples(3), tmp_path))
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert not list(read_outcomes(tmp_path))
+
+
+def test_samples_that_are_missing_are_said(tmp_path: Path) -> None:
+    async def cancel_all(_sample: Sample, _output: Mapping[str, Any]) -> dict[str, float]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        return {}
+
+    reason = "the rest was cancelled: 0 of 3 samples are done; start the same command again"
+    with pytest.raises(RunStopped, match=reason):
+        run(tmp_path, scorers=[cancel_all])
 
 
 def test_an_output_that_cannot_be_scored_is_kept_and_scored_later(tmp_path: Path) -> None:
