@@ -98,6 +98,9 @@ class Spending:
             usage: The token counts.
             model: The model to which tokens are attributed if no provider named one.
             usd: The cost if it was recorded.
+
+        Raises:
+            BadInput: The budget is in USD, and the cost is unknown.
         """
         usd = self.prices.cost(usage, model) if usd is None else usd
         before = self.progress
@@ -107,18 +110,13 @@ class Spending:
             tokens=before.tokens + total_tokens(usage),
             usd=None if usd is None or before.usd is None else before.usd + usd,
         )
+        self._check_priced(", ".join(usage.get("models") or [model]), usd)
         return usd
 
     def end(self, usage: Mapping[str, Any], model: str) -> float | None:
-        """Count the usage of a part that asked a model, and return its cost.
-
-        Raises:
-            BadInput: The budget is in USD, and the price is unknown.
-        """
+        """Count the usage of a part that asked a model, as `add` does."""
         self._running -= 1
-        usd = self.add(usage, model)
-        self._check_priced(", ".join(usage.get("models") or ()), usd)
-        return usd
+        return self.add(usage, model)
 
     def _check_priced(self, model: str, price: object) -> None:
         if self.budget.usd is not None and price is None:

@@ -89,6 +89,22 @@ def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
         run(tmp_path, budget=Budget(usd=1.0), prices=Prices.of(["gpt-5=1/2"]))
 
 
+def test_a_budget_in_usd_needs_the_prices_of_earlier_answers(tmp_path: Path) -> None:
+    def said(model: str) -> OwnMethod:
+        counts = {"calls": 1, "input_tokens": MILLION, "output_tokens": 0}
+        usage = {**counts, "models": {model: counts}}
+        return OwnMethod(model, lambda _: {"answer": "3", "usage": usage})
+
+    run(tmp_path, asked=1, methods=[said("big"), OwnMethod("silent", lambda _: "3")])
+    options: Any = {"methods": [said("small")], "budget": Budget(usd=9.0)}
+    with pytest.raises(BadInput, match="that of big is unknown; name it with --price"):
+        run(tmp_path, prices=Prices.of(["small=1/2"]), **options)
+    with pytest.raises(RunStopped, match=r"the budget of 9\.0 USD is used up: 2 of 3 samples"):
+        run(tmp_path, prices=Prices.of(["small=1/2", "big=7/7"]), **options)
+    run(tmp_path / "new", asked=1, methods=[said("big")], prices=Prices.of(["big=7/7"]))
+    run(tmp_path / "new", asked=2, prices=Prices.of(["small=1/2"]), **options)
+
+
 def test_what_reports_no_calls_has_no_known_costs(tmp_path: Path) -> None:
     run(tmp_path, methods=[OwnMethod("mine", lambda _: "3"), DIRECT], prices=Prices.of(["1/1"]))
     mine, direct = summarise(tmp_path).methods
