@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
-from stepcraft.evals.samples import fields_of
+from stepcraft.evals.samples import fields_of, listed
 from stepcraft.files import cache_folder
 from stepcraft.records import records
 
@@ -43,7 +43,8 @@ def corpus_settings(path: Path) -> dict[str, Any]:
 def _passages(path: Path) -> Iterator[dict[str, str]]:
     """Yield the passages in a file: strings, or objects with title and text or sentences."""
     for record in records(path):
-        for passage in fields_of(record, path).get("passages") or ():
+        passages = fields_of(record, path).get("passages")
+        for passage in passages if isinstance(passages, list) else listed(passages):
             fields = {"text": passage} if isinstance(passage, str) else passage
             yield Passage.model_validate(fields).model_dump()
 

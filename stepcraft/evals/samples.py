@@ -54,7 +54,8 @@ def _text(value: object) -> object:
     return clean(value).strip() if isinstance(value, str) else value
 
 
-def _listed(value: object) -> list[object]:
+def listed(value: object) -> list[object]:
+    """Return a list, or a single value as a list, without empty texts and NaN."""
     texts = map(_text, value if isinstance(value, list) else [value])
     return [text for text in texts if text not in (None, "")]
 
@@ -63,7 +64,7 @@ def _alternatives(value: object) -> list[object]:
     """Return alternative texts, with a whole number such as 42.0 in both spellings."""
     return [
         text
-        for each in _listed(value)
+        for each in listed(value)
         for text in ([int(each), each] if isinstance(each, float) and each.is_integer() else [each])
     ]
 
@@ -76,7 +77,7 @@ def _passage(value: object) -> object:
 
 
 _Text = Annotated[str, BeforeValidator(_text)]
-_Texts = Annotated[list[str], BeforeValidator(_listed)]
+_Texts = Annotated[list[str], BeforeValidator(listed)]
 _Alternatives = Annotated[list[str], BeforeValidator(_alternatives)]
 
 
@@ -94,7 +95,7 @@ class Sample(TypedDict):
     """The available resources, for methods that take them."""
     answers: NotRequired[_Alternatives]
     """The right answers; it is enough to give any one of them."""
-    contains: NotRequired[Annotated[list[_Alternatives], BeforeValidator(_listed)]]
+    contains: NotRequired[Annotated[list[_Alternatives], BeforeValidator(listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
     steps: NotRequired[_Texts]
     """The steps of a correct procedure."""
@@ -105,7 +106,7 @@ class Sample(TypedDict):
     rubric: NotRequired[_Texts]
     """What a judge looks for in an answer, as sentences."""
     gold: NotRequired[
-        Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(_listed)]
+        Annotated[list[Annotated[Gold, BeforeValidator(_passage)]], BeforeValidator(listed)]
     ]
     """The passages that support the answer."""
     task: NotRequired[str]
@@ -153,8 +154,8 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
                 "'question', a right answer 'answer' and resources 'resources'"
             )
         accepted["answers"] = [
-            *_listed(accepted.get("answers")),
-            *_listed(accepted.pop("answer", None)),
+            *listed(accepted.get("answers")),
+            *listed(accepted.pop("answer", None)),
         ]
         try:
             read = _READER.validate_python({"id": "", **accepted})

@@ -98,6 +98,25 @@ def test_passages_that_cannot_be_read(tmp_path: Path, passage: Any) -> None:
         corpus_settings(written(tmp_path, passages=[passage]))
 
 
+@pytest.mark.parametrize(
+    ("passages", "texts"),
+    [
+        ("It is so.", ["It is so."]),
+        ({"title": "T", "text": "It is so."}, ["It is so."]),
+        ({"sentences": ["It is so.", "Or not."]}, ["It is so. Or not."]),
+        (["It is so. ", {"text": "Or not."}], ["It is so. ", "Or not."]),
+        *((none, []) for none in (float("nan"), "", " \n", None, [])),
+    ],
+)
+def test_a_single_passage_needs_no_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passages: Any, texts: list[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = corpus_settings(written(tmp_path, passages=passages)).get("sources", [])
+    lines = [Path(each.removeprefix("corpus:")).read_text("utf-8") for each in found]
+    assert [json.loads(line)["text"] for line in "".join(lines).splitlines()] == texts
+
+
 def test_a_table_may_have_one_right_answer_or_several(tmp_path: Path) -> None:
     file = tmp_path / "questions.csv"
     file.write_text('question,output,answer,answers\nA?,,Ada,\nB?,,,"[""b"", 2]"\nC?,,c,["d"]\n')
