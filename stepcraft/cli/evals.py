@@ -385,7 +385,7 @@ def compare(
 ) -> None:
     """Compare two methods sample by sample (`DIR A B`), or two directories (`BEFORE AFTER`)."""
     from stepcraft.evals.compare import paired_samples
-    from stepcraft.evals.reports.markdown import KEYLESS
+    from stepcraft.evals.reports.markdown import warnings
     from stepcraft.evals.reports.page import page
     from stepcraft.evals.summary import summarise
 
@@ -413,8 +413,8 @@ def compare(
         most = _most_changed(comparisons)
         listed = score or (most.score if most else "")
         say("\n".join(_score_lines(comparisons, _differing(samples, listed, pair), listed, count)))
-    if summary.is_keyless:
-        say(KEYLESS)
+    for warning in warnings(summary):
+        say(warning)
     if html:
         compared = [it for it in summary.pairs if (it.method, it.against) in pairs]
         most = _most_changed([it for it in compared if score in {None, it.score}])

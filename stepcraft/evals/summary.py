@@ -138,8 +138,8 @@ class Judged:
     """The number of answers for which passages were left out because they were too long."""
     position_bias: Interval | None
     """The share of votes for the answer shown first, ignoring ties; 0.5 means no bias."""
-    is_mixed: bool
-    """Whether answers were graded by different criteria, apart from those of their samples."""
+    criteria: frozenset[frozenset[str]]
+    """The sets of criteria by which answers were graded, apart from those of their samples."""
     kin: str
     """"model" if the judge also wrote the answers, "family" if a model from its family did, or else
     "".
@@ -272,11 +272,6 @@ def _judged(judge: str, method: MethodSummary) -> Judged:
         (each.get("verdict") == "win") == is_shown_first(each["number"]) for each in decided
     )
     samples = {each["id"]: each["sample"] for each in method.outcomes}
-    given = {
-        frozenset(common_criteria(each, samples[each["id"]]))
-        for each in judgements
-        if each["kind"] == "rubric" and "items" in each and each["id"] in samples
-    }
     kin = "model" if bare_name(judge) == bare_name(method.model) else "family"
     return Judged(
         judge,
@@ -284,7 +279,11 @@ def _judged(judge: str, method: MethodSummary) -> Judged:
         judgements=len(judgements),
         unread=sum(not {"items", "verdict"} & each.keys() for each in judgements),
         cut=sum(bool(each.get("left_out")) for each in judgements),
-        is_mixed=len(given) > 1,
+        criteria=frozenset(
+            frozenset(common_criteria(each, samples[each["id"]]))
+            for each in judgements
+            if each["kind"] == "rubric" and "items" in each and each["id"] in samples
+        ),
         position_bias=share(first, len(decided)) if decided else None,
         kin=kin if family(judge) == family(method.model) != "" else "",
     )

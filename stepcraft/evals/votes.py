@@ -148,8 +148,8 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
 
 def common_criteria(reading: Judgement, sample: Sample) -> list[str]:
     """Return the criteria of a reading that are not the sample's own but were given for all."""
-    own = criteria(reading["kind"], sample)
-    return [it["text"] for it in reading.get("items", ()) if it["text"] not in own]
+    own = Counter(criteria(reading["kind"], sample))
+    return [*(Counter(it["text"] for it in reading.get("items", ())) - own)]
 
 
 def reading_scores(reading: Judgement) -> dict[str, float]:

@@ -327,6 +327,38 @@ def test_grades_by_different_criteria_are_pointed_out(tmp_path: Path) -> None:
     )
 
 
+SHORT, POLITE = "It is short.", "It is polite."
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "after", "is_warned"),
+    [
+        ([], [POLITE], [SHORT], True),
+        (["It names the year."], [], [SHORT], True),
+        ([SHORT], [SHORT], [], True),
+        ([], [POLITE, SHORT], [SHORT, POLITE], False),
+        (["It names the year."], [], [], False),
+        ([SHORT], [SHORT, POLITE], [SHORT, POLITE], False),
+    ],
+)
+def test_directories_that_were_graded_by_different_criteria_are_pointed_out(
+    tmp_path: Path, own: list[str], before: list[str], after: list[str], *, is_warned: bool
+) -> None:
+    def met(_node: str, prompt: str) -> str:
+        lines = shown(prompt)["rubric", ""].splitlines()
+        return "\n".join(f"{number}: met" for number, _ in enumerate(lines, 1))
+
+    for name, rubric in (("before", before), ("after", after)):
+        run = evaluation(tmp_path / name, {"rag": ["rag"]}, {"rubric": own})
+        with run_directory(run, {"methods": {}}, SAMPLES) as [file]:
+            file.add(outcome("rag", 9, {"answer": "without criteria of its own"}))
+        judged(run, JudgeModel(met), kinds=["rubric"], rubric=rubric)
+    said = "scripted:judge graded some answers of"
+    for command in ("compare", "report"):
+        ran = stepcraft(f"{command} {tmp_path / 'before'} {tmp_path / 'after'}")
+        assert (ran.exit_code, said in ran.stdout) == (0, is_warned), ran.stdout
+
+
 def test_a_changed_fact_that_is_changed_back_is_not_judged_again(tmp_path: Path) -> None:
     model = JudgeModel(lambda *_: "1: covered")
     for fact in ("Rome is old.", "Rome is big.", "Rome is old."):

@@ -91,6 +91,13 @@ def _about_answers(summary: Summary) -> Iterator[str]:
 
 
 def _about_judgements(summary: Summary) -> Iterator[str]:
+    graded = [each for each in summary.judges if each.criteria]
+    for judge, group in grouped(graded, attrgetter("judge")).items():
+        if len({given for each in group for given in each.criteria}) > 1:
+            yield (
+                f"{judge} graded some answers of {_listed([each.method for each in group])} by "
+                "other criteria than others; have all judged with the same --rubric."
+            )
     for each in summary.judges:
         if each.unread:
             yield (
@@ -101,11 +108,6 @@ def _about_judgements(summary: Summary) -> Iterator[str]:
             yield (
                 f"{each.judge} was not shown all passages of {each.method}, which were too long "
                 f"({each.cut:,} of {each.judgements:,} judgements); raise --passage-tokens."
-            )
-        if each.is_mixed:
-            yield (
-                f"{each.judge} graded some answers of {each.method} by other criteria than others; "
-                "have all judged with the same --rubric."
             )
         bias = each.position_bias
         if bias and abs(bias.mean - 0.5) >= 0.2 and not bias.low <= 0.5 <= bias.high:
