@@ -7,6 +7,7 @@ from pydantic import FiniteFloat, TypeAdapter
 
 from stepcraft.evals.samples import RIGHT, Gold, Sample
 from stepcraft.evals.scores import contains, exact_match, f1, plain_forms, rouge_lsum, steps_f1
+from stepcraft.text.citations import with_prompt_marks, without_marks
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
@@ -57,9 +58,13 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     decimal points of numbers count; other punctuation stands for a space or nothing). For
     `contains`: the share of the items that occur. For `steps`: the F1 of aligned steps. For
     `long_answers`: ROUGE-Lsum with the best match. For `gold`: the recall of gold passages and gold
-    sentences, if the output has `evidence`.
+    sentences, if the output has `evidence`. Marks that cite passages of the evidence do not count.
     """
     answer = str(output.get("answer") or "")
+    evidence = output.get("evidence")
+    if evidence:
+        marked = with_prompt_marks(answer, len(evidence), unless_in=str(sample))
+        answer = without_marks(marked, plain=False) or answer
     scores: dict[str, float] = {}
     if answers := sample.get("answers"):
         forms = [(gold, form) for gold in answers for form in plain_forms(gold)]
@@ -74,7 +79,7 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
         scores["steps"] = steps_f1(output.get("steps") or read_steps(answer), steps)
     if long_answers := sample.get("long_answers"):
         scores["ROUGE-Lsum"] = max(rouge_lsum(answer, gold) for gold in long_answers)
-    if (evidence := output.get("evidence")) is not None:
+    if evidence is not None:
         scores |= gold_scores(sample.get("gold", ()), evidence)
     return scores
 

@@ -175,6 +175,27 @@ def test_a_method_without_evidence_has_no_score_for_it() -> None:
     assert default_scores(sample, {"answer": "Yes.", "evidence": []}) == {"gold passages": 0}
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold", "passages", "scores"),
+    [
+        ("30 days [1][3]", "30 days", 3, (1, 1, 1)),
+        ("Four retries are made [1], then none [3].", "3", 3, (0, 0, 0)),
+        ("保存期間は30日です【2】。", "保存期間は30日です", 3, (1, 1, 1)),
+        ("30 days [9]", "30 days", 3, (0, 0.8, 1)),
+        ("Press [1]", "press 1", 0, (1, 1, 1)),
+        ("Press [1]", "Press [1]", 3, (1, 1, 1)),
+        ("`limit[1]`", "limit[1]", 3, (1, 1, 1)),
+        ("[2]", "2", 3, (1, 1, 1)),
+    ],
+)
+def test_marks_that_cite_the_evidence_are_no_words_of_the_answer(
+    answer: str, gold: str, passages: int, scores: tuple[float, float, float]
+) -> None:
+    sample = Sample(id="1", question="?", answers=[gold])
+    output = {"answer": answer, "evidence": [{"text": "It is so."}] * passages}
+    assert (*default_scores(sample, output).values(),) == pytest.approx(scores)
+
+
 def test_contains_counts_the_needles_found() -> None:
     answer = "It was written by the Beatles in 1967, and sung by Ringo."
     assert contains(answer, [["the beatles"], ["1968"], ["Starr", "ringo!"]]) == pytest.approx(
