@@ -450,17 +450,17 @@ def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
 def _combined(earlier: _Line, later: _Line) -> _Line:
     """Return the line that counts of two on the same statement, or both in one if they quote words.
 
-    A contradiction is not replaced by a detail that was not found. Neither of them is replaced if
-    the next line says `supported`, as it is about the rest or another passage.
+    A contradiction is not replaced by a detail that was not found, nor by the next line, which is
+    about the rest of the statement or another passage. Nor is a detail by `supported` there.
     """
     is_next = later.row - earlier.row <= 1 and not later.is_aside
     if is_next and earlier.is_detail and later.is_detail:
         passages = [*earlier.passages, *later.passages]
         return later._replace(words=[*earlier.words, *later.words], passages=passages)
-    is_contradicted = earlier.verdict == "contradicted"
-    if is_next and later.verdict == "supported":
-        return earlier if is_contradicted or earlier.is_detail else later
-    return earlier if is_contradicted and later.is_detail else later
+    if earlier.verdict == "contradicted" != later.verdict:
+        return earlier if is_next or later.is_detail else later
+    is_rest = is_next and later.verdict == "supported"
+    return earlier if is_rest and earlier.is_detail else later
 
 
 def _details(line: _Line, text: str, *, is_part: bool) -> list[tuple[str, str]]:

@@ -196,6 +196,8 @@ def test_numbers_that_could_mean_parts_or_statements_are_handed_back() -> None:
         ('contradicted p1\nIt says two.\n1.1 not found "four"', [("contradicted", "")]),
         ('contradicted p1 "of steel"\n1.1 supported p1', [("contradicted", "of steel")]),
         ("contradicted p1\n1.1 supported p1", [("contradicted", "")]),
+        ("contradicted p1\n1.1 not found", [("contradicted", "")]),
+        ("not found\n1.1 contradicted p1", [("contradicted", "")]),
         ('not found "four"\n1.1 supported p1', [("not found", "four")]),
         ('supported p1\n1.1 not found "four"', [("not found", "four")]),
         (
