@@ -32,11 +32,12 @@ _BEGIN = (
     rf"(?:^{_SIGNS}{{0,8}}|(?<=[;,.|\u3001\uff0c\uff1b])[ \t]{{1,2}})"
     r"(?:\d{1,3}[.)][ \t]{1,4}(?=\d|PART))?"  # an item number in a list of verdicts
 )
+_EXCEPTION = r"(?P<exception>\b(?:except|for|from|of|but|and|while)[ \t]+|\()"
 _VERDICT = re.compile(
-    rf"{_BEGIN}(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
+    rf"(?:{_BEGIN}|{_EXCEPTION})(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
     r"(?P<numbers>(?!404[^\w\n]{1,4}not[ _-]?found)"
     rf"{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
-    rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:is|are)[ \t]+)?{_WORD}",
+    rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
 _GROUPED = re.compile(
@@ -359,7 +360,7 @@ def _lines(text: str) -> list[_Line]:
     row = 0
     outside, *sections = _PART.split(text)
     for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:
-        matches = [*_VERDICT.finditer(below)]
+        matches = _verdicts_in(below)
         place, row = 0, row + 1
         for line, following in zip_longest(matches, matches[1:]):
             before, place = below[place : line.start()], line.end()
@@ -384,6 +385,33 @@ def _lines(text: str) -> list[_Line]:
                 is_statement = part and not first[1] and not line["of_part"]
                 lines.append(_of_part(int(part), read) if is_statement else read)
     return lines
+
+
+def _verdicts_in(text: str) -> list[re.Match[str]]:
+    """Return the verdicts in a text, such as both in "1.1-3.1 supported, but 2.2 not found"."""
+    found: list[re.Match[str]] = []
+    whole: re.Match[str] | None = None
+    for match in _VERDICT.finditer(text):
+        if not match["exception"]:
+            whole = match
+        if match is whole or (whole and _is_exception(match, whole)):
+            found.append(match)
+    return found
+
+
+def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
+    """Return whether a verdict differs from one on more statements before it in its line."""
+    first, last = _spans(match)[0]
+    return (
+        _verdict(match) != _verdict(whole)
+        and any(a <= first and last <= b and (a, b) != (first, last) for a, b in _spans(whole))
+        and "\n" not in match.string[whole.end() : match.start()]
+    )
+
+
+def _spans(match: re.Match[str]) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """Return the first and the last statement of each range that a verdict is on."""
+    return [_range(begin, end) for begin, end in _ENDS.findall(match["numbers"])]
 
 
 def _range(begin: str, end: str) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -612,6 +612,53 @@ def test_numbers_from_one_to_the_last_are_those_of_the_statements() -> None:
     assert (len(model.calls), result["warnings"]) == (1, [])
 
 
+@pytest.mark.parametrize(
+    "exception",
+    [
+        ", except 2.2 not found",
+        " except 2.2, which is not found",
+        " (except for 2.2: not found)",
+        ", but statement 2.2 is not mentioned",
+        " (2.2 not found)",
+        ", apart from 2.2 (not found in any passage)",
+        "; 2.2 not found",
+    ],
+)
+def test_an_exception_has_its_own_verdict(exception: str) -> None:
+    result, _ = checked(f"1.1-3.1 supported p1{exception}", draft=NUMBERED, max_calls=1)
+    assert [each["verdict"] for each in result["checks"]] == [
+        *["supported"] * 3,
+        "not found",
+        "supported",
+    ]
+    assert result["warnings"] == []
+
+
+def test_several_exceptions_are_read() -> None:
+    lines = "1.1-3.1 supported p1, but 1.2 and 2.1 are not found and 3.1 is contradicted by p1"
+    result, _ = checked(lines, draft=NUMBERED, max_calls=1)
+    found = ["supported", "not found", "not found", "supported", "contradicted"]
+    assert [each["verdict"] for each in result["checks"]] == found
+
+
+@pytest.mark.parametrize(
+    ("remark", "verdict"),
+    [
+        (", but 3.9 is not mentioned", "not found"),
+        (", but 1.2 is not mentioned", "not found"),
+        (" (1.2 is not supported on Windows)", "supported"),
+        (" (only on TLS 1.1, for 1.0 is not supported)", "supported"),
+        (" and 3 are supported", "supported"),
+    ],
+)
+def test_a_number_outside_the_range_is_no_exception(remark: str, verdict: str) -> None:
+    lines = f"1.1 supported p1\n1.2 supported p1{remark}\n2.1-3.1 supported p1"
+    result, model = checked(lines, draft=NUMBERED)
+    assert result["checks"][1]["verdict"] == verdict
+    assert [each["verdict"] for each in result["checks"]].count("supported") >= 4
+    assert (len(model.calls), result["warnings"]) == (1, [])
+
+
 def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
     right = "1.1-3.1 supported p1"
     result, model = checked("1 supported p1\n4 contradicted p1", right, draft=NUMBERED)
