@@ -728,6 +728,42 @@ def test_cells_below_a_merged_cell_keep_their_columns(
     assert [line for line in lines if re.search(r"\w", line)] == shown
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("<p>Hot <img class='emoticon emoticon-tick' alt='(tick)'>", "Hot (tick)"),
+        ("<p>Hot<img class=emoji alt='\U0001f375'>tea", "Hot\U0001f375tea"),
+        ("<p>It is <img class=formulaInl alt='$a|b$'>.", "It is $a|b$."),
+        (
+            "<p>It is <span><math style='display: none;'><mi>E</mi></math><img aria-hidden=true"
+            " class='mwe-math-fallback-image-inline mw-invert' alt='{E=mc^{2}}'></span>.",
+            "It is {E=mc^{2}}.",
+        ),
+        ("<div hidden><img class=emoji alt=x></div>Hot <img class=emoji>", "Hot"),
+        ("<p>Hot <img alt='A pot'> <img class=mathematician alt=Ana>", "Hot"),
+        (
+            "<table><tr><th>Hot<th>Iced<tr><td><img alt='yes | no'><td><img alt=''></table>",
+            "| Hot | Iced |\n| --- | --- |\n| yes \\| no |  |",
+        ),
+        (
+            "<table><tr><th>Tea<th>Pot<tr><td>Hot <img alt=A><td><img alt=B><img alt=C></table>",
+            "| Tea | Pot |\n| --- | --- |\n| Hot |  |",
+        ),
+        (
+            "<ul><li><input type=checkbox checked disabled> Steep it<li><input type=checkbox>Pour</ul>",
+            "* [x] Steep it\n* [ ] Pour",
+        ),
+        ("<p><label><input type=CHECKBOX>Hot</label><input type=radio>Iced", "[ ] Hot Iced"),
+        ("<input type=checkbox id=menu><label for=menu></label><p>Hot", "Hot"),
+    ],
+)
+def test_images_and_boxes_that_stand_for_words_are_shown_as_text(
+    tmp_path: Path, written: str, shown: str
+) -> None:
+    (passage,) = read(tmp_path, "a.html", written)
+    assert passage.text == shown
+
+
 @pytest.mark.parametrize("charset", ["iso-8859-1", "us-ascii", "windows-1252"])
 def test_markup_is_decoded_as_browsers_do(tmp_path: Path, charset: str) -> None:
     text = "Größe – „Maß“ kostet 5 €"

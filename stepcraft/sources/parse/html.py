@@ -23,6 +23,8 @@ _NOT_READ = (
 )
 """Elements that a browser never shows, links to other pages, and links from headings to themselves.
 """
+_SIGN = re.compile(r"emoticon|emoji|math|formulaInl|formulaDsp|mwe-math-\S*")
+"""The classes of images that stand for words."""
 _MENUS = "ul:is(.menu, .nav):has(a)"
 _SECTIONS = (
     "section:has(> h1, > h2, > h3):has(> p, > table, > dl):not(:has(main, article)"
@@ -134,11 +136,16 @@ def html(data: bytes, charset: str = "") -> Parsed:
     text, cut = read_tags(data, charset)
     soup = _Page(text, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
+    for image in filter(_is_sign, soup.find_all("img", alt=True)):
+        image.name, image.string, image.attrs = "span", str(image["alt"]), {}
     menus = [tag for tag in soup.select(_MENUS) if _is_menu(tag, strip=True)]
     for tag in [*soup.select(_NOT_READ), *menus, *_hidden(soup)]:
         tag.decompose()
     for tag in soup.select("option, button, label"):
         tag.append(" ")
+    for box in soup.select(":is(li, td, th, label) input[type=checkbox i]"):
+        space = "" if str(box.next_sibling or " ")[:1].isspace() else " "
+        box.name, box.string = "span", f"[{'x' if box.has_attr('checked') else ' '}]{space}"
     for tag in soup.select("details, summary, legend"):
         tag.name = "div"
     for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
@@ -198,6 +205,14 @@ def superscript(before: str, text: str, *, is_link: bool = False) -> str:
     if _BASE.search(before):
         return f"^{shown}" if _SIMPLE.fullmatch(shown) else f"^({shown})"
     return f" [{shown}]" if shown[0].isdecimal() else text
+
+
+def _is_sign(image: Tag) -> bool:
+    """Return whether an image stands for words, as it does if a table's cell has nothing else."""
+    cell = image.parent if _is_alone(image) else None
+    if cell and cell.name in {"td", "th"} and not cell.get_text().strip():
+        return True
+    return any(map(_SIGN.fullmatch, image.get("class") or ()))
 
 
 def _show_readings(soup: BeautifulSoup) -> None:
