@@ -219,7 +219,8 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Record(line, None, f"it is not CSV: {error}")
+            for each in range(line, reader.line_num + 1):  # more than one if a quote is unclosed
+                yield Record(each, None, f"it is not CSV: {error}")
             continue
         if not row or (named and line == 1):
             continue  # a blank line, possibly before the header

@@ -1580,6 +1580,22 @@ def test_broken_records_are_named_and_the_others_given(tmp_path: Path):
         next(reader)
 
 
+@pytest.mark.parametrize(
+    ("rows", "read", "lost"),
+    [
+        ('Tea,"hot\nPot,blue\nCup,red\n', 0, 3),
+        ('Tea,"hot\nPot,"blue"\nCup,red\n', 1, 2),
+        ('Tea,"hot"!\nPot,"blue\ngreen"\n', 1, 1),
+    ],
+)
+def test_all_lines_after_an_unclosed_quotation_mark_are_counted(
+    tmp_path: Path, rows: str, read: int, lost: int
+) -> None:
+    found, note = all_of(tmp_path, "a.csv", f"name,note\n{rows}".encode())
+    assert len(found) == read
+    assert note.startswith(f"{lost} of its records cannot be read, the first in line 2")
+
+
 def test_a_text_is_cut_at_its_best_places_and_never_in_a_word(tmp_path: Path):
     sentences = "".join(f"This is sentence number {n} of it. " for n in range(90))
     *items, _ = read(tmp_path, "a.txt", f"{'short ' * 80}{'y' * 600} {sentences}")
