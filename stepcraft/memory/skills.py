@@ -60,6 +60,8 @@ _STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
 
 Section: TypeAlias = tuple[int, str, str]
 """A section's level, title and text; text before any heading has level 0."""
+Skill: TypeAlias = tuple[Path, Procedure, Procedure | None]
+"""A skill's file, its procedure, and the procedure that an export stored in the file."""
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +88,8 @@ def import_skills(
     """Add the procedures in a folder of skills, or in a single skill, to a memory.
 
     If the memory still has an exported procedure, an edit of its skill changes only the text. What
-    has changed in the memory since the export is kept; an edit of the earlier text fails.
+    has changed in the memory since the export is kept; an edit of the earlier text fails. So does a
+    copied skill that was made into another one, but has the id of the original.
 
     Args:
         memory: The memory.
@@ -99,13 +102,21 @@ def import_skills(
     """
     report, added = AddReport(), list[Procedure]()
     edits: list[tuple[Path, Procedure, Procedure]] = []
-    for file, procedure in _skills(path, report.failed):
-        exported, kept, editor = _parts(file)[2], memory.get(procedure.id), str(file.resolve())
+    read = ((*skill, _parts(skill[0])[2]) for skill in _skills(path, report.failed))
+    skills = sorted(read, key=_order)
+    originals = {skill[1].id: skill for skill in skills}
+    for file, procedure, exported in skills:
+        original, said, _ = originals[procedure.id]
+        is_copy = file.parent.name != original.parent.name and not same_text(procedure, said)
+        kept, editor = memory.get(procedure.id), str(file.resolve())
         is_edited_again = kept and _editor_of(kept) == editor
         is_edited = exported and (is_edited_again or not same_text(procedure, exported))
         if kept and not is_edited and _is_later(kept, procedure, exported):
             _log.warning("%s: the memory has a later version, which is kept", file)
             report.present += 1
+        elif exported and is_copy and not (kept and same_text(procedure, kept)):
+            remedy = "delete its `metadata` to import it as another procedure"
+            report.failed.append(Failed(str(file), f"it has the id of {original}; {remedy}"))
         elif not (exported and kept) or not (is_edited or _is_changed(kept, exported)):
             added.append(procedure)
         elif same_text(procedure, kept):
@@ -122,6 +133,15 @@ def import_skills(
             advice = "export it to another folder, and edit it there"
             report.failed.append(Failed(str(file), f"{error}; {advice}"))
     return report
+
+
+def _order(skill: Skill) -> tuple[bool, ...]:
+    """Return a key that sorts exported skills last, and after copies that have the same id."""
+    file, procedure, exported = skill
+    if not exported:
+        return (False,)
+    is_named = file.parent.name.endswith((procedure.id[:8], procedure.id.replace("-", "")))
+    return True, is_named, same_text(procedure, exported)
 
 
 def _is_later(kept: Procedure, procedure: Procedure, exported: Procedure | None) -> bool:

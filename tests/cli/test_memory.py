@@ -191,16 +191,21 @@ def test_an_edit_of_the_front_matter_too_takes_back_nothing(
 
 
 def test_a_skill_takes_back_no_edit_of_its_export(here: Path) -> None:
-    own = here / "skills" / "greet" / "SKILL.md"
+    own = here / "skills" / "welcome" / "SKILL.md"
     own.parent.mkdir(parents=True)
     own.write_text(SKILL)
     run("memory import skills -m g.db")
     run("memory export --format skills skills -m g.db")
     [made] = (here / "skills").glob("greet-people-*/SKILL.md")
     made.write_text(f"{made.read_text().rstrip()}\n3. Bow.\n")
-    for report in ("1 present, 1 updated", "2 present, 0 updated"):
-        assert f"0 added, {report}, 0 failed" in run("memory import skills -m g.db").stdout
-        [greeting] = data("memory list -m g.db")
+    for name, report in (
+        ("g", "0 added, 1 present, 1 updated"),
+        ("g", "0 added, 2 present, 0 updated"),
+        ("other", "1 added, 0 present, 1 updated"),
+        ("other", "0 added, 2 present, 0 updated"),
+    ):
+        assert f"{report}, 0 failed" in run(f"memory import skills -m {name}.db").stdout
+        [greeting] = data(f"memory list -m {name}.db")
         assert greeting["steps"] == ["Smile.", "Say hello.", "Bow."]
     own.write_text(SKILL.replace("hello", "good day"))
     assert "1 added, 1 present" in run("memory import skills -m g.db").stdout

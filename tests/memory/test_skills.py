@@ -414,6 +414,26 @@ def test_a_skill_that_is_no_export_is_left_alone_whatever_its_name(tmp_path: Pat
     assert len([*tmp_path.iterdir()]) == 2
 
 
+@pytest.mark.parametrize("is_filled", [True, False])
+@pytest.mark.parametrize("name", ["a-bake-a-rye-bread", f"rye-bread-{BREAD.id[:8]}", "rye"])
+def test_a_copy_that_became_another_skill_does_not_replace_the_original(
+    tmp_path: Path, name: str, is_filled: bool
+) -> None:
+    memory = LocalMemory(":memory:", embeddings="none")
+    memory.add([BREAD] * is_filled)
+    write_skills([BREAD], tmp_path, [])
+    [original] = tmp_path.glob("*/SKILL.md")
+    text = original.read_text("utf-8").replace("white bread\n", "rye bread\n")
+    copy = written(tmp_path, text, name)
+    for _ in range(2):
+        [failed] = import_skills(memory, tmp_path).failed
+        assert failed.where == str(copy)
+        assert failed.reason.startswith(f"it has the id of {original}; delete its `metadata` ")
+        assert [*memory] == [BREAD]
+    copy.write_text(re.sub("^metadata:\n.*\n", "", text, flags=re.MULTILINE))
+    assert (import_skills(memory, tmp_path).failed, memory.count()) == ([], 2)
+
+
 def test_a_copy_that_was_not_edited_does_not_take_back_an_edit(tmp_path: Path) -> None:
     memory = LocalMemory(tmp_path / "m.db", embeddings="none")
     memory.add([BREAD])
