@@ -367,6 +367,8 @@ def field_names(text: str) -> dict[str, str]:
         raise BadInput(
             f"--map {text!r} is no list such as output=title,steps=directions"
         ) from error
+    if len(names) < len(pairs):
+        raise BadInput(f"--map {text!r} names a field twice; a field has one column")
     for field in names.keys() - {*FIELDS}:
         raise BadInput(f"--map {text!r}: {field!r} is none of the fields {', '.join(FIELDS)}")
     return names

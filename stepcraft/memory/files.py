@@ -103,7 +103,7 @@ def read_procedures(
                 f"{path} has no column {min(unknown)!r}; its columns are {', '.join(columns)}"
             )
         try:
-            procedure = _procedure(record, names)
+            procedure = _procedure(record, names, given)
             has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
             if procedure.tags and not has_id:
                 _check_tags(procedure, tags)
@@ -204,13 +204,18 @@ def _named(values: Mapping[str, Any], field: str) -> str:
     return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
 
 
-def _procedure(record: Record, names: Mapping[str, str]) -> Procedure:
+def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str]) -> Procedure:
     if record.values is None:
         raise BadInput(record.reason)
     if _is_exported(record.values):
         return Procedure.from_dict(record.values)
     rest = {name: value for name, value in record.values.items() if value not in (None, "")}
-    fields = {field: rest.pop(name) for field, name in names.items() if name in rest}
+    fields = {
+        field: rest[name]
+        for field, name in names.items()
+        if name in rest and (field in given or name not in given.values())
+    }
+    rest = {name: value for name, value in rest.items() if name not in names.values()}
     for field in _OTHER_NAMES.keys() - fields.keys():
         if names[field] == field and (name := _named(rest, field)):
             fields[field] = rest.pop(name)

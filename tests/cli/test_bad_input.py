@@ -37,6 +37,7 @@ BAD = [
     ("memory import folder -m m.db", "SKILL.md"),
     ("memory import p.jsonl --map output -m m.db", "'output'"),
     ("memory import p.jsonl --map output=title,sorce=url -m m.db", "'sorce' is none of"),
+    ("memory import p.jsonl --map tags=oven,tags=team -m m.db", "names a field twice"),
     ("memory add -m m.db", "JSON"),
     ("memory add -o tea -s Boil. -m m.db", "input is empty"),
     ("memory search x --alpha 3 -m p.jsonl", "3"),

@@ -98,11 +98,33 @@ def test_broken_records_are_named_with_their_lines_and_the_others_go_in(
         assert reason in failure.reason
 
 
-def test_a_column_called_id_can_be_the_key(tmp_path: Path):
+@pytest.mark.parametrize("key", ["RB-1", "00000000-0000-5000-8000-000000000000"])
+def test_a_column_called_id_can_be_the_key(tmp_path: Path, key: str):
     path = tmp_path / "p.csv"
-    path.write_text("id,output,input,steps\nRB-1,tea,leaves,1. Boil.\n")
+    path.write_text(f"id,output,input,steps\n{key},tea,leaves,1. Boil.\n")
     [tea] = read_procedures(path, [], fields={"key": "id"})
-    assert (tea.key, tea.metadata) == ("RB-1", {})
+    assert (tea.key, tea.metadata) == (key, {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("key=link output=title", {"key": "https://w/1", "source": "", "output": "tea"}),
+        ("key=link source=link", {"key": "https://w/1", "source": "https://w/1", "output": "tea"}),
+        ("key=title output=title", {"key": "tea", "output": "tea"}),
+        ("source=title output=title tags=link", {"source": "tea", "tags": {"link": "https://w/1"}}),
+        ("key=input input=input", {"key": "leaves", "input": "leaves"}),
+    ],
+)
+def test_a_column_can_be_mapped_to_two_fields(
+    tmp_path: Path, fields: str, expected: dict[str, object]
+):
+    path = tmp_path / "p.csv"
+    path.write_text("title,input,output,link\ntea,leaves,1. Boil.,https://w/1\n")
+    names = dict(pair.split("=") for pair in ["steps=output", *fields.split()])
+    [tea] = read_procedures(path, [], fields=names)
+    assert {name: vars(tea)[name] for name in expected} == expected
+    assert not tea.metadata.keys() & {*names.values()}
 
 
 def test_a_misspelt_field_is_refused_with_those_of_the_file(tmp_path: Path):
