@@ -15,11 +15,12 @@ from stepcraft.llm.resources import Resources
 from stepcraft.nodes.begin import checked_text
 from stepcraft.nodes.check_names import check_names
 from stepcraft.nodes.decision import Decision, ask_person
-from stepcraft.nodes.split import as_parts
+from stepcraft.nodes.edit import is_edited
+from stepcraft.nodes.split import as_parts, left_out
 from stepcraft.progress import counted, emit
 from stepcraft.schema import described
 from stepcraft.text.clean import one_line
-from stepcraft.text.lists import numbered
+from stepcraft.text.lists import numbered, read_steps
 
 DecisionType: TypeAlias = Literal["approve", "edit", "reject"]
 _SHOWN = 10
@@ -51,6 +52,11 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         GraphInterrupt: The person has not answered yet.
     """
     steps: list[str] = state["steps"]
+    update: dict[str, Any] = {}
+    answer: str = state["answer"]
+    if answer.strip() and answer != numbered(steps) and not is_edited(state):
+        steps = read_steps(answer) or [answer]  # a person edited the answer in the state
+        update["warnings"] = left_out("review", answer, steps)
     emit(resources.graph, "review", f"Waiting for a review of {counted(len(steps), 'step')}.")
     unverified = [each["name"] for each in state["names"] if not each["verified"]]
     notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
@@ -62,7 +68,7 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     text = "\n\n".join(filter(None, [state["task"], numbered(steps), listed, notes]))
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     steps = edited or steps
-    update: dict[str, Any] = {"steps": steps, "answer": numbered(steps)}
+    update |= {"steps": steps, "answer": numbered(steps)}
     if steps != [part["text"] for part in state["parts"]]:  # a person may also edit the state
         known = {part["text"]: part for part in state["parts"]}
         parts = as_parts(state, steps, by_statement=False)

@@ -111,10 +111,14 @@ def split_into_steps(state: Any) -> dict[str, Any]:
     steps = state["steps"] if draft == numbered(state["steps"]) else read_steps(draft) or [draft]
     update = {"first_draft": draft, "steps": steps, **_parts(state, steps, by_statement=False)}
     is_own = draft == numbered(state["steps"]) or draft.lstrip().startswith(("[", "{"))
-    if dropped := [] if is_own else outside_steps(draft, steps):
-        lines = joined([*map(quoted, dropped)], _QUOTED)
-        update["warnings"] = [f"split: text outside the list of steps was left out: {lines}"]
+    update["warnings"] = [] if is_own else left_out("split", draft, steps)
     return update
+
+
+def left_out(node: str, text: str, steps: Sequence[str]) -> list[str]:
+    """Return a warning that quotes the lines of a text that belong to no step, if there are any."""
+    lines = joined([*map(quoted, outside_steps(text, steps))], _QUOTED)
+    return [f"{node}: text outside the list of steps was left out: {lines}"] if lines else []
 
 
 def _parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> dict[str, Any]:

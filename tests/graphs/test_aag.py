@@ -302,6 +302,34 @@ def test_steps_that_are_edited_in_the_state_are_the_answer(node: str) -> None:
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+LOAF = ["Buy a loaf.", "Eat it."]
+
+
+@pytest.mark.parametrize(
+    ("edit", "steps", "warnings"),
+    [
+        ({"answer": "1. Buy a loaf.\n2. Eat it.\n"}, LOAF, 0),
+        ({"answer": "Be quick.\n\n1. Buy a loaf.\n2. Eat it."}, LOAF, 1),
+        ({"answer": "Buy a loaf."}, ["Buy a loaf."], 0),
+        ({"answer": "1. Bake it.", "steps": LOAF}, LOAF, 0),
+        ({"answer": ""}, STEPS, 0),
+    ],
+)
+def test_an_answer_that_is_edited_during_the_review_is_remembered(
+    edit: dict[str, Any], steps: list[str], warnings: int
+) -> None:
+    with small_memory() as memory:
+        graph = build_aag(model=ScriptedModel(cook()), memory=memory, checkpointer=InMemorySaver())
+        graph.invoke(GOAL, THREAD, context=AagContext(remember=True, rounds=2))
+        graph.update_state(THREAD, edit)
+        approved: Any = Command(resume=decision("approve"))
+        result = graph.invoke(approved, THREAD)
+        stored = memory.get(result["remembered"])
+    assert stored is not None
+    assert (result["steps"], list(stored.steps)) == (steps, steps)
+    assert len(result["warnings"]) == warnings
+
+
 @pytest.mark.parametrize("k", [1, 20])
 def test_a_person_reads_what_was_found(k: int) -> None:
     with small_memory() as memory:
