@@ -129,7 +129,7 @@ def aag_builder(
         builder.add_node(node.name, node.bound(resources))
     builder.add_node("retrieve", Retrieve(resources, fuse=True))
     builder.add_node("split", split_into_steps)
-    builder.add_node("edit", edit_steps)
+    builder.add_node("edit", resources.bind(edit_steps))
     builder.add_node("check_names", resources.bind(check_names))
     builder.add_node("review", resources.bind(review))
     builder.add_node("remember", resources.bind(remember))

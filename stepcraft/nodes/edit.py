@@ -23,11 +23,14 @@ def edit_text(state: Any) -> dict[str, Any]:
 
 
 @Inline
-def edit_steps(state: Any) -> dict[str, Any]:
+def edit_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     """Apply the changes to the steps, or take over steps that a person has edited in the state."""
     if is_edited(state):
         steps = state["steps"]
         parts = as_parts(state, steps, by_statement=False)
+        warnings = [_CHANGES_LEFT_OUT] if state["changes"] else []
+        if state["rounds"] + 1 >= resources.settings(state).rounds:
+            warnings.append("edit: the edited steps are unchecked")
         return {
             "parts": parts,
             "pending": [*range(1, len(parts) + 1)],
@@ -35,7 +38,7 @@ def edit_steps(state: Any) -> dict[str, Any]:
             "rounds": state["rounds"] + 1,
             "answer": numbered(steps),
             "reason": "",
-            "warnings": [_CHANGES_LEFT_OUT] if state["changes"] else [],
+            "warnings": warnings,
         }
     update = _edited(state, between="\n\n", by_statement=False)
     steps = [part["text"] for part in update["parts"]]

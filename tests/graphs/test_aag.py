@@ -302,6 +302,27 @@ def test_steps_that_are_edited_in_the_state_are_the_answer(node: str) -> None:
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+@pytest.mark.parametrize(
+    ("node", "rounds", "is_unchecked"),
+    [("critic", 1, True), ("edit", 1, True), ("critic", 2, False), ("split", 1, False)],
+)
+def test_edited_steps_that_no_check_sees_have_a_warning(
+    node: str, rounds: int, is_unchecked: bool
+) -> None:
+    scripts = {"to_query": LOOK_UP, "draft": DRAFT, "critic": "NO CHANGE"}
+    model = ScriptedModel(lambda name, _: scripts[name])
+    graph = build_aag(
+        model=model, memory=small_memory(), checkpointer=InMemorySaver(), interrupt_before=[node]
+    )
+    graph.invoke(GOAL, THREAD, context=AagContext(rounds=rounds))
+    graph.update_state(THREAD, {"steps": LOAF})
+    result = graph.invoke(None, THREAD, context=AagContext(rounds=rounds))
+    while graph.get_state(THREAD).next:
+        result = graph.invoke(None, THREAD, context=AagContext(rounds=rounds))
+    assert ("Buy a loaf." in shown(model.calls[-1].prompt, "part")) != is_unchecked
+    assert result["warnings"] == ["edit: the edited steps are unchecked"] * is_unchecked
+
+
 LOAF = ["Buy a loaf.", "Eat it."]
 
 
