@@ -88,6 +88,7 @@ _SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
 _CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")
 _Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
+_STEP = re.compile(r"^(?:#{1,6} )?(?:\*\*)?(?:step )?(\d{1,3})[.):]", re.IGNORECASE | re.MULTILINE)
 _MOST_MIDDLES = 20
 _NO_PART = "there is no such part"
 _MOST_REFUSED = 20
@@ -273,6 +274,8 @@ def _edits(
             edit = edit._replace(kind="append") if edit.part else _NO_PART
         if not isinstance(edit, str) and (reason := opened(change["old"], change["new"])):
             edit = reason
+        if isinstance(edit, _Edit) and between and _holds_steps(edit, parts):
+            edit = "its new words are several steps: write a block for each step"
         if isinstance(edit, str):
             refused.append(Problem(change, edit))
         elif not _is_idle(edit, parts):
@@ -289,6 +292,15 @@ def _edits(
         else:
             separate.append(edit)
     return separate
+
+
+def _holds_steps(edit: _Edit, parts: Sequence[str]) -> bool:
+    """Return whether an edit puts several numbered steps in the place of one or behind it."""
+    new = edit.change["new"].lstrip()
+    numbers = [int(item[1]) for item in _STEP.finditer(new)][:2]
+    if not _STEP.match(new) or len(numbers) < 2 or numbers[1] != numbers[0] + 1:
+        return False
+    return edit.kind == "insert" or (edit.start == 0 and not _STEP.match(parts[edit.part - 1]))
 
 
 def _apart(edits: list[_Edit], parts: Sequence[str]) -> list[_Edit]:

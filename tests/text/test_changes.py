@@ -288,6 +288,28 @@ def test_steps_are_inserted_without_their_numbers() -> None:
     assert (edited.origins, reasons) == ([0, 1, 0, 2], [])
 
 
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "is_refused"),
+    [
+        ("PART", "**Proof and bake**\n1. Proof it.", "2. **Proof**\n   1. It.\n3. **Bake**", True),
+        ("PART", "**Proof and bake**", "### Step 2: Proof\n### Step 3: Bake", True),
+        ("PART", "**Proof and bake**", "2. **Proof**\n1. Rest.\n2. Bake.", False),
+        ("PART", "1. Proof it.", "1. Proof it.\n2. Rest.", False),
+        ("PART", "", "2. Bake it.\n3. Cool it.", False),
+        ("AFTER", "", "2. **Weigh**\n   1. Weigh it.\n\n3. **Sift**", True),
+        ("AFTER", "", "2. **Weigh**\n   1. Weigh it.\n   2. Sift it.", False),
+        ("AFTER", "", "**Weigh**\n1. Weigh it.\n2. Sift it.", False),
+    ],
+)
+def test_several_steps_in_the_place_of_one_are_refused(
+    kind: str, old: str, new: str, is_refused: bool
+) -> None:
+    parts = ["**Proof and bake**\n1. Proof it."]
+    edited, reasons = changed(parts, block(1, old, new, kind), "\n\n")
+    assert ["write a block for each step" in reason for reason in reasons] == [True] * is_refused
+    assert (edited.parts == parts) == is_refused
+
+
 def test_in_one_text_what_is_inserted_stays_apart_from_the_next_part() -> None:
     edited, _ = changed(["A.\n\n", "B."], block(1, "", "- x", "AFTER"))
     assert edited.parts == ["A.\n\n- x\n\n", "B."]
