@@ -1,9 +1,11 @@
 """The command line. Commands import their modules when they run, so that `--help` is fast."""
 
+import codecs
 import io
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -47,14 +49,28 @@ app.command()(doctor)
 
 def main() -> None:
     """Run the command line, replacing characters that the terminal's encoding lacks."""
-    for stream in (sys.stdout, sys.stderr):
+    lost = set[str]()
+
+    def replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+        if isinstance(error, UnicodeEncodeError):
+            lost.update(error.object[error.start : error.end])
+        return codecs.replace_errors(error)
+
+    codecs.register_error("stepcraft", replaced)
+    for stream, errors in ((sys.stdout, "stepcraft"), (sys.stderr, "replace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=errors)
     logging.lastResort = _LogLines(logging.WARNING)
     try:
         with reported():  # printing the help can fail too, such as on a full disk
             app()
     finally:
+        with suppress(OSError):
+            if lost:
+                note(
+                    f"the encoding of the output, {sys.stdout.encoding}, lacks {len(lost)} of its "
+                    "characters, which became ?; set PYTHONIOENCODING=utf-8"
+                )
         _drop_unwritten()
 
 

@@ -4,8 +4,10 @@ Answers, evidence, procedures and messages from servers are untrusted, so contro
 than newline and tab, and text-direction overrides, are removed from text and escaped in JSON.
 """
 
+import codecs
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -23,6 +25,7 @@ _TO_ESCAPE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 """Characters that JSON need not escape, but that can control a terminal or are invalid in UTF-8."""
+_NOT_ASCII = re.compile("[^\0-\x7e]")
 
 _COUNT_EVERY = 10_000
 _SHOWN = 20
@@ -53,8 +56,16 @@ def _plain(value: object) -> object:
 
 
 def print_data(json_text: str) -> None:
-    """Print JSON to stdout."""
-    typer.echo(_TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text))
+    """Print JSON to stdout; in another encoding than UTF-8, only ASCII can be read by everybody."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    to_escape = _TO_ESCAPE if codecs.lookup(encoding).name == "utf-8" else _NOT_ASCII
+    typer.echo(to_escape.sub(_escaped, json_text))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """Return a character as JSON escapes it, as a surrogate pair beyond U+FFFF."""
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units)
 
 
 def show_counts(report: Mapping[str, Any], *, as_json: bool) -> None:

@@ -93,6 +93,50 @@ def test_characters_that_the_output_cannot_hold() -> None:
     assert (done.returncode, done.stdout[:3]) == (0, "1. ")
 
 
+LETTERS = "żurek 🍞, 80 °C"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "gb18030", "utf-8"])
+def test_json_is_whole_in_every_encoding(encoding: str) -> None:
+    step = {"output": LETTERS, "input": "flour", "steps": [LETTERS]}
+    Path("mine.jsonl").write_text(json.dumps(step))
+    done = shell(
+        "stepcraft memory export -m mine.jsonl > out.jsonl; stepcraft memory import out.jsonl "
+        "-m new.db; stepcraft memory list --json -m new.db > out.json",
+        {"PYTHONIOENCODING": encoding},
+    )
+    assert done.stderr == ""
+    [record] = json.loads(Path("out.json").read_text("utf-8"))
+    assert (record["output"], record["steps"]) == (LETTERS, [LETTERS])
+    assert (LETTERS in Path("out.json").read_text("utf-8")) == (encoding == "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "lacks"),
+    [
+        ("cp1252", LETTERS, "cp1252, lacks 2 "),
+        ("iso8859-5", LETTERS, "iso8859-5, lacks 3 "),
+        ("cp1252", "80 °C", ""),
+        ("utf-8", LETTERS, ""),
+    ],
+)
+def test_text_that_is_not_whole_is_noted_once(encoding: str, text: str, lacks: str) -> None:
+    records = [{"output": text, "input": str(place), "steps": ["Bake."]} for place in range(3)]
+    Path("mine.jsonl").write_text("\n".join(map(json.dumps, records)))
+    done = shell("stepcraft memory list -m mine.jsonl >out", {"PYTHONIOENCODING": encoding})
+    assert (done.returncode, done.stderr.count("PYTHONIOENCODING=utf-8")) == (0, bool(lacks))
+    assert lacks in done.stderr
+    assert (text in Path("out").read_text(encoding)) != bool(lacks)
+
+
+def test_progress_that_a_terminal_cannot_show_is_not_noted() -> None:
+    line = "stepcraft run chat 面包 -m kitchen.jsonl --json >out 2>progress"
+    shell(line, {"PYTHONIOENCODING": "cp1252"})
+    progress = Path("progress").read_text("cp1252")
+    assert "??" in progress
+    assert "PYTHONIOENCODING" not in progress
+
+
 def traced(langsmith: LangSmithServer, goal: str) -> subprocess.CompletedProcess[str]:
     settings = {"TRACING": "true", "API_KEY": "lsv2_pt_ofmine", "ENDPOINT": langsmith.url}
     done = shell(
