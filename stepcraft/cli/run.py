@@ -105,7 +105,7 @@ def run_graph(
     if options["show_checks"]:
         _show_checks(result, err=options["as_json"])
     if options["show_changes"]:
-        _show_revisions(result.get("revisions") or [], err=options["as_json"])
+        _show_revisions(result.get("revisions"), err=options["as_json"])
     if file := options["html"]:
         file.write_text(page(name, texts, result, steps, **trace), encoding="utf-8")
 
@@ -143,13 +143,17 @@ def _show_checks(result: Mapping[str, Any], *, err: bool) -> None:
         ]
         words = [f"  {verdict:<12}", _statement(check), *listed, *map("({})".format, notes)]
         say(" ".join(words), err=err)
-    if not checks:
+    if "checks" not in result:
+        say("\nThis graph does not report verdicts.", err=err)
+    elif not checks:
         say("\nNo statement has a verdict.", err=err)
 
 
-def _show_revisions(revisions: list[Mapping[str, Any]], *, err: bool) -> None:
-    for number, revision in enumerate(revisions, 1):
+def _show_revisions(revisions: list[Mapping[str, Any]] | None, *, err: bool) -> None:
+    for number, revision in enumerate(revisions or [], 1):
         say(f"\nChange {number}, part {revision.get('part', '?')}:", err=err)
         show_diff(revision["before"], revision["after"], err=err)
-    if not revisions:
+    if revisions is None:
+        say("\nThis graph does not report changes.", err=err)
+    elif not revisions:
         say("\nNothing was changed.", err=err)

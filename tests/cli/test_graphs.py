@@ -86,8 +86,20 @@ def test_the_verdicts_are_shown_by_part(here: Path, monkeypatch: pytest.MonkeyPa
     assert "Part 1" not in silent
 
 
-def test_a_graph_without_verdicts_says_so() -> None:
-    assert run(f"{AAG} --show-checks").stdout.endswith("\nNo statement has a verdict.\n")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"{AAG} --show-checks", "This graph does not report verdicts."),
+        ("run chat 'What is rye?' --show-checks", "This graph does not report verdicts."),
+        ("run chat 'What is rye?' --show-changes", "This graph does not report changes."),
+        ("run direct 'What is rye?' --show-changes", "This graph does not report changes."),
+        ("rat x --draft - --from corpus:rye.md --show-changes", "Nothing was changed."),
+    ],
+)
+def test_a_graph_without_verdicts_or_changes_says_so(command: str, said: str) -> None:
+    draft = "Rye flour makes a dough sticky."
+    assert run(command, stdin=draft).stdout.endswith(f"\n{said}\n")
+    assert f"\n{said}\n" in run(f"{command} --json", stdin=draft).stderr
 
 
 def test_settings_go_to_the_run_and_what_is_trusted_to_the_builder(
