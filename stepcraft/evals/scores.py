@@ -21,11 +21,16 @@ _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−–+#.,", "\ue000\ue000\ue000\ue001\ue002\ue003\ue003")
 _MEANT = re.compile(
     r"(?<=\d)(?:\.|,(?!(?:\d\d,)*\d{3}(?!\d)))(?=\d)"
-    r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=[a-z])[+#]+(?!\w)"
+    r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=\de)[-−–](?=\d)|(?<=[a-z])[+#]+(?!\w)"
 )
-"""Punctuation that carries meaning: the decimal point or comma and the sign of a number, and the
-ending of C++ or C#. A comma before three digits may separate thousands (or two, in India).
+"""Punctuation that carries meaning: the decimal point or comma, the sign of a number and of its
+exponent, and the ending of C++ or C#. A comma before three digits may separate thousands (or two,
+in India).
 """
+_COMPARISON = re.compile(r"</?[a-zA-Z][^<>]*>|([<>!=]=|(?<![-=])[<>])(?:\s+|(?=[-−–.\ue000]?\d))")
+"""A tag of HTML, or a comparison, which is a group, as in "load > 5" and ">=3.11"."""
+_AROUND_SIGNS = re.compile("[\\s`'\"‘’“”]|(?<=[^.\\s])\\.$")
+"""What may surround an answer that is only punctuation, such as `!=`."""
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d)[/:^\u2044](?=\d)")
 """What divides two numbers, as in 1/2, 10:30 and 10^6."""
 _SUPERSCRIPT = re.compile(r"(?<=\d)[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
@@ -37,7 +42,7 @@ _VOWEL_SIGNS = "".join(
     sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign) in {"Mc", "Mn"}
 )
 """Signs of Indian scripts, which belong to the letter before them but are not matched by \\w."""
-_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue004{_VOWEL_SIGNS}])"
+_LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue005{_VOWEL_SIGNS}])"
 _LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]")
 _ROUGE_CHARACTERS = 10_000
 """The number of characters at which texts are cut for ROUGE. Its time is proportional to the
@@ -59,33 +64,41 @@ def normalise(text: str) -> str:
 def plain_forms(gold: str) -> list[Callable[[str], str]]:
     """Return the ways of normalising a gold answer and the answers that are compared with it.
 
-    Meaningful punctuation is kept, as in -5, 3.5, C++ and C#; other punctuation, such as a hyphen,
-    becomes nothing in one way and a space in the others. Unicode's forms of a character are equal,
-    and so are its cases, as in "Maß" and "MASS".
+    Meaningful punctuation is kept, as in -5, 3.5, C++ and C#, and so are comparisons, such as <=,
+    that contradict those of the gold answer; other punctuation, such as a hyphen, becomes nothing
+    in one way and a space in the others. Unicode's forms of a character are equal, and so are its
+    cases, as in "Maß" and "MASS".
     """
     has_a = _LETTER_A.search(gold) is not None
-    plain = partial(_plain, has_a=has_a)
+    plain = partial(_plain, has_a=has_a, compared={*_COMPARISON.findall(gold)} - {""})
     return [partial(plain, gap=""), partial(plain, gap=" "), partial(plain, gap=" ", listed=True)]
 
 
-def _plain(text: str, gap: str, *, has_a: bool, listed: bool = False) -> str:
+def _plain(
+    text: str, gap: str, *, has_a: bool, compared: Iterable[str], listed: bool = False
+) -> str:
     """Return normalised text.
 
     Args:
         text: The text.
         gap: The replacement for punctuation.
         has_a: Whether to keep an A that is capital or has no word behind it.
+        compared: The comparisons in the gold answer; if there are some, others are kept.
         listed: Whether a comma between numbers separates them, as in "2,3".
     """
     text = re.sub(r"(?<=\d),(?=\d)", ", ", text) if listed else text
     raised = _SUPERSCRIPT.sub(r"^\g<0>", _ARTICLE_A.sub(" ", text) if has_a else text)
     folded = unicodedata.normalize("NFKC", raised).casefold()
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)
+    if compared:
+        signed = _COMPARISON.sub(
+            lambda it: it[0] if it[1] in {None, *compared} else " \ue005", signed
+        )
     if has_a:
         signed = re.sub(r"\ba\b", "\ue004", signed)
     divided = _BETWEEN_NUMBERS.sub(" ", signed)
     bare = "".join(gap if _is_punctuation(each) else each for each in divided)
-    return normalise(bare)
+    return normalise(bare) or _AROUND_SIGNS.sub("", folded)
 
 
 def _is_punctuation(character: str) -> bool:
@@ -139,8 +152,8 @@ def contains(answer: str, needles: Iterable[Iterable[str]]) -> float:
 
 
 def _occurs(needle: str, text: str) -> bool:
-    if not needle:
-        return False
+    if all(map(_is_punctuation, needle)):  # "<" does not occur in "<="
+        return needle == text != ""
     # Chinese and Japanese words have no spaces between them.
     before = "" if re.match(_UNSPACED, needle) else rf"(?<!{_LETTER})"
     behind = "" if re.match(_UNSPACED, needle[-1]) else rf"(?!{_LETTER})"

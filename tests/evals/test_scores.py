@@ -133,6 +133,24 @@ def test_names_are_whole_words_and_numbers_have_their_value(
         ("106", "10^6", 0),
         ("10⁶", "10^6", 1),
         ("978-3-16-148410-0", "9783161484100", 1),
+        ("1e5", "1e-5", 0),
+        ("1E−5", "1e-5", 1),
+        ("1e+5", "1e5", 1),
+        ("==", "!=", 0),
+        ("`!=`.", "!=", 1),
+        ("||", "&&", 0),
+        ("[]", "{}", 0),
+        ("{ }", "{}", 1),
+        ("<=", "<", 0),
+        ("..", ".", 0),
+        ("<3.11", ">=3.11", 0),
+        ("> 5", "< 5", 0),
+        ("< -5", "> -5", 0),
+        ("<-5", ">-5", 0),
+        (">= 3.11", ">=3.11", 1),
+        ("3.11", ">=3.11", 1),
+        (">=3.11", "3.11", 1),
+        ("> 30 days", "30 days", 1),
         ("The Eiffel Tower", "Eiffel Tower", 1),
     ],
 )
@@ -146,6 +164,10 @@ def test_answers_of_another_value_are_not_equal(answer: str, gold: str, em: floa
     [
         ("cache=600", "600", 0, 2 / 3),
         ("read/write", "read write", 1, 1),
+        ("<b>30 days</b>", "30 days", 0, 2 / 3),
+        ("<b>30 days</b>", "<= 30 days", 0, 2 / 3),
+        ("3.11 or newer", ">=3.11", 0, 0.5),
+        ("load > 5 -> alarm", "load > 5", 0, 0.8),
         ("one-arch", "onearch", 1, 1),
         ("http://a.de", "HTTP a de", 1, 1),
         ("2019–2020", "2019-2020", 1, 1),
@@ -158,6 +180,15 @@ def test_punctuation_between_words_is_a_space_or_nothing(
 ) -> None:
     scores = default_scores(Sample(id="1", question="?", answers=[gold]), {"answer": answer})
     assert scores == {"exact match": em, "F1": overlap, "occurs": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"), [("load < 5", "load > 5"), ("p>0.05", "p<0.05"), ("x != y", "x == y")]
+)
+def test_a_comparison_that_contradicts_the_right_one_is_not_equal(answer: str, gold: str) -> None:
+    sample = Sample(id="1", question="?", answers=[gold])
+    scores = default_scores(sample, {"answer": answer})
+    assert (scores["exact match"], scores["F1"], scores["occurs"]) == (0, 0.5, 0)
 
 
 @pytest.mark.parametrize(
