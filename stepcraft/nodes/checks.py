@@ -61,8 +61,14 @@ def _revision(check: Check, result: Mapping[str, Any]) -> Revision | None:
 
 
 def same_statement(check: Check, other: Check) -> bool:
-    """Return whether two checks judge the same statement, or one judges the whole part."""
+    """Return whether two checks judge the same statement, or one judges the whole part.
+
+    A contradiction in a part and other words in it that were not found are judged separately.
+    """
     numbers = {check["statement"], other["statement"]}
+    words = {each["verdict"]: each["words"] for each in (check, other)}
+    if numbers == {0} and "contradicted" in words and words.get("not found"):
+        return False
     return check["part"] == other["part"] and (len(numbers) == 1 or 0 in numbers)
 
 

@@ -264,6 +264,15 @@ def test_words_that_were_not_found_are_named_in_each_sentence(
     assert verdicts(result) == [(named[0], "contradicted")]
 
 
+def test_a_missing_detail_in_a_second_reply_takes_back_no_contradiction() -> None:
+    lines = '1 contradicted p1\n1 not found "gate"\n'
+    first = f"{lines}{block(1, 'steel', 'stone')}\n{block(1, 'six', 'two')}"
+    draft = "It is of steel. It has four arches. It has a gate."
+    result, _ = written(draft, first, lines + block(1, "four", "two"))
+    assert result["answer"] == "It is of stone. It has two arches. It has a gate."
+    assert [each["verdict"] for each in result["checks"]] == ["contradicted", "not found"]
+
+
 def test_several_verdicts_on_a_part_are_handed_back() -> None:
     lines = "1 contradicted p1\nThe second sentence:\n1 supported p2"
     result, model = written("It is of steel. It has four arches.", lines, "1 supported p2")
