@@ -21,7 +21,7 @@ _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−–+#.,", "\ue000\ue000\ue000\ue001\ue002\ue003\ue003")
 _MEANT = re.compile(
     r"(?<=\d)(?:\.|,(?!(?:\d\d,)*\d{3}(?!\d)))(?=\d)"
-    r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=\de)[-−–](?=\d)|(?<=[a-z])[+#]+(?!\w)"
+    r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=\de)[-−–](?=\d{1,3}(?![\w:–-]))|(?<=[a-z])[+#]+(?!\w)"
 )
 """Punctuation that carries meaning: the decimal point or comma, the sign of a number and of its
 exponent, and the ending of C++ or C#. A comma before three digits may separate thousands (or two,
@@ -29,7 +29,7 @@ in India).
 """
 _COMPARISON = re.compile(r"</?[a-zA-Z][^<>]*>|([<>!=]=|(?<![-=])[<>])(?:\s+|(?=[-−–.\ue000]?\d))")
 """A tag of HTML, or a comparison, which is a group, as in "load > 5" and ">=3.11"."""
-_AROUND_SIGNS = re.compile("[\\s`'\"‘’“”]|(?<=[^.\\s])\\.$")
+_AROUND_SIGNS = re.compile("[\\s`'\"‘’“”]|^\\*\\*(?=[^*])|(?<=[^*])\\*\\*$|(?<=[^.\\s])\\.$")
 """What may surround an answer that is only punctuation, such as `!=`."""
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d)[/:^\u2044](?=\d)")
 """What divides two numbers, as in 1/2, 10:30 and 10^6."""
@@ -83,14 +83,14 @@ def _plain(
         text: The text.
         gap: The replacement for punctuation.
         has_a: Whether to keep an A that is capital or has no word behind it.
-        compared: The comparisons in the gold answer; if there are some, others are kept.
+        compared: The comparisons in the gold answer; a text that has only others keeps them.
         listed: Whether a comma between numbers separates them, as in "2,3".
     """
     text = re.sub(r"(?<=\d),(?=\d)", ", ", text) if listed else text
     raised = _SUPERSCRIPT.sub(r"^\g<0>", _ARTICLE_A.sub(" ", text) if has_a else text)
     folded = unicodedata.normalize("NFKC", raised).casefold()
     signed = _MEANT.sub(lambda match: match[0].translate(_SIGNS), folded)
-    if compared:
+    if compared and {*_COMPARISON.findall(signed)}.isdisjoint(compared):
         signed = _COMPARISON.sub(
             lambda it: it[0] if it[1] in {None, *compared} else " \ue005", signed
         )

@@ -1,5 +1,6 @@
 """Compute the scores of an output, as far as its sample has reference data for them."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from stepcraft.text.citations import with_prompt_marks, without_marks
 from stepcraft.text.lists import read_steps
 
 Scores = Mapping[str, float]
+_LIST = re.compile(r"\[\d+[,\u2013-]")
+"""A list in a right answer, such as [1, 2], from which citations cannot be told apart."""
 Scorer = Callable[[Sample, Mapping[str, Any]], Scores | Awaitable[Scores]]
 """Returns the scores of an output by name, or none if the sample has no reference data for them."""
 
@@ -62,7 +65,7 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     """
     answer = str(output.get("answer") or "")
     evidence = output.get("evidence")
-    if evidence:
+    if evidence and not _LIST.search(str(sample)):
         marked = with_prompt_marks(answer, len(evidence), unless_in=str(sample))
         answer = without_marks(marked, plain=False) or answer
     scores: dict[str, float] = {}

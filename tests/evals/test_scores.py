@@ -138,6 +138,12 @@ def test_names_are_whole_words_and_numbers_have_their_value(
         ("1e+5", "1e5", 1),
         ("==", "!=", 0),
         ("`!=`.", "!=", 1),
+        ("**`!=`**", "!=", 1),
+        ("**/**", "/", 1),
+        ("*", "**", 0),
+        ("00:1E:C2:9E:28:6B", "00-1E-C2-9E-28-6B", 1),
+        ("> p < 0.05", "p < 0.05", 1),
+        (">>> x == 5", "x == 5", 1),
         ("||", "&&", 0),
         ("[]", "{}", 0),
         ("{ }", "{}", 1),
@@ -217,6 +223,7 @@ def test_a_method_without_evidence_has_no_score_for_it() -> None:
         ("Press [1]", "Press [1]", 3, (1, 1, 1)),
         ("`limit[1]`", "limit[1]", 3, (1, 1, 1)),
         ("[2]", "2", 3, (1, 1, 1)),
+        ("It is [1, 2, 3]. [1]", "[1, 2, 3]", 3, (0, 2 / 3, 1)),
     ],
 )
 def test_marks_that_cite_the_evidence_are_no_words_of_the_answer(
