@@ -1208,6 +1208,16 @@ def test_a_reference_to_a_page_is_no_foot(tmp_path: Path, text: str) -> None:
     assert passage.text == text.strip()
 
 
+@pytest.mark.parametrize("foot", [f"[Page 2]{' ' * 64}", f"Tea{' ' * 60}[Page 3]"])
+@pytest.mark.parametrize("head", ["September 1981" + " " * 58, " " * 58 + "September 1981"])
+def test_heads_and_feet_at_either_edge_of_a_page_are_left_out(
+    tmp_path: Path, foot: str, head: str
+) -> None:
+    text = f"The rest of this\n\n\n{foot}\n\n\n{head}\n\n\nsection is hot.\n"
+    (passage,) = read(tmp_path, "tea.txt", text)
+    assert passage.text.split() == ["The", "rest", "of", "this", "section", "is", "hot."]
+
+
 def test_a_foot_without_a_head_below_it_hides_no_text(tmp_path: Path) -> None:
     text = f"Hot.\n\nAna{' ' * 50}[Page 1]\n\n   It was sold in 1999\n"
     (passage,) = read(tmp_path, "tea.txt", text)

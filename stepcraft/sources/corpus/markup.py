@@ -67,8 +67,8 @@ _NAMED = {
 _NAMED[".asciidoc"] = _NAMED[".adoc"]
 """Patterns for a title that is stated in the file itself."""
 _FURNITURE = re.compile(
-    r"(?<!\n)\n++[^\n]* {3}\[Page \d+\][ \t]*\n"
-    r"(?:\f?\n*(?=[^\n]*\S {3,}+\S)[^\n]*\d{4}[ \t]*\n)?"
+    r"(?<!\n)\n++(?:[^\n]* {3}\[Page \d+\][ \t]*|\[Page \d+\] {3,}+)\n"
+    r"(?:\f?\n*(?=[^\n]*\S {3,}+\S| {20}|[^\n]* {20}\n)[^\n]*\d{4}[ \t]*\n)?"
 )
 """A page's footer and the next page's header, set in columns as in RFCs."""
 _TIMES = re.compile(

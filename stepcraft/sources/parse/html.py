@@ -137,7 +137,8 @@ def html(data: bytes, charset: str = "") -> Parsed:
     soup = _Page(text, "html.parser")
     title = soup.title.get_text(" ") if soup.title else ""
     for image in filter(_is_sign, soup.find_all("img", alt=True)):
-        image.name, image.string, image.attrs = "span", str(image["alt"]), {}
+        hides = {name: image[name] for name in ("hidden", "style") if image.has_attr(name)}
+        image.name, image.string, image.attrs = "span", str(image["alt"]), hides
     menus = [tag for tag in soup.select(_MENUS) if _is_menu(tag, strip=True)]
     for tag in [*soup.select(_NOT_READ), *menus, *_hidden(soup)]:
         tag.decompose()
