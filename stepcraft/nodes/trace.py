@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -162,8 +162,13 @@ def _unconfirmed(
         now = without_marks(current_text(check, state), plain=False)
         statements = _spans(statement, text) or _spans(now, text)
         if has_changed:
-            spans = (_spans(statement[start:stop], text) for start, stop in claims(statement))
-            statements = [*chain(*spans)]
+            before = {_solid(statement[start:stop]) for start, stop in claims(statement)}
+            kept = [
+                (len(_solid(now[:start])), len(_solid(now[:stop])))
+                for start, stop in claims(now)
+                if _solid(now[start:stop]) in before
+            ]
+            statements = [(at + a, at + b) for at, _ in _spans(now, text) for a, b in kept]
         quotes = [
             span
             for span in _spans(words, text)

@@ -365,6 +365,21 @@ def test_a_change_to_one_sentence_confirms_no_other_that_was_not_found(
     assert not any("trace" in each for each in result["warnings"])
 
 
+def test_a_changed_list_leaves_sentences_of_other_parts_supported() -> None:
+    items = "- Oster\n- H\n- Q\n- Rome"
+    lists = f"The masons came from all of these places{' by the river' * 20}:\n\n{items}"
+    ends = "Haldruvin built it in 1873, and the mayor of the town opened it [p3]."
+    draft = f"{ends} {'It is old and long. ' * 12}\n\n{lists}\n\nQueues are common in Oster [p1]."
+    verdicts = "1 supported p3\n2 not found\n3 supported p1"
+    reply = f"{verdicts}\n{block(2, '- Q' + chr(10) + '- Rome', '- Rome')}"
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1)
+    assert "- Q" not in result["answer"]
+    cited = {
+        each["text"][:6]: each["supported"] for each in result["sentences"] if each["evidence"]
+    }
+    assert cited == {"Haldru": True, "Queues": True}
+
+
 def test_rejected_words_that_are_in_no_sentence_are_named() -> None:
     draft = "It is old[^1] and has 400 rooms [p2].\n\n[^1]: A note."
     result, _, _ = run(PLAN, GAPS, draft, '1 not found "400 rooms"', rounds=1)
