@@ -67,8 +67,8 @@ def same_statement(check: Check, other: Check) -> bool:
     """
     numbers = {check["statement"], other["statement"]}
     words = {each["verdict"]: each["words"] for each in (check, other)}
-    if numbers == {0} and "contradicted" in words and words.get("not found"):
-        return False
+    if numbers == {0} and words.keys() == {"contradicted", "not found"}:
+        return words["not found"] in {"", words["contradicted"]} and check["part"] == other["part"]
     return check["part"] == other["part"] and (len(numbers) == 1 or 0 in numbers)
 
 

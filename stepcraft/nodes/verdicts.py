@@ -73,6 +73,8 @@ _ANOTHER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
+_AGAIN = re.compile(r"\b(?:actually|correction|wait|on second thought)\b", re.IGNORECASE)
+"""Words by which a reply takes a verdict back, so that the next one does not belong to it."""
 _NOT = r"\b(?:is|are|was|were)(?:[ \t]+not|n['\u2019]t)[ \t]+"
 _MISSING = re.compile(
     r"(?:\bnot|n['\u2019]t)[ \t]+mentioned\b"
@@ -158,7 +160,11 @@ def read_verdicts(
             bare = [each for each in bare if not each.is_detail]
         if len({each.verdict for each in bare}) > 1:
             problems.append(f"part {part} has several verdicts: {remedy}")
-            lines = [each for each in lines if each not in bare]
+            worst = max((each.verdict for each in bare), key=_BY_WEIGHT.index)
+            is_kept = not state["judges_statements"]
+            lines = [
+                each for each in lines if each not in bare or (is_kept and each.verdict == worst)
+            ]
     lines = [
         each._replace(passages=cited)
         for each in lines
@@ -364,7 +370,7 @@ def _lines(text: str) -> list[_Line]:
         place, row = 0, row + 1
         for line, following in zip_longest(matches, matches[1:]):
             before, place = below[place : line.start()], line.end()
-            row += before.count("\n")
+            row += before.count("\n") + ("\n" in before and bool(_AGAIN.search(before)))
             stop = below.find("\n", line.end()) % (len(below) + 1)
             rest = below[line.end() : min(stop, following.start()) if following else stop]
             is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
@@ -391,11 +397,13 @@ def _verdicts_in(text: str) -> list[re.Match[str]]:
     """Return the verdicts in a text, such as both in "1.1-3.1 supported, but 2.2 not found"."""
     found: list[re.Match[str]] = []
     whole: re.Match[str] | None = None
-    for match in _VERDICT.finditer(text):
-        if not match["exception"]:
-            whole = match
-        if match is whole or (whole and _is_exception(match, whole)):
+    place = 0
+    while match := _VERDICT.search(text, place):
+        whole = whole if match["exception"] else match
+        is_read = match is whole or (whole and _is_exception(match, whole))
+        if is_read:
             found.append(match)
+        place = match.end() if is_read else match.end("exception")
     return found
 
 
@@ -404,7 +412,11 @@ def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
     first, last = _spans(match)[0]
     return (
         _verdict(match) != _verdict(whole)
-        and any(a <= first and last <= b and (a, b) != (first, last) for a, b in _spans(whole))
+        and any(
+            a <= first and last <= b and (a, b) != (first, last)
+            for a, b in _spans(whole)
+            if a[1] or match["exception"] != "("  # "3 supported p2 (3.8 is not)" names a version
+        )
         and "\n" not in match.string[whole.end() : match.start()]
     )
 
@@ -486,9 +498,10 @@ def _combined(earlier: _Line, later: _Line) -> _Line:
         passages = [*earlier.passages, *later.passages]
         return later._replace(words=[*earlier.words, *later.words], passages=passages)
     if earlier.verdict == "contradicted" != later.verdict:
-        return earlier if is_next or later.is_detail else later
-    is_rest = is_next and later.verdict == "supported"
-    return earlier if is_rest and earlier.is_detail else later
+        stays = is_next or later.is_detail
+    else:
+        stays = is_next and later.verdict == "supported" and earlier.is_detail
+    return earlier._replace(row=later.row) if stays else later
 
 
 def _details(line: _Line, text: str, *, is_part: bool) -> list[tuple[str, str]]:

@@ -209,6 +209,9 @@ def test_numbers_that_could_mean_parts_or_statements_are_handed_back() -> None:
         ("contradicted p1\n\nFinal verdicts:\n1.1 supported p1", [("supported", "")]),
         ("contradicted, hmm, let me see. 1.1 is supported by p1.", [("supported", "")]),
         ("not found p1\n1.1 supported p1", [("supported", "")]),
+        ("contradicted p2\nActually, 1.1 is supported by p1.", [("supported", "")]),
+        ("contradicted p1\n1.1 supported p1\n1.1 supported p1", [("contradicted", "")]),
+        ('not found "four"\n1.1 supported p1\n1.1 supported p2', [("not found", "four")]),
     ],
 )
 def test_of_two_lines_on_a_statement_the_last_counts_unless_it_is_about_the_rest(
@@ -279,6 +282,35 @@ def test_several_verdicts_on_a_part_are_handed_back() -> None:
     assert "part 1 has several verdicts: write one line for it" in model.calls[2].prompt
     assert [each["verdict"] for each in result["checks"]] == ["supported"]
     assert result["warnings"] == []
+
+
+def test_of_several_verdicts_on_a_part_the_worst_stays() -> None:
+    lines = "1 supported p1\n1 not found"
+    result, _ = written("It is of steel. It has four arches.", lines, lines)
+    assert [each["verdict"] for each in result["checks"]] == ["not found"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "1.1 supported p1; 1.2 contradicted p2 (1873); 2.1 not found",
+        "1.1 supported p1. 1.2 contradicted p2: it was built from 1873. 2.1 not found",
+        "| 1.1 supported p1 | 1.2 contradicted p2 (3) | 2.1 not found p1 |",
+    ],
+)
+def test_numbers_behind_a_verdict_hide_no_other(lines: str) -> None:
+    result, _ = checked(lines, lines)
+    assert [verdict for _, verdict in verdicts(result)] == [
+        "supported",
+        "contradicted",
+        "not found",
+    ]
+
+
+def test_a_version_in_parentheses_is_no_exception() -> None:
+    result, model = checked("1 supported p1 (1.2 is not supported by Foo)\n2 not found")
+    assert [verdict for _, verdict in verdicts(result)] == ["supported", "not found"]
+    assert len(model.calls) == 1
 
 
 def test_a_statement_without_a_verdict_is_reported() -> None:
@@ -658,6 +690,7 @@ def test_several_exceptions_are_read() -> None:
         (" (1.2 is not supported on Windows)", "supported"),
         (" (only on TLS 1.1, for 1.0 is not supported)", "supported"),
         (" and 3 are supported", "supported"),
+        (" (1873), 2.1 supported p1", "supported"),
     ],
 )
 def test_a_number_outside_the_range_is_no_exception(remark: str, verdict: str) -> None:
