@@ -13,7 +13,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.history import had_text
+from stepcraft.memory.history import had_text, with_text
 from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import Record, file_encoding, records
@@ -85,7 +85,7 @@ def read_procedures(
             `{"output": "title"}`. With `{"tags": "team"}`, a text in the field team is the value of
             a tag with this name.
         memory: The memory that they are read for. If it has a later version of a record without a
-            key or id, that one is returned, with a warning.
+            key or id, its text is kept, with a warning.
 
     Raises:
         BadInput: The file cannot be read, it is a table without a column that `fields` names, or
@@ -111,7 +111,7 @@ def read_procedures(
             if stored and had_text(stored, procedure):
                 place = f"{path}:{record.line}"
                 _log.warning("%s: the memory has a later version, which is kept", place)
-                procedure = stored
+                procedure = with_text(procedure, stored)
             yield procedure
             is_read = True
         except BadInput as error:
