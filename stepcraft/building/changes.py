@@ -19,9 +19,9 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Update the ledger and memory to match a listing; return how many procedures become stale."""
     latest = ledger.latest(20)
     ids = [each.id for record in latest for each in record.placed if each.how != "removed"]
-    # A memory that never had the latest procedures is a different one with the same name.
-    # Procedures that somebody removed are still not added again.
-    if ids and not any(memory.get(id_) or memory.has_deleted(id_) for id_ in ids):
+    # A memory that has none of the latest procedures, although they were not deleted from it, is a
+    # different one with the same name. Procedures that somebody removed are still not added again.
+    if not (any(map(memory.get, ids)) or all(map(memory.has_deleted, ids))):
         ledger.place_again()
     _follow_moves(listing, ledger, memory)
     return _mark_gone(listing, ledger, memory)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from stepcraft.building.documents import key_of
-from stepcraft.memory.history import same_text, with_text, with_versions
+from stepcraft.memory.history import content_of, same_text, with_text, with_versions
 from stepcraft.memory.procedure import Content, Procedure
 
 
@@ -119,4 +119,9 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         metadata={**other.metadata, **kept.metadata},
         outcomes=kept.outcomes.together(other.outcomes, operator.add),
     )
-    return provenance.on(with_versions(other, both))
+    if content_of(other) != content:
+        both = with_versions(other, both)
+        if content_of(kept) == content:  # an undo must not put the other's text in its place
+            merged_in = with_versions(kept, with_text(both, other))
+            both = replace(both, versions=merged_in.versions)
+    return provenance.on(both)

@@ -80,7 +80,8 @@ def _on_one_line(value: str) -> str:
     first, _, below = value.partition("\n")
     is_list = below and (item_start(first) or first.endswith(":"))
     if is_list and (items := read_bullets(value)):
-        return ", ".join(" ".join(item.split()).strip(" *,;") for item in items)
+        texts = (" ".join(item.split()).strip(" ,;") for item in items)
+        return ", ".join(re.sub(r"\A(\*+)([^*]+)\1\Z", r"\2", item) for item in texts)
     return " ".join(value.partition("\n\n")[0].split())
 
 

@@ -117,7 +117,9 @@ def import_skills(
         elif exported and is_copy and not (kept and same_text(procedure, kept)):
             remedy = "delete its `metadata` to import it as another procedure"
             report.failed.append(Failed(str(file), f"it has the id of {original}; {remedy}"))
-        elif not (exported and kept) or not (is_edited or _is_changed(kept, exported)):
+        elif not (exported and kept) or not (
+            is_edited or (_is_changed(kept, exported) and not same_text(procedure, kept))
+        ):
             added.append(procedure)
         elif same_text(procedure, kept):
             report.present += 1
@@ -154,7 +156,8 @@ def _is_later(kept: Procedure, procedure: Procedure, exported: Procedure | None)
 def _is_changed(kept: Procedure, exported: Procedure) -> bool:
     """Return whether a stored procedure has changed since an export."""
     known = {each["at"] for each in exported.versions}
-    return any(each["at"] not in known for each in kept.versions[:1])
+    is_new = any(each["at"] not in known for each in kept.versions[:1])
+    return is_new and not is_earlier(kept, exported)
 
 
 def _editor_of(procedure: Procedure) -> str:

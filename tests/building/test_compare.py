@@ -74,6 +74,7 @@ def test_a_merged_procedure():
     ("value", "needs"),
     [
         ("\n- a CSV file\n- **a key**", "a CSV file, a key"),
+        ("\n- a CSV file\n- **some** key", "a CSV file, **some** key"),
         ("the following:\n\n1. a CSV file,\n2. a\n   key,\n\nBoth need them.", "a CSV file, a key"),
         ("a CSV file,\na key", "a CSV file, a key"),
         ("a file\n- with a head", "a file - with a head"),

@@ -11,6 +11,7 @@ from stepcraft.building.dedupe import Deduped, dedupe
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger
 from stepcraft.building.provenance import Provenance
+from stepcraft.memory.history import undone
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Found
 from tests.scripted import ScriptedModel
@@ -66,6 +67,17 @@ async def test_a_dry_run_says_what_would_be_done_and_what_it_asked_is_not_asked_
     ]
     assert len({call.prompt for call in model.calls}) == len(model.calls)
     assert memory.count() == 3
+
+
+async def test_undo_after_a_merge_that_changed_no_text_keeps_the_text(memory: Counting):
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(GREEN.steps, 1))
+    same = f"{SAME}\nOUTPUT: {GREEN.output}\nINPUT: {GREEN.input}\nSTEPS:\n{steps}"
+    assert (await dedupe(Placer(memory, taster(same)))).count("merged") == 1
+    kept = memory.get(GREEN.id)
+    assert kept
+    assert BREWED.output in [each["output"] for each in kept.versions]
+    undo = memory.update(GREEN.id, undone)
+    assert (undo.output, undo.steps) == (GREEN.output, GREEN.steps)
 
 
 async def test_what_contradicts_itself_is_linked_once(memory: Counting):
