@@ -44,6 +44,10 @@ def check_can_review(options: Mapping[str, Any]) -> None:
         )
 
 
+_MOST_EDITS = 10
+"""How often a text is edited again, since `yes` and a script as the editor would never end."""
+
+
 def in_editor(text: str, check: Callable[[str], object] = str) -> str:
     """Let the user edit text in the editor set by VISUAL or EDITOR, and return the result.
 
@@ -58,14 +62,16 @@ def in_editor(text: str, check: Callable[[str], object] = str) -> str:
     with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:
         file = Path(folder, "steps.md")
         file.write_text(f"{text}\n", encoding="utf-8")
+        tries = 0
         while True:
+            tries += 1
             subprocess.run([*editor, str(file)], check=True)  # noqa: S603 - the user's
             try:
                 edited = file.read_text(encoding="utf-8")
                 check(edited)
             except ValueError as error:
                 note(str(error))
-                if not _wants_to_edit_again():
+                if tries == _MOST_EDITS or not _wants_to_edit_again():
                     kept = Path(tempfile.mkdtemp(prefix="stepcraft-"), file.name)
                     kept.write_bytes(file.read_bytes())
                     raise BadInput(f"{error}; your text is in {kept}") from error
