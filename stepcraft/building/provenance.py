@@ -119,7 +119,9 @@ def merged(kept: Procedure, other: Procedure, content: Content) -> Procedure:
         metadata={**other.metadata, **kept.metadata},
         outcomes=kept.outcomes.together(other.outcomes, operator.add),
     )
-    if content_of(other) != content:
+    if content_of(other) == content:
+        both = with_versions(both, replace(both, versions=other.versions))
+    else:
         both = with_versions(other, both)
         if content_of(kept) == content:  # an undo must not put the other's text in its place
             merged_in = with_versions(kept, with_text(both, other))

@@ -73,7 +73,12 @@ _ANOTHER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """A second verdict on the same statement."""
-_AGAIN = re.compile(r"\b(?:actually|correction|wait|on second thought)\b", re.IGNORECASE)
+_AGAIN = re.compile(
+    r"(?:^|[.!?\u2026][ \t]|[ \t][-\u2013\u2014]+[ \t])[^\w\n\"\u201c|(]{0,4}"
+    r"(?:(?:no|but|oh|hmm+)\b[,.]?[ \t]+)?"
+    r"(?:actually|correction|wait|on second thought)\b(?=[^\w\n]{0,3}(?:[,:.!]|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
 """Words by which a reply takes a verdict back, so that the next one does not belong to it."""
 _NOT = r"\b(?:is|are|was|were)(?:[ \t]+not|n['\u2019]t)[ \t]+"
 _MISSING = re.compile(
@@ -157,7 +162,9 @@ def read_verdicts(
             remedy = "number its statements as shown"
         else:
             remedy = "write one line for it"
-            bare = [each for each in bare if not each.is_detail]
+            last = max((place for place, each in enumerate(bare) if each.is_again), default=0)
+            lines = [each for each in lines if each not in bare[:last]]
+            bare = [each for each in bare[last:] if not each.is_detail]
         if len({each.verdict for each in bare}) > 1:
             problems.append(f"part {part} has several verdicts: {remedy}")
             worst = max((each.verdict for each in bare), key=_BY_WEIGHT.index)
@@ -337,6 +344,8 @@ class _Line(NamedTuple):
     """Whether the verdict is in running text after another, and may only be a remark."""
     is_sentence: bool
     """Whether a sentence begins with it."""
+    is_again: bool
+    """Whether the reply takes back what stands above it, as in "Actually, …"."""
 
     @property
     def span(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -370,7 +379,8 @@ def _lines(text: str) -> list[_Line]:
         place, row = 0, row + 1
         for line, following in zip_longest(matches, matches[1:]):
             before, place = below[place : line.start()], line.end()
-            row += before.count("\n") + ("\n" in before and bool(_AGAIN.search(before)))
+            is_again = "\n" in before and bool(_AGAIN.search(before))
+            row += before.count("\n") + is_again
             stop = below.find("\n", line.end()) % (len(below) + 1)
             rest = below[line.end() : min(stop, following.start()) if following else stop]
             is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
@@ -387,7 +397,8 @@ def _lines(text: str) -> list[_Line]:
                 first, last = _range(begin, end)
                 cited, words = _passages(unquoted), _QUOTED.findall(rest)
                 is_sentence = before.rstrip()[-1:] in (".", "!", "?", "\u2026")
-                read = _Line(begin, first, last, verdict, cited, words, row, is_aside, is_sentence)
+                place_in = (row, is_aside, is_sentence, is_again)
+                read = _Line(begin, first, last, verdict, cited, words, *place_in)
                 is_statement = part and not first[1] and not line["of_part"]
                 lines.append(_of_part(int(part), read) if is_statement else read)
     return lines
@@ -397,10 +408,13 @@ def _verdicts_in(text: str) -> list[re.Match[str]]:
     """Return the verdicts in a text, such as both in "1.1-3.1 supported, but 2.2 not found"."""
     found: list[re.Match[str]] = []
     whole: re.Match[str] | None = None
-    place = 0
+    place = stop = 0
     while match := _VERDICT.search(text, place):
         whole = whole if match["exception"] else match
-        is_read = match is whole or (whole and _is_exception(match, whole))
+        is_read = match is whole or (
+            whole and match.start() >= stop and _is_exception(match, whole)
+        )
+        stop = match.end("numbers")
         if is_read:
             found.append(match)
         place = match.end() if is_read else match.end("exception")
@@ -415,7 +429,8 @@ def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
         and any(
             a <= first and last <= b and (a, b) != (first, last)
             for a, b in _spans(whole)
-            if a[1] or match["exception"] != "("  # "3 supported p2 (3.8 is not)" names a version
+            # In "3 supported p2 (3.8 is not)", the number is a version.
+            if a[1] or "." not in match["numbers"] or match["exception"] != "("
         )
         and "\n" not in match.string[whole.end() : match.start()]
     )

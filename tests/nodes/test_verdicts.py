@@ -210,6 +210,8 @@ def test_numbers_that_could_mean_parts_or_statements_are_handed_back() -> None:
         ("contradicted, hmm, let me see. 1.1 is supported by p1.", [("supported", "")]),
         ("not found p1\n1.1 supported p1", [("supported", "")]),
         ("contradicted p2\nActually, 1.1 is supported by p1.", [("supported", "")]),
+        ("contradicted p1: it was actually built later\n1.1 supported p1", [("contradicted", "")]),
+        ("contradicted p1 (actually 1873)\n1.1 supported p1", [("contradicted", "")]),
         ("contradicted p1\n1.1 supported p1\n1.1 supported p1", [("contradicted", "")]),
         ('not found "four"\n1.1 supported p1\n1.1 supported p2', [("not found", "four")]),
     ],
@@ -290,6 +292,13 @@ def test_of_several_verdicts_on_a_part_the_worst_stays() -> None:
     assert [each["verdict"] for each in result["checks"]] == ["not found"]
 
 
+@pytest.mark.parametrize("again", ["Correction:", "Wait, no."])
+def test_a_verdict_on_a_part_can_be_taken_back(again: str) -> None:
+    result, model = written("It is of steel. It is old.", f"1 not found\n{again}\n1 supported p1")
+    assert [each["verdict"] for each in result["checks"]] == ["supported"]
+    assert len(model.calls) == 2
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -308,7 +317,8 @@ def test_numbers_behind_a_verdict_hide_no_other(lines: str) -> None:
 
 
 def test_a_version_in_parentheses_is_no_exception() -> None:
-    result, model = checked("1 supported p1 (1.2 is not supported by Foo)\n2 not found")
+    lines = "1 supported p1 (1.1 and 1.2 are not supported by Foo)\n2 not found"
+    result, model = checked(lines)
     assert [verdict for _, verdict in verdicts(result)] == ["supported", "not found"]
     assert len(model.calls) == 1
 
