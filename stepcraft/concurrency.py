@@ -123,10 +123,11 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
 
 async def uncancelled(call: Awaitable[T]) -> T:
-    """Return the result of a call.
+    """Return the result of a call, treating the cancellation of a task in it as an error.
 
     Raises:
-        RuntimeError: A task that the call awaited was cancelled, but not the current one.
+        CancelledError: The current task was cancelled.
+        RuntimeError: Another task, which the call awaited, was cancelled.
     """
     try:
         return await call

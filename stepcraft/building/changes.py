@@ -88,7 +88,7 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
     """Update procedures that a document no longer teaches; return how many become stale.
 
-    A warning in the record names those that a person has approved.
+    The record gets a warning for each of them that a person has approved.
     """
     stale = 0
     absent = {*filterfalse(memory.get, ids)}  # possibly merged into earlier ones
@@ -120,9 +120,9 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
 
 
 def same_as_removed(record: Record, draft: Drafted) -> list[str]:
-    """Return the ids of removed procedures of which a draft is the present text.
+    """Return the ids under which a draft was stored before somebody removed it.
 
-    It has the same place in the document and, if others have too, achieves the same.
+    Earlier text is recognised by its place in the document and, if the place is shared, its output.
     """
     place = draft["source"]
     is_alone = [each["source"] for each in record.procedures].count(place) == 1

@@ -56,7 +56,7 @@ def _plain(value: object) -> object:
 
 
 def print_data(json_text: str) -> None:
-    """Print JSON to stdout; in another encoding than UTF-8, only ASCII can be read by everybody."""
+    """Print JSON to stdout, as ASCII unless its encoding is UTF-8."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     to_escape = _TO_ESCAPE if codecs.lookup(encoding).name == "utf-8" else _NOT_ASCII
     typer.echo(to_escape.sub(_escaped, json_text))

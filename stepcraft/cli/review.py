@@ -45,7 +45,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
 
 
 _MOST_EDITS = 10
-"""How often a text is edited again, since `yes` and a script as the editor would never end."""
+"""The maximum number of edits, since a script as the editor would never stop."""
 
 
 def in_editor(text: str, check: Callable[[str], object] = str) -> str:

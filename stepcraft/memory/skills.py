@@ -89,7 +89,7 @@ def import_skills(
 
     If the memory still has an exported procedure, an edit of its skill changes only the text. What
     has changed in the memory since the export is kept; an edit of the earlier text fails. So does a
-    copied skill that was made into another one, but has the id of the original.
+    copy that has become another skill but still has the id of the original.
 
     Args:
         memory: The memory.

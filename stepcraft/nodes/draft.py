@@ -54,7 +54,7 @@ def found_sections(state: Any, last: int | None = None) -> list[Section]:
 def written(text: str, state: Any) -> dict[str, Any]:
     """Return the update for a draft: the answer so far, and how many passages its writer saw.
 
-    Numbers of passages outside of marks are warned of, except in the reasoning of a short answer.
+    There is a warning if it names passages outside of marks, unless it is a short answer.
 
     Raises:
         UnreadableReply: It is empty.

@@ -79,7 +79,7 @@ _AGAIN = re.compile(
     r"(?:actually|correction|wait|on second thought)\b(?=[^\w\n]{0,3}(?:[,:.!]|$))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Words by which a reply takes a verdict back, so that the next one does not belong to it."""
+"""Words that take a verdict back, so that the next line replaces it."""
 _NOT = r"\b(?:is|are|was|were)(?:[ \t]+not|n['\u2019]t)[ \t]+"
 _MISSING = re.compile(
     r"(?:\bnot|n['\u2019]t)[ \t]+mentioned\b"
@@ -237,7 +237,7 @@ def _dotted(text: str) -> str:
 def _without_asides(lines: Sequence["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
     """Return lines without what is only a remark, as in "2.1 contradicted p1. 1.1 is supported".
 
-    A remark is about a statement that has a verdict of its own, or that does not exist.
+    A verdict is only a remark if its statement has another one, or does not exist.
     """
     own = [each for each in lines if not each.is_aside]
     return [
@@ -256,7 +256,7 @@ def _is_nowhere(aside: "_Line", sizes: Mapping[int, int]) -> bool:
 
 
 def _is_judged(aside: "_Line", own: Iterable["_Line"]) -> bool:
-    """Return whether the statement of a verdict in running text has a verdict of its own.
+    """Return whether the statement judged in running text also has a verdict elsewhere.
 
     A new sentence in the same line may correct the verdict before it. A line that goes on to later
     statements judges them, even if another line has a verdict on a range that includes them.
@@ -422,7 +422,7 @@ def _verdicts_in(text: str) -> list[re.Match[str]]:
 
 
 def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
-    """Return whether a verdict differs from one on more statements before it in its line."""
+    """Return whether a verdict is an exception to the one before it in its line."""
     first, last = _spans(match)[0]
     return (
         _verdict(match) != _verdict(whole)
@@ -503,7 +503,7 @@ def _narrowest(lines: Sequence[_Line], part: int, number: int) -> _Line | None:
 
 
 def _combined(earlier: _Line, later: _Line) -> _Line:
-    """Return the line that counts of two on the same statement, or both in one if they quote words.
+    """Return whichever of two lines on a statement counts, or one line with the quotes of both.
 
     A contradiction is not replaced by a detail that was not found, nor by the next line, which is
     about the rest of the statement or another passage. Nor is a detail by `supported` there.

@@ -295,7 +295,7 @@ def _edits(
 
 
 def _holds_steps(edit: _Edit, parts: Sequence[str]) -> bool:
-    """Return whether an edit puts several numbered steps in the place of one or behind it."""
+    """Return whether an edit replaces a step with several numbered ones, or inserts several."""
     new = edit.change["new"].lstrip()
     numbers = [int(item[1]) for item in _STEP.finditer(new)][:2]
     if not _STEP.match(new) or len(numbers) < 2 or numbers[1] != numbers[0] + 1:

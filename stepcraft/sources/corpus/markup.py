@@ -44,6 +44,7 @@ _ORG = re.compile(
     r"(?:[ \t]+:[\w:@]+:)?[ \t]*$",
     re.MULTILINE,
 )
+"""An Org heading. Its title excludes Org's own keywords and tags."""
 _ORG_BLOCK = re.compile(
     r"^[ \t]*#\+begin_.*?(?:^[ \t]*#\+end_\w+|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
 )

@@ -94,7 +94,8 @@ def _beginning(tag: Tag, hidden: re.Pattern[str]) -> str:
     values = [f"{key}={value}" for key, value in shown.items()]
     called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
     if is_empty:
-        is_value = not hidden.pattern and tag.name not in _LAYOUT  # such as <true/>
+        is_data = not hidden.pattern  # neither prose nor titled
+        is_value = is_data and tag.name not in _LAYOUT  # such as <true/>
         return f"\n{called}" if values or is_value else ""
     if is_leaf:
         return f"\n{called}: " if called else "\n"

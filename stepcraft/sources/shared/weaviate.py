@@ -59,18 +59,18 @@ _RECORD = "00000000-"
 """The prefix of record ids, which sorts them first so that they can be listed."""
 
 _BUILDING = PageRecord(path="", tags=(), version="building", mark="", passages=0)
-"""The record of no page, which exists during a build, and after one that did not finish."""
+"""A record that belongs to no page. It exists during a build, and remains if that is cut short."""
 
 _CHECKED_FOR = 5.0
-"""For how many seconds a search relies on there having been no build."""
+"""The number of seconds for which searches remember whether a build is running."""
 
 
 class WeaviatePassages(SharedPassages):
     """The passages of a corpus in a Weaviate collection.
 
     The collection also contains a record for each page, which has no text and no vector and is
-    therefore never found. During a build, and after one that did not finish, each search reads the
-    records of the pages it found; otherwise only if it found two versions of one page.
+    therefore never found. Searches check the records of the pages that they find during a build,
+    after an unfinished one, or if they find two versions of a page.
 
     Args:
         url: As for `WeaviateMemory`.
