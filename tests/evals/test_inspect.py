@@ -1,5 +1,7 @@
 """Methods in inspect_ai."""
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,16 @@ from tests.evals.asked import number_in, samples
 from tests.evals.runs import run
 from tests.scripted import ScriptedModel
 
+# inspect_ai leaves a stream of its hooks open for each sample (`inspect_ai.hooks._hooks`).
+pytestmark = pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Collect those streams here, where the warning is ignored, and not in a later test."""
+    yield
+    gc.collect()
+
 
 def number(_node: str, prompt: str) -> str:
     return "no idea" if number_in(prompt) == "1" else number_in(prompt)
@@ -27,7 +39,6 @@ def evaluated(folder: Path, method: AnyMethod) -> EvalLog:
     return log
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_a_task_has_the_same_answers_and_scores_as_an_evaluation(tmp_path: Path) -> None:
     method = Method("direct", "direct", options={"model": ScriptedModel(number)})
     log = evaluated(tmp_path / "logs", method)
@@ -44,7 +55,6 @@ def test_a_task_has_the_same_answers_and_scores_as_an_evaluation(tmp_path: Path)
         assert (logged.scores or {})["score_output"].value == mine["scores"]
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_steps_without_an_answer_are_the_completion(tmp_path: Path) -> None:
     method = OwnMethod("mine", lambda _given: {"steps": ["Mix.", "Bake."]})
     [first, *_] = evaluated(tmp_path, method).samples or ()
