@@ -6,7 +6,7 @@ reached its goal.
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from copy import deepcopy
 
 from langchain_core.messages import BaseMessage
 from langchain_text_splitters import MarkdownTextSplitter
@@ -129,10 +129,9 @@ def read_success(reply: str, state: State, _settings: ExtractContext) -> Update:
 def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessage]:
     """Return a prompt with the document's title, the headings above a part, and the part."""
     part: Part = state["reading"]
-    is_transcript = state["kind"] == "transcript"
-    instructions = (
-        settings.transcript_instructions if is_transcript else settings.extract_instructions
-    )
+    instructions = settings.extract_instructions
+    if state["kind"] == "transcript":
+        instructions = settings.transcript_instructions
     if part["number"]:
         instructions = f"{instructions.rstrip()}\n{settings.part_instructions}"
     sections = [Section("text", part["number"], part["text"])]
@@ -148,53 +147,45 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
         UnreadableReply: The reply contains neither, or it was cut off or contains a procedure that
             cannot be kept; the error's `update` has the others.
     """
-    part = PartRead(procedures=[], rejected=[])
+    blocks = _blocks(unfenced(reply))
     problems: list[str] = []
-    blocks = [*_blocks(unfenced(reply))]
     unread = int(state.get("cut_off", False))
     if unread:
         del blocks[-1:]
         problems.append("its last block was cut off by the token limit.")
+    elif not blocks:
+        raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
+    first = state.get("first_update") or {"written": [PartRead(procedures=[], rejected=[])]}
+    part: PartRead = deepcopy(first["written"][0])
     for kind, text in blocks:
-        fields, steps = labelled(text, _FIRST_STEP)
-        for name, value in fields.items():
-            fields[name] = " ".join(value.split()).strip(_QUOTES)
-        output = fields["output"]
+        values, steps = labelled(text, _FIRST_STEP)
+        for name, value in values.items():
+            values[name] = " ".join(value.split()).strip(_QUOTES)
+        output = values["output"]
         written = Written(
-            output=output, input=fields["input"], steps=steps, heading=fields["heading"]
+            output=output, input=values["input"], steps=steps, heading=values["heading"]
         )
         if kind == "REJECTED":
-            task = Rejected(output=output, reason=fields["reason"], sentence=fields["sentence"])
+            task = Rejected(output=output, reason=values["reason"], sentence=values["sentence"])
             part["rejected"].append(task)
         elif problem := unfit(written):
             problems.append(f"the procedure {output[:80]!r} {problem}")
         else:
             part["procedures"].append(written)
-    if not (problems or part["procedures"] or part["rejected"]):
-        raise UnreadableReply("there was neither a block PROCEDURE nor a block REJECTED in it.")
-    if "first_update" in state:
-        [first] = state["first_update"]["written"]
-        part = PartRead(
-            procedures=first["procedures"] + part["procedures"],
-            rejected=first["rejected"] + part["rejected"],
-        )
     if problems:
         raise UnreadableReply(" ".join(problems), update={"written": [part], "unread": unread})
     return {"written": [part]}
 
 
-def _blocks(reply: str) -> Iterator[tuple[str, str]]:
-    """Yield the first word and the other lines of each block, skipping any leading text."""
-    kind = text = ""
+def _blocks(reply: str) -> list[tuple[str, str]]:
+    """Return the first word and the other lines of each block, without any leading text."""
+    blocks: list[tuple[str, list[str]]] = []
     for line, is_code in markdown.lines(reply):
         if not is_code and (block := _BLOCK.match(line)):
-            if kind:
-                yield kind, text
-            kind, text = block[1], ""
-        else:
-            text += line
-    if kind:
-        yield kind, text
+            blocks.append((block[1], []))
+        elif blocks:
+            blocks[-1][1].append(line)
+    return [(kind, "".join(lines)) for kind, lines in blocks]
 
 
 success = ModelNode(
