@@ -15,7 +15,6 @@ from stepcraft.building.replies import (
     rewritten,
     sections_of,
     unfit,
-    unknown,
 )
 from stepcraft.building.settings import COMPARE_INSTRUCTIONS, DuplicatesContext
 from stepcraft.errors import UnreadableReply
@@ -66,19 +65,11 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
     difference = texts["difference"][:300]
     update = no_verdict(state, "" if _NONE.fullmatch(difference) else difference.rstrip(" ."))
     update["same"] = verdicts == {"SAME"}
-    if update["same"] and state.get("cut_off"):
-        raise UnreadableReply(CUT_OFF)
-    if not update["same"] or not merged:
+    if not update["same"]:
         return update
-    first, second = state["first"], state["second"]
-    if not (problem := unfit(merged)):
-        of_second = _missing(second, merged)
-        lost = [name for name in _missing(first, merged) if name in of_second]
-        if invented := _missing(merged, first, second):
-            problem = unknown(invented, "which stands in neither of the two")
-        elif lost:
-            problem = f"lacks {', '.join(lost)}, which both of them have. Write all of it."
-    if problem:
+    if state.get("cut_off"):
+        raise UnreadableReply(CUT_OFF)
+    if merged and (problem := _problem(merged, state["first"], state["second"])):
         raise UnreadableReply(f"the procedure in place of both {problem}", update=update)
     return {**update, "merged": merged}
 
@@ -86,6 +77,16 @@ def read_comparison(reply: str, state: State, _settings: DuplicatesContext) -> U
 def no_verdict(_state: State, why: str) -> Update:
     """Return an undecided verdict."""
     return {"same": None, "why": why, "merged": None}
+
+
+def _problem(merged: Content, first: Content, second: Content) -> str:
+    """Return why a merged procedure cannot replace the two, or "" if it can."""
+    invented, of_second = _missing(merged, first, second), _missing(second, merged)
+    lost = [name for name in _missing(first, merged) if name in of_second]
+    problem = unfit(merged, invented, "which stands in neither of the two")
+    if lost and not problem:
+        return f"lacks {', '.join(lost)}, which both of them have. Write all of it."
+    return problem
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:

@@ -5,7 +5,7 @@ Models label the values (`OUTPUT: …`) and number the steps below them.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Content, Procedure
@@ -55,13 +55,24 @@ def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, s
     return values, read_steps("".join(rest))
 
 
-def unfit(procedure: Content) -> str:
-    """Return why a procedure in a reply cannot be kept, or "" if it can."""
+def unfit(procedure: Content, unknown: Sequence[str] = (), nowhere: str = "") -> str:
+    """Return why a procedure in a reply cannot be kept, or "" if it can.
+
+    Args:
+        procedure: The procedure.
+        unknown: The names, options and numbers in it that were not in the prompt.
+        nowhere: A clause that says where they are missing.
+    """
     try:
         Procedure.from_dict(procedure)
     except BadInput as error:
         return f"cannot be kept: {error}."
-    return ""
+    if not unknown:
+        return ""
+    return (
+        f"has {', '.join(unknown)}, {nowhere}. Write it with the names, options and numbers that "
+        "they have."
+    )
 
 
 def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
@@ -83,11 +94,3 @@ def _on_one_line(value: str) -> str:
         texts = (" ".join(item.split()).strip(" ,;") for item in items)
         return ", ".join(re.sub(r"\A(\*+)([^*]+)\1\Z", r"\2", item) for item in texts)
     return " ".join(value.partition("\n\n")[0].split())
-
-
-def unknown(names: Iterable[str], nowhere: str) -> str:
-    """Return a message listing names in a reply's procedure that were not in the prompt."""
-    return (
-        f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
-        "they have."
-    )
