@@ -23,8 +23,8 @@ from stepcraft.building.changes import (
     catch_up,
     drafted_procedure,
     mark_stale,
+    removed_as,
     removed_by_people,
-    same_as_removed,
 )
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.duplicates import Placer
@@ -143,7 +143,7 @@ async def build_memory(
         number = len(listing.documents)
         report = BuildReport(page=open_ledger.page, documents=number, failed=listing.failed)
         # Documents and their parts together make at most `concurrency` calls at a time.
-        parts = concurrency // min(concurrency, number)
+        parts = max(1, concurrency // number)
         left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
         build = _Build(reader, placer, open_ledger, report, parts, left, on_progress)
         try:
@@ -253,7 +253,7 @@ class _Build:
             self.report.stale += stale  # awaited first, since others add to it too
         record.placed = []
         for procedure, draft in zip(procedures, record.procedures, strict=True):
-            if removed := record.removed.keys() & {procedure.id, *same_as_removed(record, draft)}:
+            if removed := removed_as(record, draft, procedure.id):
                 why = "it was removed from the memory, and stays out"
                 record.placed.append(Placed(min(removed), "removed", why))
                 continue

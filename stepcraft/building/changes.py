@@ -16,64 +16,30 @@ from stepcraft.memory.protocol import ProcedureMemory
 
 
 def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Update the ledger and memory to match a listing; return how many procedures become stale."""
+    """Update the ledger and memory to match a listing; return how many procedures become stale.
+
+    Procedures that only deleted files teach become stale; if such a file comes back, they are
+    placed again. Other documents that are not listed are left alone, because nothing is known about
+    them.
+    """
     latest = ledger.latest(20)
     ids = [each.id for record in latest for each in record.placed if each.how != "removed"]
     # A memory that has none of the latest procedures, although they were not deleted from it, is a
     # different one with the same name. Procedures that somebody removed are still not added again.
     if not (any(map(memory.get, ids)) or all(map(memory.has_deleted, ids))):
         ledger.place_again()
-    _follow_moves(listing, ledger, memory)
-    return _mark_gone(listing, ledger, memory)
-
-
-def _follow_moves(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> None:
-    """Update the records of files that were moved, or that the sources now name differently.
-
-    If two files have the same path relative to their folders, the key of the later one is its full
-    path.
-    """
-
-    def follow(key: str, record: Record, source: str, root: str) -> None:
-        change = partial(with_moved, before=record.source, now=source)
-        for name in {*record.taught_so_far()} if record.source != source else ():
-            changed_in(memory, name, change)
-        ledger.put(key, record.moved(source, root))
-
-    moved: dict[str, str] = {}
-    keys = ledger.keys()
-    for place, listed in enumerate(listing.documents):
-        if not listed.root:
-            continue
-        path = Path(listed.root, listed.key)
-        key = str(path) if str(path) in keys else listed.key
-        record = ledger.get(key)
-        before = Path(record.root, key) if record else path
-        if before != path and before.exists():
-            key, record = str(path), None
-        listing.documents[place] = replace(listed, key=key)
-        if record and (before, record.source) != (path, listed.source):
-            moved[record.root] = listed.root
-            follow(key, record, listed.source, listed.root)
-    for key in keys - {each.key for each in listing.documents} if moved else ():
-        record = ledger.get(key)
-        if record and record.root != (root := moved.get(record.root, record.root)):
-            follow(key, record, str(Path(root, key)), root)
-
-
-def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Update the procedures taught by deleted files; return how many become stale.
-
-    Other documents that are not listed are left alone, because nothing is known about them. If a
-    deleted file comes back, its procedures are placed again.
-    """
+    moved = _follow_listed(listing, ledger, memory)
     stale, listed = 0, {each.key for each in listing.documents}
     unread = tuple(key_of(failed.where) for failed in listing.failed)
     for key in ledger.keys() - listed:
         record = ledger.get(key)
         if not (record and record.root):
             continue
-        path = Path(record.root, key)
+        root = moved.get(record.root, record.root)
+        path = Path(root, key)
+        if root != record.root:
+            record = _followed(record, str(path), root, memory)
+            ledger.put(key, record)
         is_below = any(map(path.is_relative_to, listing.roots))
         is_gone = is_below and not (str(path).startswith(unread) or path.exists())
         if is_gone and (record.done or record.taught):
@@ -85,24 +51,64 @@ def _mark_gone(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int
     return stale
 
 
+def _follow_listed(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> dict[str, str]:
+    """Update the records of listed files that were moved, or that the sources now name differently.
+
+    If two files have the same path relative to their folders, the key of the later one is its full
+    path.
+
+    Returns:
+        The folder that each earlier folder was moved to.
+    """
+    moved: dict[str, str] = {}
+    keys = ledger.keys()
+    for place, listed in enumerate(listing.documents):
+        if not listed.root:
+            continue
+        path = Path(listed.root, listed.key)
+        key = str(path) if str(path) in keys else listed.key
+        record = ledger.get(key)
+        before = Path(record.root, key) if record else path
+        if before != path and before.exists():  # it is the record of the other file
+            key, record = str(path), None
+        listing.documents[place] = replace(listed, key=key)
+        if record and (before, record.source) != (path, listed.source):
+            moved[record.root] = listed.root
+            ledger.put(key, _followed(record, listed.source, listed.root, memory))
+    return moved
+
+
+def _followed(record: Record, source: str, root: str, memory: ProcedureMemory) -> Record:
+    """Return the record of a moved document, whose new name its procedures get in the memory."""
+    change = partial(with_moved, before=record.source, now=source)
+    for id_ in {*record.taught_so_far()} if record.source != source else ():
+        changed_in(memory, id_, change)
+    return record.moved(source, root)
+
+
 def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
     """Update procedures that a document no longer teaches; return how many become stale.
 
     The record gets a warning for each of them that a person has approved.
+
+    Args:
+        record: The record of the document.
+        ids: The ids of the procedures that it teaches now.
+        memory: The memory.
     """
     stale = 0
     absent = {*filterfalse(memory.get, ids)}  # possibly merged into earlier ones
     change = partial(without_document, document=record.source)
-    for name in {*record.taught} - ids:
-        stored = memory.get(name)
+    for id_ in {*record.taught} - ids:
+        stored = memory.get(id_)
         before = Provenance.of(stored) if stored else None
         if before and not before.stale and absent.isdisjoint(before.also):
-            now = changed_in(memory, name, change)
+            now = changed_in(memory, id_, change)
             if now and Provenance.of(now).stale:
                 stale += 1
                 if now.metadata.get("approved"):
                     record.warnings.append(
-                        f"{record.source} no longer teaches {now.output!r} ({name}), which a "
+                        f"{record.source} no longer teaches {now.output!r} ({id_}), which a "
                         "person approved; compare it with what the document teaches now"
                     )
     return stale
@@ -119,17 +125,18 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
     return removed
 
 
-def same_as_removed(record: Record, draft: Drafted) -> list[str]:
-    """Return the ids under which a draft was stored before somebody removed it.
+def removed_as(record: Record, draft: Drafted, id_: str) -> list[str]:
+    """Return the ids under which somebody removed a draft: its own, and those of earlier text.
 
     Earlier text is recognised by its place in the document and, if the place is shared, its output.
     """
     place = draft["source"]
     is_alone = [each["source"] for each in record.procedures].count(place) == 1
     return [
-        id_
-        for id_, before in record.removed.items()
-        if before == f"{place}\n{draft['output']}"
+        removed
+        for removed, before in record.removed.items()
+        if removed == id_
+        or before == f"{place}\n{draft['output']}"
         or (is_alone and before.partition("\n")[0] == place)
     ]
 
