@@ -68,9 +68,7 @@ async def dedupe(
             if places.get(rival.id, len(places)) < places[procedure.id]
             and procedure.id not in Provenance.of(rival).also
         ]
-        verdicts: Verdicts = {}
-        await placer.compare_all(procedure, rivals, verdicts)
-        compared[procedure.id] = rivals, verdicts
+        compared[procedure.id] = rivals, await placer.compare_all(procedure, rivals, {})
         deduped.procedures += 1
         on_progress(deduped)
 

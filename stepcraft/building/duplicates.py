@@ -138,7 +138,7 @@ class Placer:
         contents = content_of(first), content_of(second)
         marks = ((each.tags, each.key, each.expires) for each in (first, second))
         pairs = zip(*marks, strict=True)
-        is_apart = not all(other == kept or (is_new and not other) for kept, other in pairs)
+        is_apart = any(kept != other and (other or not is_new) for kept, other in pairs)
         if contents[0] == contents[1]:
             return Verdict(same=True, merged=None if is_apart else contents[0])
         name = model_name(self._resources.choice(compare.name, self.settings))
@@ -160,18 +160,23 @@ class Placer:
         self,
         procedure: Procedure,
         rivals: Iterable[Procedure],
-        verdicts: Verdicts,
+        known: Verdicts,
         *,
         is_new: bool = False,
-    ) -> None:
-        """Compare a procedure with others until one for the same task is found."""
+    ) -> Verdicts:
+        """Compare a procedure with others until one for the same task is found.
+
+        Returns:
+            The known verdicts, which are not asked for again, and the new ones.
+        """
+        verdicts = {**known}
         for rival in rivals:
             versions = versions_of(procedure, rival)
-            verdict = verdicts.get(versions)
-            verdict = verdict or await self.compare(rival, procedure, is_new=is_new)
-            verdicts[versions] = verdict
-            if verdict.same:
-                return
+            if versions not in verdicts:
+                verdicts[versions] = await self.compare(rival, procedure, is_new=is_new)
+            if verdicts[versions].same:
+                break
+        return verdicts
 
     async def place(
         self,
@@ -191,21 +196,19 @@ class Placer:
             ModelFailure: The model refuses the call.
             MemoryFailure: The memory cannot be read or written.
         """
-        verdicts = verdicts or {}
+        is_new, verdicts = rivals is None, verdicts or {}
         for _ in range(_TRIES):
             async with self._turn:
-                if rivals is not None:
-                    stored = await asyncio.to_thread(self.memory.get, procedure.id)
-                    if not stored:
-                        return Plan("removed", procedure)
-                    procedure = stored
-                current = await asyncio.to_thread(self._current, procedure, rivals)
+                latest, current = await asyncio.to_thread(self._current, procedure, rivals)
+                if not latest:
+                    return Plan("removed", procedure)
+                procedure = latest
                 if plan := _plan(procedure, current, verdicts):
                     with suppress(Conflict):
-                        await asyncio.to_thread(self._write, plan, is_new=rivals is None)
+                        await asyncio.to_thread(self._write, plan, is_new=is_new)
                         return plan
                     continue
-            await self.compare_all(procedure, current, verdicts, is_new=rivals is None)
+            verdicts = await self.compare_all(procedure, current, verdicts, is_new=is_new)
         raise MemoryFailure(
             f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
             "compared with; start again when they are done"
@@ -213,12 +216,15 @@ class Placer:
 
     def _current(
         self, procedure: Procedure, rivals: Sequence[Procedure] | None
-    ) -> Sequence[Procedure]:
-        """Return the rivals as now stored; if None, the procedure's stored copy or nearest ones."""
-        if rivals is not None:
-            return [each for rival in rivals if (each := self.memory.get(rival.id))]
+    ) -> tuple[Procedure | None, Sequence[Procedure]]:
+        """Return a procedure, or None if it was removed, and its rivals as they are stored now.
+
+        The rival of a new procedure is its own stored copy or, if there is none, the nearest ones.
+        """
         stored = self.memory.get(procedure.id)
-        return [stored] if stored else nearest_alike(self.memory, procedure)
+        if rivals is None:
+            return procedure, [stored] if stored else nearest_alike(self.memory, procedure)
+        return stored, [each for rival in rivals if (each := self.memory.get(rival.id))]
 
     def _write(self, plan: Plan, *, is_new: bool) -> None:
         """Carry out a plan.
@@ -280,14 +286,14 @@ def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedu
     return [
         other
         for other in others[:NEAREST]
-        if shared(procedure, other) >= _ALIKE and not Provenance.of(other).stale
+        if _is_alike(procedure, other) and not Provenance.of(other).stale
     ]
 
 
-def shared(procedure: Procedure, other: Procedure) -> float:
-    """Return the share of the shorter procedure's words that also occur in the other one."""
+def _is_alike(procedure: Procedure, other: Procedure) -> bool:
+    """Return whether enough of the shorter procedure's words also occur in the other one."""
     words, others = stems(procedure.text()), stems(other.text())
-    return len(words & others) / max(1, min(len(words), len(others)))
+    return len(words & others) >= _ALIKE * min(len(words), len(others))
 
 
 def changed_in(
