@@ -128,7 +128,7 @@ def proposed(result: LearnState) -> Proposal | None:
             why=result["cause"],
         )
     if merged := result.get("merged"):
-        if {**merged} == result["first"]:
+        if merged == result["first"]:
             return None
         return Proposal(
             **merged,
