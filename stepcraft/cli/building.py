@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer import Argument, Exit, Option
@@ -101,9 +101,12 @@ def build(
     counts: dict[str, Any]
     if dry_run:
         counts = _estimates(sources, where, ledger, Reader(context, model))
-        for document in () if as_json else counts["documents"]:
-            calls = "done" if document.done else f"at most {document.calls:,} calls"
-            say(f"{calls:>20}  {document.characters:>9,} characters  {one_line(document.source)}")
+        if not as_json:
+            for document in counts["documents"]:
+                calls = "done" if document.done else f"at most {document.calls:,} calls"
+                size = f"{document.characters:>9,} characters"
+                say(f"{calls:>20}  {size}  {one_line(document.source)}")
+            counts["calls_at_most"] = counts.pop("calls")
     else:
         show = progress_lines(quiet=quiet)
         report = finish(
@@ -124,8 +127,6 @@ def build(
         counts = {**vars(report), **report.placed, "calls": report.usage["calls"]}
         show_warnings(report.warnings, quiet=quiet)
     show_failed(counts["failed"])
-    if dry_run and not as_json:
-        counts["calls_at_most"] = counts.pop("calls")
     show_counts(counts, as_json=as_json)
     if "page" in counts and not as_json:
         say(f"the page is {counts['page']}")
@@ -187,8 +188,7 @@ def dedupe(
 
         with Ledger(ledger or ledger_of(target.name), target.name) as records:
             placer = Placer(target, model, ledger=records, dry_run=dry_run)
-            work = dedupe_memory(placer, concurrency=concurrency, on_progress=progress)
-            result = finish(work)
+            result = finish(dedupe_memory(placer, concurrency=concurrency, on_progress=progress))
     would = "would be " if dry_run else ""
     for plan in () if as_json else result.changes:
         if plan.stored:
@@ -200,9 +200,6 @@ def dedupe(
     if result.undecided:
         raise Exit(1)
 
-
-Run: TypeAlias = tuple[str, bool, tuple[str, ...]]
-"""A run's id, whether it succeeded, and the ids of the procedures that it was shown."""
 
 Runs = Annotated[
     list[str], Argument(metavar="RUNS…", help="threads:FILE.jsonl or langsmith:PROJECT.")
@@ -220,20 +217,19 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
     from stepcraft.memory.procedure import MOST_RUNS
 
     listing, credited = list_documents(runs), 0
-    files, projects, shown = list[Run](), list[Run](), Counter[str]()
     with opened(memory) as target:
-        for _, run in listing.read():
-            if run.judged is not None and run.shown:
-                kept = projects if run.source.startswith("langsmith:") else files
-                kept.append((_run_id(run.source), run.judged, run.shown))
-        latest: list[Run] = []
+        judged = [run for _, run in listing.read() if run.judged is not None and run.shown]
         # The latest first: LangSmith lists them in this order, and a file ends with them.
-        for id_, succeeded, ids in [*projects, *reversed(files)]:
-            shown.update({*ids})
-            remembered = tuple(each for each in ids if shown[each] <= MOST_RUNS)
-            latest.append((id_, succeeded, remembered))
-        for id_, succeeded, ids in reversed(latest):
-            credited += len(record_outcome(target, ids, succeeded=succeeded, run=id_))
+        projects = [run for run in judged if run.source.startswith("langsmith:")]
+        files = [run for run in reversed(judged) if not run.source.startswith("langsmith:")]
+        latest = [*projects, *files]
+        shown = Counter(id_ for run in latest for id_ in {*run.shown})
+        remaining = shown.copy()
+        for run in reversed(latest):
+            remembered = [id_ for id_ in run.shown if remaining[id_] <= MOST_RUNS]
+            remaining.subtract({*run.shown})
+            id_, succeeded = _run_id(run.source), bool(run.judged)
+            credited += len(record_outcome(target, remembered, succeeded=succeeded, run=id_))
         for each, number in shown.items():
             if number > MOST_RUNS and target.get(each):
                 note(
@@ -241,7 +237,7 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
                     f"{MOST_RUNS} are credited, as it remembers no more"
                 )
     show_failed(listing.failed)
-    counts = {"runs": len(listing.documents), "judged": len(latest), "credited": credited}
+    counts = {"runs": len(listing.documents), "judged": len(judged), "credited": credited}
     show_counts(counts, as_json=as_json)
 
 
