@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.tracers.context import collect_runs
 
@@ -390,6 +391,19 @@ def test_two_folders_may_have_files_of_the_same_path(docs: Path, tmp_path: Path)
     assert build(tmp_path, ScriptedModel([]), [str(other), str(docs)]).unchanged == 2
     assert build(tmp_path, ScriptedModel([]), [str(other)]).stale == 0
     assert set(marks(tmp_path).values()) == {None}
+
+
+@pytest.mark.usefixtures("docs")
+def test_what_is_no_file_is_left_alone_when_a_file_has_the_name_of_another_document(
+    tmp_path: Path,
+) -> None:
+    """All documents that are not files were taken for files of the folder, and for deleted ones."""
+    names = {"alpha": "alpha.md", "beta": "https://tea.example/beta"}
+    loaded = [Document(page(name), metadata={"source": url}) for name, url in names.items()]
+    build(tmp_path, sources=[loaded])
+    assert build(tmp_path).stale == 0
+    beta = procedures(tmp_path)["betaclose"]
+    assert (beta.metadata.get("stale"), beta.source) == (None, names["beta"] + "#task-beta")
 
 
 @pytest.mark.usefixtures("docs")
