@@ -144,8 +144,8 @@ async def build_memory(
         report = BuildReport(page=open_ledger.page, documents=number, failed=listing.failed)
         # Documents and their parts together make at most `concurrency` calls at a time.
         parts = max(1, concurrency // number)
-        left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
-        build = _Build(reader, placer, open_ledger, report, parts, left, on_progress)
+        calls_left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
+        build = _Build(reader, placer, open_ledger, report, parts, calls_left, on_progress)
         try:
             report.stale += await asyncio.to_thread(catch_up, listing, open_ledger, memory)
             await side_by_side(map(build.document, listing.documents), concurrency)
