@@ -12,7 +12,6 @@ Related: RARR (Gao et al., arXiv 2210.08726) and Chain-of-Verification (Dhuliawa
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -110,20 +109,34 @@ def ask_for_changes(state: Any, settings: Any) -> list[BaseMessage]:
         blocks=_CHANGES + (_APPEND if completes else ""),
     )
     form += _NUMBERS if judges_statements else ""
-    layout = _layout(state)
-    sections = [*asked(state["task"]), *_material(state, layout)]
-    return prompt("\n".join(rules), form, "changes", sections, material_first=layout.shared > 0)
+    return _prompt(state, "\n".join(rules), form)
 
 
 def ask_critic(state: Any, settings: AagContext) -> list[BaseMessage]:
     """Show the goal, the steps with their passages, and the reason for a rejection, if any."""
-    layout = _layout(state)
-    sections = [*asked(state["task"], state["task_resources"]), *_material(state, layout)]
-    instructions = settings.critic_instructions
+    instructions, reasons = settings.critic_instructions, list[Section]()
     if state["reason"]:
         instructions += "\nA person has rejected the steps: make the changes that they ask for."
-        sections.append(Section("reason", "", state["reason"]))
-    return prompt(instructions, _STEP_FORMAT, "changes", sections, material_first=layout.shared > 0)
+        reasons = [Section("reason", "", state["reason"])]
+    return _prompt(state, instructions, _STEP_FORMAT, reasons)
+
+
+def _prompt(
+    state: Any, instructions: str, form: str, more: Sequence[Section] = ()
+) -> list[BaseMessage]:
+    """Show what the writer saw, the parts to check in this call with their passages, and `more`."""
+    layout = _layout(state)
+    sections = [
+        *asked(state["task"], state.get("task_resources", "")),
+        *found_sections(state, layout.shared),
+    ]
+    for number, numbers in layout.parts.items():
+        text = state["parts"][number - 1]["text"]
+        text = with_numbers(text, number) if state["judges_statements"] else text
+        sections.append(Section("part", str(number), text.strip("\n")))
+        sections += passages(state["evidence"], numbers)
+    sections += more
+    return prompt(instructions, form, "changes", sections, material_first=layout.shared > 0)
 
 
 class _Layout(NamedTuple):
@@ -138,6 +151,8 @@ class _Layout(NamedTuple):
     cites, then those found for it. A passage is shown once: before all parts, or below the first
     part that has it.
     """
+    shown: set[int]
+    """The numbers of all passages that are shown, before the parts and below them."""
 
 
 def _layout(state: Any) -> _Layout:
@@ -147,7 +162,7 @@ def _layout(state: Any) -> _Layout:
     limit, shared = state.get("input_limit") or math.inf, state["passages_seen"]
     if size(range(1, shared + 1)) > limit / 2:
         shared = 0
-    shown = {*range(1, shared + 1)}
+    shown, left_out = {*range(1, shared + 1)}, {*state.get("left_out", ())}
     room = max(limit / 2, limit - _PROMPT_TOKENS) - size(shown)
     parts: dict[int, list[int]] = {}
     for number in state["pending"]:
@@ -157,23 +172,9 @@ def _layout(state: Any) -> _Layout:
         room -= tokens(part["text"]) + size(new)
         if room < 0 and parts:
             break
-        parts[number] = new
+        parts[number] = [each for each in new if each not in left_out]
         shown.update(new)
-    return _Layout(shared, parts)
-
-
-def _material(state: Any, layout: _Layout) -> list[Section]:
-    """Return what the writer saw, then the parts to check in this call with their passages."""
-    sections = found_sections(state, layout.shared)
-    for number, numbers in layout.parts.items():
-        text = state["parts"][number - 1]["text"]
-        text = with_numbers(text, number) if state["judges_statements"] else text
-        evidence = [each for each in numbers if each not in state.get("left_out", ())]
-        sections += [
-            Section("part", str(number), text.strip("\n")),
-            *passages(state["evidence"], evidence),
-        ]
-    return sections
+    return _Layout(shared, parts, shown - left_out)
 
 
 def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
@@ -186,15 +187,13 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     of_steps, cites = isinstance(settings, AagContext), isinstance(settings, RpgContext)
     parts = [part["text"] for part in state["parts"]]
     read, refused, outside = read_changes(reply, parts)
-    most = len(state["evidence"])
-    changes = [_with_right_marks(change, parts, most, cites=cites) for change in read]
+    last = len(state["evidence"])
+    changes = [_with_right_marks(change, parts, last, cites=cites) for change in read]
     layout = _layout(state)
     group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
     if not of_steps:
-        shown = {*range(1, layout.shared + 1), *chain(*layout.parts.values())}
-        shown.difference_update(state.get("left_out", ()))
-        checks, problems = read_verdicts(outside, state, group, shown)
+        checks, problems = read_verdicts(outside, state, group, layout.shown)
     if not (changes or refused or checks or problems or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     if first_update := state.get("first_update"):
@@ -202,10 +201,11 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
     applied, refused = tried.applied, [*refused, *tried.refused]
     if state["scope"] == "correct":
-        applied, unasked = _corrections(applied, checks, parts)
-        refused += unasked
-    warnings = _passages_named(applied, len(state["evidence"]), cites=cites)
-    if missing := [] if of_steps else unjudged(checks, state, group):
+        unasked = [Problem(change, _why_unasked(change, checks, parts)) for change in applied]
+        applied = [change for change, reason in unasked if not reason]
+        refused += [problem for problem in unasked if problem.reason]
+    warnings = _passages_named(applied, last, cites=cites)
+    if not of_steps and (missing := unjudged(checks, state, group)):
         what = counted(len(missing), "statement" if state["judges_statements"] else "part")
         warnings.append(f"revise: the check gave no verdict on {what}")
     checks, undecided = _decided(checks, state)
@@ -243,20 +243,23 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
     decided: list[Check] = []
     undecided: list[str] = []
     for check in checks:
+        if check["verdict"] != "not found":
+            decided.append(check)
+            continue
         part: Part = state["parts"][check["part"] - 1]
         statement = part_query(check["text"])
         queries = [each for each in part["queries"] if statement in each] or part["queries"]
         cited = marks(part["text"]) if state["passages_seen"] else ()  # or else the draft's own
         numbers = {*cited, *passages_of(state, queries)}
-        if check["verdict"] != "not found":
-            decided.append(check)
-        elif not numbers.isdisjoint(state.get("left_out", ())):
+        if not numbers.isdisjoint(state.get("left_out", ())):
             undecided.append(quoted(check["text"]))
         elif searched.issuperset(queries):
             decided.append(check)
+    if not undecided:
+        return decided, []
     texts = joined(list(dict.fromkeys(undecided)))
-    warning = f"revise: no verdict on {texts}: a passage found for it was left out of the prompt"
-    return decided, [warning] if undecided else []
+    reason = "a passage found for it was left out of the prompt"
+    return decided, [f"revise: no verdict on {texts}: {reason}"]
 
 
 def _says_unchanged(reply: str) -> bool:
@@ -267,32 +270,32 @@ def _says_unchanged(reply: str) -> bool:
     return len(others) < len(lines) and not is_doubtful
 
 
-def _with_right_marks(change: Change, parts: Sequence[str], most: int, *, cites: bool) -> Change:
+def _with_right_marks(change: Change, parts: Sequence[str], last: int, *, cites: bool) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
     A change inside code is left alone. If the replaced words contain marks, these are kept.
-    `most` is the number of passages.
+    `last` is the number of the last passage.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
-    place = text.find(change["old"]) if change["old"] else -1
-    end = place + len(change["old"])
-    new = change["new"]
-    spans = code(text)
-    if not any(start < place < stop or start == place < end < stop for start, stop in spans):
-        marked = bracketed(new, most, unless_in=change["old"])
-        if cites:
-            new = with_prompt_marks(marked, unless_in=change["old"])
-        elif not marks(bracketed(change["old"], most), plain=False):
-            new = without_marks(marked, plain=False)
-        else:
-            new = _without_new_marks(marked, change["old"], most)
+    old = change["old"]
+    place = text.find(old) if old else -1
+    end = place + len(old)
+    if any(start < place < stop or start == place < end < stop for start, stop in code(text)):
+        return change
+    new = bracketed(change["new"], last, unless_in=old)
+    if cites:
+        new = with_prompt_marks(new, unless_in=old)
+    elif marks(bracketed(old, last), plain=False):
+        new = _without_new_marks(new, old, last)
+    else:
+        new = without_marks(new, plain=False)
     return {**change, "new": new}
 
 
-def _without_new_marks(new: str, old: str, most: int) -> str:
+def _without_new_marks(new: str, old: str, last: int) -> str:
     """Return new words without marks of passages, except for those in the old words or in code.
 
-    A mark such as [p14] is kept if there are fewer passages (`most`).
+    A mark such as [p14] is kept if there are fewer passages (`last`).
     """
     spans = [*code(new)]
 
@@ -302,7 +305,7 @@ def _without_new_marks(new: str, old: str, most: int) -> str:
         found = "".join(
             mark
             for mark in _PROMPT_MARK.findall(run[2])
-            if mark in old or min(map(int, re.findall(r"\d+", mark))) > most
+            if mark in old or min(map(int, re.findall(r"\d+", mark))) > last
         )
         return run[1] + found if found else ""
 
@@ -318,32 +321,34 @@ def _with_first(
     `first_update` is the complete update from the first reply, including the earlier state.
     """
     parts = [part["text"] for part in state["parts"]]
-    first: list[Check] = first_update["checks"][len(state["checks"]) :]
-    again = [(old, new) for old in first for new in checks if same_statement(old, new)]
-    taken_back = [
-        new if new["statement"] else old
-        for old, new in again
-        if old["verdict"] == "contradicted" != new["verdict"]
-    ]
+    kept: list[Check] = []
+    taken_back: list[Check] = []
+    for old in first_update["checks"][len(state["checks"]) :]:
+        again = [new for new in checks if same_statement(old, new)]
+        if not again:
+            kept.append(old)
+        elif old["verdict"] == "contradicted":
+            others = [new for new in again if new["verdict"] != "contradicted"]
+            taken_back += [new if new["statement"] else old for new in others]
     earlier = [
         change
         for change in first_update["changes"][len(state["changes"]) :]
         if not any(clash(each, change, parts) for each in changes)
         and not _altered(change, taken_back, parts)
     ]
-    judged_again = [old for old, _ in again]
-    merged = [*(each for each in first if each not in judged_again), *checks]
-    return [*changes, *earlier], sorted(merged, key=lambda each: (each["part"], each["statement"]))
+    merged = sorted([*kept, *checks], key=lambda each: (each["part"], each["statement"]))
+    return [*changes, *earlier], merged
 
 
 def _altered(change: Change, checks: Iterable[Check], parts: Sequence[str]) -> list[Check]:
     """Return the checks of the statements that a change alters."""
-    pairs = [*zip(parts, apply_changes(parts, [change]).parts, strict=False)]
-    return [
-        check
-        for check in checks
-        if (pair := pairs[check["part"] - 1])[0] != pair[1] and is_changed(check, *pair)
-    ]
+    changed = apply_changes(parts, [change]).parts
+    altered: list[Check] = []
+    for check in checks:
+        before, after = parts[check["part"] - 1], changed[check["part"] - 1]
+        if before != after and is_changed(check, before, after):
+            altered.append(check)
+    return altered
 
 
 def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> list[str]:
@@ -351,40 +356,26 @@ def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> lis
 
     If the text cites passages, citation marks do not count.
     """
-    numbers = {
-        number
-        for change in changes
-        for number in _PASSAGE_NUMBER.findall(
-            without_marks(change["new"], plain=False) if cites else change["new"]
-        )
-        if number not in _PASSAGE_NUMBER.findall(change["old"]) and int(number[1:]) <= last
-    }
-    named = ", ".join(sorted(numbers))
+    numbers: set[str] = set()
+    for change in changes:
+        new = without_marks(change["new"], plain=False) if cites else change["new"]
+        numbers |= {*_PASSAGE_NUMBER.findall(new)} - {*_PASSAGE_NUMBER.findall(change["old"])}
+    named = ", ".join(sorted(each for each in numbers if int(each[1:]) <= last))
     return (
         [f"a change names passages by numbers that only the check sees: {named}"] if named else []
     )
 
 
-def _corrections(
-    changes: Sequence[Change], checks: Sequence[Check], parts: Sequence[str]
-) -> tuple[list[Change], list[Problem]]:
-    """Refuse additions, and changes to statements that the check did not find wrong."""
-    allowed: list[Change] = []
-    problems: list[Problem] = []
-    for change in changes:
-        judged = [check for check in checks if check["part"] == change["part"]]
-        verdicts = {each["verdict"] for each in _altered(change, judged, parts)}
-        if change["kind"] != "replace":
-            problems.append(Problem(change, "this check corrects, and adds nothing"))
-        elif judged and "contradicted" not in {each["verdict"] for each in judged}:
-            problems.append(Problem(change, "nothing in this part is contradicted"))
-        elif verdicts and verdicts != {"contradicted"}:
-            problems.append(
-                Problem(change, "it changes what is not contradicted: write a block for each error")
-            )
-        else:
-            allowed.append(change)
-    return allowed, problems
+def _why_unasked(change: Change, checks: Sequence[Check], parts: Sequence[str]) -> str:
+    """Return why a change is no correction of what the check found wrong, or "" if it is."""
+    if change["kind"] != "replace":
+        return "this check corrects, and adds nothing"
+    judged = [check for check in checks if check["part"] == change["part"]]
+    if judged and all(check["verdict"] != "contradicted" for check in judged):
+        return "nothing in this part is contradicted"
+    if any(check["verdict"] != "contradicted" for check in _altered(change, judged, parts)):
+        return "it changes what is not contradicted: write a block for each error"
+    return ""
 
 
 def no_changes(state: Any, _reason: str) -> dict[str, Any]:
