@@ -61,22 +61,23 @@ class Retrieve(Node):
     async def run(self, state: Any, calls: Calls) -> dict[str, Any]:
         """Search and return the state update."""
         settings = self.resources.settings(state)
-        queries = self._queries(state, settings.k)
+        queries = self._queries(state)
         if not queries:
             return {}
         limits = limits_of(state, settings)
         text = f"Running {len(queries)} searches."
         if len(queries) == 1:
-            text = f"Searching for {quoted(next(iter(queries)))}."
+            text = f"Searching for {quoted(queries[0])}."
         emit(self.resources.graph, NAME, text)
         passages = Passages(state, has_deadline=limits.ends_at is not None)
         sources = await self._sources(settings, passages, calls, limits)
         has_parts = bool(state.get("parts"))
         is_fused = self.fuse and len(queries) > 1 and not has_parts
+        k = settings.k * CANDIDATES if is_fused else settings.k
+        if pending_parts(state) and (state["passages_seen"] or self._searches_statements(state)):
+            k = 1
         searches = [
-            Call(source.retriever, query, {"k": k * CANDIDATES if is_fused else k})
-            for query, k in queries.items()
-            for source in sources
+            Call(source.retriever, query, {"k": k}) for query in queries for source in sources
         ]
         seconds = limits.seconds_left()
         if seconds and not has_parts:  # leave the other half for the draft
@@ -96,11 +97,13 @@ class Retrieve(Node):
                 chosen = await calls.function(fusing, limits.seconds_left())
             except (TimeoutError, StepcraftError):  # the neighbours cannot be read
                 chosen = fused(results, settings.k, lambda _: ())
-        for query in filter(results.get, queries):  # failed searches are not recorded as made
-            passages.add(query, chosen[query])
+        # Failed searches are not recorded as made.
+        found = {query: chosen[query] for query, lists in results.items() if lists}
+        for query, new in found.items():
+            passages.add(query, new)
         parts = pending_parts(state) if self._searches_statements(state) else []
         if parts and with_neighbours:
-            best = partial(_best_beside, parts, passages, neighbours)
+            best = partial(_best_beside, parts, found, passages, neighbours)
             with suppress(TimeoutError, StepcraftError):
                 for query, passage in await calls.function(best, limits.seconds_left()):
                     passages.add(query, [passage])
@@ -121,18 +124,14 @@ class Retrieve(Node):
             passages.fail("", failure)
             return []
 
-    def _queries(self, state: Mapping[str, Any], k: int) -> dict[str, int]:
-        """Return the queries not searched for yet, each with the number of passages to find."""
+    def _queries(self, state: Mapping[str, Any]) -> list[str]:
+        """Return the queries of the pending parts, or else of the plan, not searched for yet."""
         parts = pending_parts(state)
-        wanted = {
-            query: 1 if state["passages_seen"] or self._searches_statements(state) else k
-            for part in parts
-            for query in part["queries"]
-        }
-        if not parts:
-            wanted = dict.fromkeys(state["queries"], k)
-        done = {each["query"] for each in state["findings"]}
-        return {query: k for query, k in wanted.items() if query and query not in done}
+        wanted = (
+            [query for part in parts for query in part["queries"]] if parts else state["queries"]
+        )
+        done = {"", *(each["query"] for each in state["findings"])}
+        return [query for query in dict.fromkeys(wanted) if query not in done]
 
     def _searches_statements(self, state: Mapping[str, Any]) -> bool:
         return self.by_statement and not state["model_queries"]
@@ -144,8 +143,6 @@ class Passages:
     def __init__(self, state: Mapping[str, Any], *, has_deadline: bool = False) -> None:
         self.has_deadline = has_deadline
         self.evidence: list[Evidence] = list(state["evidence"])
-        self.found: dict[str, list[Evidence]] = {}
-        """The passages found for each new query."""
         self._findings = {each["query"]: each["passages"] for each in state["findings"]}
         self._numbers = {key_of(passage): number for number, passage in enumerate(self.evidence, 1)}
         self._ids = {each["id"] for each in self.evidence}
@@ -194,10 +191,8 @@ class Passages:
 
     def add(self, query: str, passages: Iterable[Evidence]) -> None:
         """Add passages that were found for a query."""
-        new = [*passages]
-        self.found.setdefault(query, []).extend(new)
-        earlier = self._findings.get(query, [])
-        self._findings[query] = list(dict.fromkeys([*earlier, *map(self.number, new)]))
+        numbers = [*self._findings.get(query, []), *map(self.number, passages)]
+        self._findings[query] = list(dict.fromkeys(numbers))
 
     def number(self, passage: Evidence) -> int:
         """Return the number of a passage, adding it if it is new.
@@ -253,31 +248,37 @@ def _beside(sources: Sequence[Source], passage: Evidence) -> list[Evidence]:
 
 
 def _best_beside(
-    parts: Sequence[Part], passages: Passages, neighbours: Callable[[Evidence], list[Evidence]]
+    parts: Sequence[Part],
+    found: Mapping[str, Sequence[Evidence]],
+    passages: Passages,
+    neighbours: Callable[[Evidence], list[Evidence]],
 ) -> list[tuple[str, Evidence]]:
     """Return, for each part, the neighbouring passage that shares the most words with it.
 
     Each passage is paired with one of its part's queries.
+
+    Args:
+        parts: The parts.
+        found: The passages that this step has found, by query.
+        passages: All passages of the run, which are not added again.
+        neighbours: Returns the passages before and after a passage.
     """
     chosen: list[tuple[str, Evidence]] = []
     for part in parts:
-        by_id = {
-            passage["id"]: passage
-            for query in part["queries"]
-            for passage in passages.found.get(query, ())
-        }
+        queries = [query for query in part["queries"] if query in found]
+        by_id = {passage["id"]: passage for query in queries for passage in found[query]}
         near = [each for passage in by_id.values() for each in neighbours(passage)]
-        words = stems(part["text"])
-
-        def fit(passage: Evidence, words: frozenset[str] = words) -> float:
-            terms = stems(f"{passage['title']} {passage['text']}")
-            return len(words & terms) / math.sqrt(5 + len(terms))
-
+        fit = partial(_fit, stems(part["text"]))
         best = max((each for each in near if not passages.has(each)), key=fit, default=None)
         if best and fit(best) >= LEAST_FIT:
-            query = next(filter(passages.found.__contains__, part["queries"]))
-            chosen.append((query, best))
+            chosen.append((queries[0], best))
     return chosen
+
+
+def _fit(words: frozenset[str], passage: Evidence) -> float:
+    """Return how many of the given words a passage has, in proportion to its length."""
+    terms = stems(f"{passage['title']} {passage['text']}")
+    return len(words & terms) / math.sqrt(5 + len(terms))
 
 
 def _interleaved(lists: Sequence[list[Evidence]]) -> list[Evidence]:
