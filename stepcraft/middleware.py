@@ -2,12 +2,12 @@
 
 import logging
 import re
+from collections import deque
 from collections.abc import (
     Awaitable,
     Callable,
     Collection,
     Generator,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -169,7 +169,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             _check_file(memory.strip(), learns=bool(learn))
         if repair and not learn:
             raise BadInput("repair=True needs the model that repairs: name it as learn=")
-        if learn and isinstance(learn, str):
+        if learn:
             resolve_model(learn)
         self.memory = memory
         self.k = k
@@ -185,16 +185,11 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Find the procedures for the task."""
         del runtime
-        best: list[Found] = []
-        with _logged(_NO_PROCEDURES):
-            request = _request(state)
-            best = self._best(request, self.k) if request and self.k else []
-        ids = [hit.procedure.id for hit in best]
-        procedures = shown_procedures(best)
+        best = self._best(_request(state), self.k)
         return {
-            "procedures": procedures,
+            "procedures": shown_procedures(best),
             "found_procedures": {},
-            "shown_procedures": ids,
+            "shown_procedures": [hit.procedure.id for hit in best],
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
@@ -207,11 +202,9 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """Find procedures for the tool results of the last step."""
         del runtime
-        results = _last_results(state) if self.k_results else []
-        shown, best = state.get("shown_procedures", []), list[Found]()
-        with _logged(_NO_PROCEDURES):
-            query = "\n".join(_ends(each.text, _QUERY) for each in results)
-            best = self._best(query, self.k_results, shown) if query else []
+        results, shown = _last_results(state), state.get("shown_procedures", [])
+        query = "\n".join(_ends(each.text, _QUERY) for each in results)
+        best = self._best(query, self.k_results, shown)
         if not best:
             return None
         shown_now = {results[-1].tool_call_id: shown_procedures(best)}
@@ -280,16 +273,22 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return opened(self.memory, self.embeddings)
 
     def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
-        """Return the best-matching procedures for a query, except the known ones."""
-        alpha = 1 if self.least_score else None
-        search = partial(self._opened().search, query, alpha=alpha)
-        return ranked(search, k, OUTCOME_WEIGHT, least_score=self.least_score, known=known)
+        """Return the best-matching procedures for a query, except the known ones.
+
+        There are none if the query is empty, or if the memory cannot be searched.
+        """
+        with _logged(_NO_PROCEDURES):
+            if query and k:
+                alpha = 1 if self.least_score else None
+                search = partial(self._opened().search, query, alpha=alpha)
+                return ranked(search, k, OUTCOME_WEIGHT, least_score=self.least_score, known=known)
+        return []
 
     def _followed(self, state: MemoryState) -> list[str]:
         """Return the ids of the shown procedures that the agent followed, judging by tool calls."""
         memory, turn = self._opened(), _turn(state)
         calls = [call for each in turn if isinstance(each, AIMessage) for call in each.tool_calls]
-        called = {*_names_in([[call["name"], call["args"]] for call in calls])}
+        called = _names_in([[call["name"], call["args"]] for call in calls])
         return [
             id_
             for id_ in state.get("shown_procedures", [])
@@ -362,8 +361,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
         options: GraphOptions = {"sources": sources, "settings": settings}
         if model:
             options["model"] = model
-            if isinstance(model, str):
-                resolve_model(model)
+            resolve_model(model)
         if embeddings:
             options["embeddings"] = embeddings
         self._rat: Any = build_rat(**options).with_config(recursion_limit=MAX_STEPS)
@@ -451,15 +449,14 @@ def _last_results(state: AgentState[Any]) -> list[ToolMessage]:
     return results
 
 
-def _names_in(value: object) -> Iterator[str]:
-    """Yield the names in the strings of a tool call, including those of objects and lists."""
+def _names_in(value: object) -> set[str]:
+    """Return the names in the strings of a tool call, including those of objects and lists."""
     if isinstance(value, str):
-        yield from _NAME.findall(value)
-    elif isinstance(value, Mapping | list):
-        parts = value.items() if isinstance(value, Mapping) else [value]
-        for part in parts:
-            for each in part:
-                yield from _names_in(each)
+        return {*_NAME.findall(value)}
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    parts = value if isinstance(value, list) else []
+    return {name for part in parts for name in _names_in(part)}
 
 
 def _request(state: AgentState[Any]) -> str:
@@ -474,13 +471,13 @@ def _ends(text: str, length: int) -> str:
     return text if len(text) <= 2 * length else f"{text[:length]}\n{text[-length:]}"
 
 
-def _is_in(steps: Sequence[str], called: Collection[str]) -> bool:
+def _is_in(steps: Sequence[str], called: set[str]) -> bool:
     """Return whether the calls contain at least half of the names in the code of the steps.
 
     Steps without code count as followed by any call.
     """
     names = {name for step in steps for code in codes(step) for name in _NAME.findall(code)}
-    return bool(called) and 2 * len(names & {*called}) >= len(names)
+    return bool(called) and 2 * len(names & called) >= len(names)
 
 
 def _answer(state: AgentState[Any]) -> AIMessage | None:
@@ -552,20 +549,18 @@ def _with_text(answer: AIMessage, new: str) -> str | list[Any]:
     punctuation in it goes to the block before it.
     """
     pieces, end = text_pieces(answer), 0
-    before, found, after = (old := "".join(pieces)).rpartition(reply_text(answer))
-    changes = _changes(old, f"{before}{new}{after}" if found else new)
+    old = "".join(pieces)
+    before, found, after = old.rpartition(reply_text(answer))
+    changes = deque(_changes(old, f"{before}{new}{after}" if found else new))
     content: list[Any] = []
     for block, piece in zip(blocks(answer), pieces, strict=True):
         end += len(piece)
-        start, own, later = end - len(text_of(block) or ""), list[_Change](), list[_Change]()
-        for first, last, words in changes if piece else ():
-            if first > end or first == end < last:
-                later.append((first, last, words))
-                continue
+        start, own = end - len(text_of(block) or ""), list[_Change]()
+        while piece and changes and (changes[0][0] < end or changes[0][1] == end):
+            first, last, words = changes.popleft()
             own.append((max(first - start, 0), min(last, end) - start, words))
-            if last > end:
-                later.append((end, last, ""))
-        changes = later if piece else changes
+            if last > end:  # the rest is removed from the blocks that follow
+                changes.appendleft((end, last, ""))
         changed = _changed(block, own) if own else block
         rest, prior = text_of(changed) or "", text_of(content[-1]) if content else None
         if own and prior and not any(map(str.isalnum, rest)):
