@@ -9,7 +9,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
@@ -22,7 +22,7 @@ from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import no_usage
 from stepcraft.models.keyless.model import ExtractiveModel
 from stepcraft.models.resolve import resolve_model
-from stepcraft.nodes.message import ends_with, last_human, message_text, unread_parts
+from stepcraft.nodes.message import ends_with, last_human, message_text, replies, unread_parts
 from stepcraft.retrieval.target import OpenedSource
 from stepcraft.secrets import excerpt
 from stepcraft.text.clean import clean, normalised
@@ -105,12 +105,7 @@ class Begin:
         limits = RunLimits.of(settings)
         state = {**state, "task": asked_question(state)}
         warnings = checked_models(self.resources, settings, self.model_nodes)
-        messages: Sequence[BaseMessage] = state.get("messages") or []
-        human = last_human(messages)
-        if human and (human is messages[-1] or not state.get("question")):
-            place = messages.index(human)
-            parts = [*takewhile(lambda each: each.type == "human", messages[place::-1])]
-            warnings += [text for each in reversed(parts) for text in unread_parts(each)]
+        warnings += _unread(state)
         try:
             update = within(limits.seconds_left(), partial(self._opened, state, settings))
         except TimeoutError as error:
@@ -123,7 +118,7 @@ class Begin:
         return {
             "answer": "",
             "evidence": [],
-            **_asked_message(messages, state["task"], settings),
+            **_asked_message(state.get("messages") or [], state["task"], settings),
             **update,
             "task": state["task"],
             "settings": settings.model_dump(mode="json", exclude_unset=True),
@@ -140,6 +135,17 @@ class Begin:
         update = self.initial(state, settings, searched)
         warnings = self.resources.target.warnings(settings, searched)
         return {**update, "warnings": [*warnings, *update.get("warnings", [])]}
+
+
+def _unread(state: Mapping[str, Any]) -> list[str]:
+    """Return warnings about images and the like in the last messages, if they ask the question."""
+    messages: Sequence[BaseMessage] = state.get("messages") or []
+    human = last_human(messages)
+    if not human or (state.get("question") and human is not messages[-1]):
+        return []
+    last = messages.index(human)
+    asking = [*takewhile(lambda each: each.type == "human", messages[last::-1])]
+    return [text for each in reversed(asking) for text in unread_parts(each)]
 
 
 def _asked_message(
@@ -202,10 +208,7 @@ def last_draft(state: Mapping[str, Any]) -> str:
     Raises:
         BadInput: The message has no text, or the model or a content filter refused to answer.
     """
-    messages: Sequence[BaseMessage] = state.get("messages") or []
-    human = last_human(messages)
-    behind = messages[messages.index(human) + 1 :] if human else []
-    drafts = [each for each in behind if isinstance(each, AIMessage) and not each.tool_calls]
+    drafts = replies(state.get("messages") or [])
     try:
         return reply_text(drafts[-1]) if drafts else ""
     except (Refused, UnreadableReply) as error:

@@ -18,7 +18,7 @@ _CHANGES_LEFT_OUT = "edit: the steps were edited in the state, so the critic's c
 @Inline
 def edit_text(state: Any) -> dict[str, Any]:
     """Apply the changes to the text, leaving everything else exactly as it was."""
-    update = _edited(state, by_statement=True)
+    update = _edited(state, of_steps=False)
     return {**update, "answer": "".join(part["text"] for part in update["parts"])}
 
 
@@ -40,7 +40,7 @@ def edit_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
             "reason": "",
             "warnings": warnings,
         }
-    update = _edited(state, between="\n\n", by_statement=False)
+    update = _edited(state, of_steps=True)
     steps = [part["text"] for part in update["parts"]]
     return {**update, "steps": steps, "answer": numbered(steps), "reason": ""}
 
@@ -59,8 +59,9 @@ def publish_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any
     return published(resources.graph, state, {"answer": answer})
 
 
-def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, Any]:
+def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:
     old: list[Part] = state["parts"]
+    between = "\n\n" if of_steps else ""
     edited = apply_changes([part["text"] for part in old], state["changes"], between)
     parts: list[Part] = []
     pending: list[int] = []
@@ -81,8 +82,8 @@ def _edited(state: Any, *, between: str = "", by_statement: bool) -> dict[str, A
                 evidence=_deciding(state, place),
             )
         )
-        if text.strip() or by_statement:  # a text keeps removed parts, as empty ones
-            parts += as_parts(state, [text], by_statement=by_statement)
+        if text.strip() or not of_steps:  # a text keeps removed parts, as empty ones
+            parts += as_parts(state, [text], by_statement=not of_steps)
             pending += [len(parts)] if text.strip() else []
     return {
         "parts": parts,

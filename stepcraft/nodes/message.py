@@ -22,10 +22,15 @@ def last_human(messages: Sequence[BaseMessage]) -> HumanMessage | None:
 def ends_with(messages: Sequence[BaseMessage], question: str) -> bool:
     """Return whether the last message from a person is this question, and has no reply yet."""
     human = last_human(messages)
-    if not human or clean(message_text(human)).strip() != question:
-        return False
-    later = messages[messages.index(human) :]
-    return not any(isinstance(each, AIMessage) and not each.tool_calls for each in later)
+    is_last = human is not None and clean(message_text(human)).strip() == question
+    return is_last and not replies(messages)
+
+
+def replies(messages: Sequence[BaseMessage]) -> list[AIMessage]:
+    """Return the AI messages without tool calls after the last message from a person."""
+    human = last_human(messages)
+    later = messages[messages.index(human) :] if human else []
+    return [each for each in later if isinstance(each, AIMessage) and not each.tool_calls]
 
 
 def message_text(message: BaseMessage) -> str:

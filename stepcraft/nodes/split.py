@@ -52,12 +52,15 @@ def as_parts(state: Any, texts: Sequence[str], *, by_statement: bool) -> list[Pa
         texts: The texts of the parts.
         by_statement: Whether each statement, rather than the whole part, is looked up.
     """
-    if state["model_queries"]:
-        return [Part(text=text, queries=[]) for text in texts]
-    if not by_statement:
-        return [Part(text=text, queries=[part_query(text)]) for text in texts]
-    question, cites = state["task"], bool(state["passages_seen"])
-    return [Part(text=text, queries=claim_queries(text, question, cites=cites)) for text in texts]
+
+    def queries(text: str) -> list[str]:
+        if state["model_queries"]:
+            return []
+        if not by_statement:
+            return [part_query(text)]
+        return claim_queries(text, state["task"], cites=bool(state["passages_seen"]))
+
+    return [Part(text=text, queries=queries(text)) for text in texts]
 
 
 def part_query(text: str) -> str:
@@ -105,14 +108,15 @@ def split_into_steps(state: Any) -> dict[str, Any]:
     If a person has edited the steps in the state, these are taken instead. If the graph did not
     write the draft, and it is not JSON, a warning quotes the lines that belong to no step.
     """
-    draft: str = state["first_draft"]
+    draft, steps, warnings = state["first_draft"], state["steps"], list[str]()
     if draft == state.get("own_draft"):  # unlike the steps, which a person may have edited
-        draft = numbered(state["steps"])
-    steps = state["steps"] if draft == numbered(state["steps"]) else read_steps(draft) or [draft]
-    update = {"first_draft": draft, "steps": steps, **_parts(state, steps, by_statement=False)}
-    is_own = draft == numbered(state["steps"]) or draft.lstrip().startswith(("[", "{"))
-    update["warnings"] = [] if is_own else left_out("split", draft, steps)
-    return update
+        draft = numbered(steps)
+    elif draft != numbered(steps):
+        steps = read_steps(draft) or [draft]
+        is_json = draft.lstrip().startswith(("[", "{"))
+        warnings = [] if is_json else left_out("split", draft, steps)
+    parts = _parts(state, steps, by_statement=False)
+    return {"first_draft": draft, "steps": steps, **parts, "warnings": warnings}
 
 
 def left_out(node: str, text: str, steps: Sequence[str]) -> list[str]:
