@@ -184,12 +184,12 @@ def save_procedure(
         with reason(args["why"], by=caller() or ""):
             procedure = memory.update(replaced.id, partial(_changed, procedure), made_from=before)
         content = f"The procedure {procedure.id} is changed: {procedure.output}"
-        return content, {"saved": True, "procedure": procedure.to_dict()}
-    report = memory.add([procedure])
-    for failure in report.failed:
-        raise ToolException(f"it was not saved: {failure.reason}")
-    done = "saved" if report.added else "there already"
-    content = f"The procedure is {done} with the id {procedure.id}: {procedure.output}"
+    else:
+        report = memory.add([procedure])
+        if report.failed:
+            raise ToolException(f"it was not saved: {report.failed[0].reason}")
+        done = "saved" if report.added else "there already"
+        content = f"The procedure is {done} with the id {procedure.id}: {procedure.output}"
     return content, {"saved": True, "procedure": procedure.to_dict()}
 
 

@@ -191,13 +191,16 @@ class _Step:
             if error.update is not None and is_cut_off(reply):
                 raise
             self.unread = error
-        words = str(reply.text).strip()  # without tool calls, which have no results
-        request = _HAND_BACK if self.unread.update is None else _HAND_BACK_IN_PART
-        problem = HumanMessage(request.format(f"{self.unread}".rstrip(".") + "."))
-        reply = await self._reply(prompt, [*([AIMessage(words)] if words else []), problem], calls)
+        request = _HAND_BACK
         if self.unread.update is not None:
+            request = _HAND_BACK_IN_PART
             self.state = {**self.state, "first_update": self.unread.update}
-        return self._read(reply, prompt)
+        problem: list[BaseMessage] = [
+            HumanMessage(request.format(f"{self.unread}".rstrip(".") + "."))
+        ]
+        if words := str(reply.text).strip():  # without tool calls, which have no results
+            problem.insert(0, AIMessage(words))
+        return self._read(await self._reply(prompt, problem, calls), prompt)
 
     def _read(self, reply: AIMessage, prompt: "_Prompt") -> Update:
         text = restored(reply_text(reply))

@@ -70,21 +70,13 @@ class Agent(Node):
         limits = limits_of(state, settings)
         counter = _Counter(limits)
         searches = _Searches(self.retrieve, {**state, "limits": limits})
-        # One call is reserved for an answer without tools.
-        most_calls = settings.max_calls and settings.max_calls - limits.calls - 1
         searching = settings.agent_instructions.replace("{most}", str(settings.max_searches))
         answer = ""
         try:
             bound = await calls.model(self.resources.choice(NAME, settings))
             model, options, retries = _unwrapped(bound)
             _check_tools(model, self.resources.graph)
-            ends = _Limits(
-                searches,
-                settings.max_searches,
-                counter,
-                most_calls,
-                input_limit(bound, settings),
-            )
+            ends = _Limits(searches, settings.max_searches, counter, input_limit(bound, settings))
             messages: list[BaseMessage] = [
                 SystemMessage(f"{searching}\n\n{settings.answer_instructions}"),
                 HumanMessage(state["task"]),
@@ -223,24 +215,25 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
     def __init__(
         self,
         searches: "_Searches",
-        most: int,
+        most_searches: int,
         counter: _Counter,
-        most_calls: int | None,
         most_tokens: int | None,
     ) -> None:
         super().__init__()
-        self.searches, self.most = searches, most
-        self.counter, self.most_calls, self.most_tokens = counter, most_calls, most_tokens
+        self.searches, self.most_searches = searches, most_searches
+        self.counter, self.most_tokens = counter, most_tokens
         self.warnings: list[str] = []
 
     @hook_config(can_jump_to=["end"])
     @override
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         self.counter.resume(state["messages"])
-        if self.most_calls is not None and self.counter.calls >= self.most_calls:
-            self.warnings.append(self.counter.limits.too_few_calls())
+        limits = self.counter.limits
+        # One call is reserved for an answer without tools.
+        if limits.max_calls is not None and limits.calls + 1 >= limits.max_calls:
+            self.warnings.append(limits.too_few_calls())
             return {"jump_to": "end"}
-        is_over = self.counter.limits.seconds_left() == 0  # the run has ended, but not its thread
+        is_over = limits.seconds_left() == 0  # the run has ended, but not its thread
         if is_over or (self.most_tokens and prompt_tokens(state["messages"]) > self.most_tokens):
             return {"jump_to": "end"}
         return {"messages": [HumanMessage(ANSWER_NOW)]} if self._are_made(state) else None
@@ -252,7 +245,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
 
     def _are_made(self, state: Any) -> bool:
         self.searches.resume(state["messages"])
-        return self.searches.count >= self.most
+        return self.searches.count >= self.most_searches
 
 
 class _Searches:
