@@ -71,10 +71,11 @@ class Retrieve(Node):
         emit(self.resources.graph, NAME, text)
         passages = Passages(state, has_deadline=limits.ends_at is not None)
         sources = await self._sources(settings, passages, calls, limits)
-        has_parts = bool(state.get("parts"))
+        has_parts, parts = bool(state.get("parts")), pending_parts(state)
+        by_statement = self.by_statement and not state["model_queries"]
         is_fused = self.fuse and len(queries) > 1 and not has_parts
         k = settings.k * CANDIDATES if is_fused else settings.k
-        if pending_parts(state) and (state["passages_seen"] or self._searches_statements(state)):
+        if parts and (by_statement or state["passages_seen"]):
             k = 1
         searches = [
             Call(source.retriever, query, {"k": k}) for query in queries for source in sources
@@ -101,8 +102,7 @@ class Retrieve(Node):
         found = {query: chosen[query] for query, lists in results.items() if lists}
         for query, new in found.items():
             passages.add(query, new)
-        parts = pending_parts(state) if self._searches_statements(state) else []
-        if parts and with_neighbours:
+        if parts and by_statement and with_neighbours:
             best = partial(_best_beside, parts, found, passages, neighbours)
             with suppress(TimeoutError, StepcraftError):
                 for query, passage in await calls.function(best, limits.seconds_left()):
@@ -132,9 +132,6 @@ class Retrieve(Node):
         )
         done = {"", *(each["query"] for each in state["findings"])}
         return [query for query in dict.fromkeys(wanted) if query not in done]
-
-    def _searches_statements(self, state: Mapping[str, Any]) -> bool:
-        return self.by_statement and not state["model_queries"]
 
 
 class Passages:
