@@ -1,6 +1,5 @@
 """Read the verdicts in a check's reply: one on each statement."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
@@ -40,14 +39,15 @@ _VERDICT = re.compile(
     rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
-_GROUPED = re.compile(
-    rf"^[^\w\n]{{0,8}}(?:\d{{1,3}}[.)][ \t]+)?{_WORD}[*_ \t]*:(?P<statements>[^\w\n]*\d.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
+_GROUP = rf"[^\w\n]{{0,8}}(?:\d{{1,3}}[.)][ \t]+)?(?P<words>{_WORD})[*_ \t]*:"
+_GROUPED = re.compile(rf"^{_GROUP}(?P<statements>[^\w\n]*\d.*)$", re.IGNORECASE | re.MULTILINE)
 """A verdict before its statements, as in "Contradicted: 1.1 (p2), 2.3"."""
-_ONE_NUMBER = re.compile(r"[^\w\n]*\d{1,4}[^\w\n]*(?:statements?|parts?|claims?)?[^\w\n]*")
+_COUNTED = re.compile(
+    rf"{_GROUP}[^\w\n]*\d{{1,4}}[^\w\n]*(?-i:statements?|parts?|claims?)?[^\w\n]*", re.IGNORECASE
+)
+"""A verdict before a single number, which may be how many statements have it."""
 _STATEMENT = re.compile(
-    rf"(?<![\w.]){_NUMBER}(?:{_RANGE}{_NUMBER})?(?:(?!(?:[,;]|\band\b)[ \t]*\d).)*"
+    rf"(?<![\w.])({_NUMBER}(?:{_RANGE}{_NUMBER})?)((?:(?!(?:[,;]|\band\b)[ \t]*\d).)*)"
 )
 _COUNT = re.compile(
     r"(?<![\w.])(?P<count>\d{1,4})(?!\.\d)(?:[^\w\n]|_){0,3}"
@@ -100,6 +100,8 @@ _CODE = re.compile(r"`[^`\n]*`")
 _EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IGNORECASE)
 """Words between a verdict and quoted details to which it does not apply."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
+_END = 10_000
+"""A number after those of all statements."""
 _ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
 _ASIDE = (
@@ -144,60 +146,79 @@ def read_verdicts(
         group: The numbers of the parts that were checked.
         shown: The numbers of the passages in the prompt.
     """
+    judges_statements: bool = state["judges_statements"]
     sizes = {part: len(_statements(state, part)) for part in group}
-    text = _GROUPED.sub(_ungrouped, _without_counts(text, sizes))
-    if state["judges_statements"]:
-        text = _dotted(text)
-    lines = _without_asides(_lines(_without_tallies(text, sizes)), sizes)
-    if state["judges_statements"]:
+    lines = _without_asides(_read_lines(text, sizes, judges_statements=judges_statements), sizes)
+    if judges_statements:
         lines = _numbered_throughout(lines, sizes)
     problems = _unknown(lines, state, sizes, shown)
-    if state["judges_statements"] and any(
-        not each.first[1] and each.first[0] > len(state["parts"]) for each in lines
+    if judges_statements and any(
+        not each.first.statement and each.first.part > len(state["parts"]) for each in lines
     ):
-        lines = [each for each in lines if each.first[1]]  # the others do not number parts
+        lines = [each for each in lines if each.first.statement]  # the others do not number parts
     for part in group:
-        bare = [each for each in lines if each.span == ((part, 0), (part, math.inf))]
-        if state["judges_statements"]:
-            remedy = "number its statements as shown"
-        else:
-            remedy = "write one line for it"
-            last = max((place for place, each in enumerate(bare) if each.is_again), default=0)
-            lines = [each for each in lines if each not in bare[:last]]
-            bare = [each for each in bare[last:] if not each.is_detail]
-        if len({each.verdict for each in bare}) > 1:
-            problems.append(f"part {part} has several verdicts: {remedy}")
-            worst = max((each.verdict for each in bare), key=_BY_WEIGHT.index)
-            is_kept = not state["judges_statements"]
-            lines = [
-                each for each in lines if each not in bare or (is_kept and each.verdict == worst)
-            ]
-    lines = [
-        each._replace(passages=cited)
-        for each in lines
-        if (cited := [*filter(shown.__contains__, each.passages)])
-        or not (each.passages and each.verdict == "supported")
-    ]
-    return [check for part in group for check in _checks(lines, state, part)], problems
+        lines, several = _settled(lines, state, part)
+        problems += several
+    judging: list[_Line] = []
+    for line in lines:
+        cited = [number for number in line.passages if number in shown]
+        if cited or not line.passages or line.verdict != "supported":
+            judging.append(line._replace(passages=cited))
+    return [check for part in group for check in _checks(judging, state, part)], problems
+
+
+def _read_lines(text: str, parts: Collection[int], *, judges_statements: bool) -> list["_Line"]:
+    """Return the lines with verdicts in a reply.
+
+    Args:
+        text: The reply without its blocks.
+        parts: The numbers of the parts that were checked.
+        judges_statements: Whether each statement in them should have a verdict.
+    """
+    text = _GROUPED.sub(_ungrouped, _without_counts(text, parts))
+    if judges_statements:
+        text = _dotted(text)
+    return _lines(_without_tallies(text, parts))
+
+
+def _settled(lines: list["_Line"], state: Any, part: int) -> tuple[list["_Line"], list[str]]:
+    """Return lines with at most one verdict on a part as a whole, and the problem with several.
+
+    If each statement should have a verdict, none of several on their part counts; otherwise, the
+    _worst does, unless the reply takes it back.
+    """
+    judges_statements: bool = state["judges_statements"]
+    bare = [each for each in lines if each.span == ((part, 0), (part, _END))]
+    if not judges_statements:
+        last = max((place for place, each in enumerate(bare) if each.is_again), default=0)
+        lines = [each for each in lines if each not in bare[:last]]
+        bare = [each for each in bare[last:] if not each.is_detail]
+    verdicts: set[Verdict] = {each.verdict for each in bare}
+    if len(verdicts) < 2:
+        return lines, []
+    remedy = "number its statements as shown" if judges_statements else "write one line for it"
+    stays = None if judges_statements else _worst(verdicts)
+    lines = [each for each in lines if each not in bare or each.verdict == stays]
+    return lines, [f"part {part} has several verdicts: {remedy}"]
 
 
 def _without_tallies(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
 
-    Such a line names no passage. If one of its numbers is also the number of a part, another line
-    has the verdict on that part.
+    If one of the numbers is also the number of a part, another line has the verdict on that part.
     """
-    counts = {row: [*_COUNT.finditer(row)] for row in text.split("\n")}
-    tallies = {
-        row: {int(match["count"]) for match in matches}
-        for row, matches in counts.items()
-        if matches
-        if not (_PASSAGES.search(row) or re.search(r"\d\.\d", row))
-        if _TALLY.match(row) or len({_verdict(match) for match in matches}) > 1
-    }
-    judged = _judged(_lines("\n".join(row for row in counts if row not in tallies)))
-    left_out = {row for row, numbers in tallies.items() if not (numbers & {*parts}) - judged}
-    return "\n".join(row for row in text.split("\n") if row not in left_out)
+    rows = [(row, _tally(row)) for row in text.split("\n")]
+    unjudged = {*parts} - _judged("\n".join(row for row, numbers in rows if not numbers))
+    return "\n".join(row for row, numbers in rows if not numbers or numbers & unjudged)
+
+
+def _tally(row: str) -> set[int]:
+    """Return the numbers of verdicts in a line that only counts them; it names no passage."""
+    counts = [*_COUNT.finditer(row)]
+    is_tally = _TALLY.match(row) or len({*map(_verdict, counts)}) > 1
+    if not is_tally or _PASSAGES.search(row) or re.search(r"\d\.\d", row):
+        return set()
+    return {int(each["count"]) for each in counts}
 
 
 def _without_counts(text: str, parts: Collection[int]) -> str:
@@ -205,33 +226,27 @@ def _without_counts(text: str, parts: Collection[int]) -> str:
 
     All parts have verdicts in other lines, which begin with their numbers.
     """
-    if not {*parts} <= _judged(_lines(_GROUPED.sub("", text))):
+    if not {*parts} <= _judged(_GROUPED.sub("", text)):
         return text
-    rows = ((row, _GROUPED.match(row)) for row in text.split("\n"))
-    return "\n".join(
-        row for row, match in rows if not (match and _ONE_NUMBER.fullmatch(match["statements"]))
-    )
+    return "\n".join(row for row in text.split("\n") if not _COUNTED.fullmatch(row))
 
 
-def _judged(lines: Iterable["_Line"]) -> set[int]:
-    """Return the parts that the lines judge."""
-    return {part for line in lines for part in range(int(line.first[0]), int(line.last[0]) + 1)}
+def _judged(text: str) -> set[int]:
+    """Return the parts that a text judges."""
+    return {part for line in _lines(text) for part in range(line.first.part, line.last.part + 1)}
 
 
 def _ungrouped(line: re.Match[str]) -> str:
     """Split a line such as "Contradicted: 1.1 (p2), 2.3" into a line per statement."""
-    verdict = f" {line['part'] or ''}{line['verdict']}{line['in_part'] or ''} "
     statements = _STATEMENT.findall(line["statements"])
-    return "\n".join(
-        re.sub(rf"\A({_NUMBER}(?:{_RANGE}{_NUMBER})?)", rf"\g<1>{verdict}", each)
-        for each in statements
-    )
+    return "\n".join(f"{numbers} {line['words']} {rest}" for numbers, rest in statements)
 
 
 def _dotted(text: str) -> str:
     """Return a reply with "2.1" for "2-1" if its numbers cannot all be ranges."""
-    ends = [(int(first), int(last)) for _, first, last in _HYPHENATED.findall(text)]
-    return _HYPHENATED.sub(r"\1.", text) if any(last <= first for first, last in ends) else text
+    ends = _HYPHENATED.findall(text)
+    are_ranges = all(int(first) < int(last) for _, first, last in ends)
+    return text if are_ranges else _HYPHENATED.sub(r"\1.", text)
 
 
 def _without_asides(lines: Sequence["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
@@ -251,7 +266,7 @@ def _is_nowhere(aside: "_Line", sizes: Mapping[int, int]) -> bool:
     """Return whether a verdict in running text is about a statement that does not exist."""
     part, statement = aside.first
     if statement or part in sizes:
-        return statement > sizes.get(int(part), -1)
+        return statement > sizes.get(part, -1)
     return part > sum(sizes.values())  # the reply may number all statements consecutively
 
 
@@ -263,11 +278,11 @@ def _is_judged(aside: "_Line", own: Iterable["_Line"]) -> bool:
     """
     here = [each for each in own if each.row == aside.row]
     elsewhere = [each for each in own if each.row != aside.row]
-    if any(each.first < aside.first for each in here):
-        is_elsewhere = any(each.span == aside.span for each in elsewhere)
-    else:
-        is_elsewhere = any(each.first <= aside.first <= each.last for each in elsewhere)
-    return is_elsewhere or (not aside.is_sentence and any(each.span == aside.span for each in here))
+    goes_on = any(each.first < aside.first for each in here)
+    others = elsewhere if aside.is_sentence else own
+    return any(each.span == aside.span for each in others) or (
+        not goes_on and any(each.first <= aside.first <= each.last for each in elsewhere)
+    )
 
 
 def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list["_Line"]:
@@ -275,18 +290,16 @@ def _numbered_throughout(lines: list["_Line"], sizes: Mapping[int, int]) -> list
 
     Numbers that could also be part numbers are left as they are.
     """
-    statements = [(part, number) for part, size in sizes.items() for number in range(1, size + 1)]
-    last = max((each.last[0] for each in lines), default=0)
+    statements = [
+        _Place(part, number) for part, size in sizes.items() for number in range(1, size + 1)
+    ]
+    last = max((each.last.part for each in lines), default=0)
     fits = last == len(statements) if len(sizes) > 1 else 1 < last <= len(statements)
-    are_parts = last in sizes and (1 in sizes or all(each.first[0] > 1 for each in lines))
-    if any(each.first[1] for each in lines) or not fits or are_parts:
+    are_parts = last in sizes and (1 in sizes or all(each.first.part > 1 for each in lines))
+    if any(each.first.statement for each in lines) or not fits or are_parts:
         return lines
     return [
-        each._replace(
-            written=".".join(map(str, statements[int(each.first[0]) - 1])),
-            first=statements[int(each.first[0]) - 1],
-            last=statements[int(each.last[0]) - 1],
-        )
+        each._replace(first=statements[each.first.part - 1], last=statements[each.last.part - 1])
         for each in lines
     ]
 
@@ -298,10 +311,11 @@ def _unknown(
 
     Parts checked in other calls are ignored.
     """
-    existing = {(part, number) for part, size in sizes.items() for number in range(size + 1)}
     others = {*range(1, len(state["parts"]) + 1)} - sizes.keys()
     unknown = [
-        each.written for each in lines if each.first not in existing and each.first[0] not in others
+        str(each.first)
+        for each in lines
+        if each.first.part not in others and each.first.statement > sizes.get(each.first.part, -1)
     ]
     passages = {number for each in lines for number in each.passages}
     unknown += [f"p{each}" for each in sorted(passages.difference(shown))]
@@ -326,14 +340,22 @@ def _statements(state: Any, part: int) -> list[str]:
     return [text[start:stop] for start, stop in spans]
 
 
+class _Place(NamedTuple):
+    """Where a range of statements begins or ends."""
+
+    part: int
+    statement: int
+    """The number of the statement in its part, or 0 for the beginning and `_END` for the end."""
+
+    def __str__(self) -> str:
+        return f"{self.part}.{self.statement}" if self.statement else str(self.part)
+
+
 class _Line(NamedTuple):
     """A line in a reply with a verdict on a range of statements."""
 
-    written: str
-    """The first number as written."""
-    first: tuple[float, float]
-    """The part and the statement; a range from statement 0 to infinity means the whole part."""
-    last: tuple[float, float]
+    first: _Place
+    last: _Place
     verdict: Verdict
     passages: list[int]
     words: list[str]
@@ -348,14 +370,14 @@ class _Line(NamedTuple):
     """Whether the reply takes back what stands above it, as in "Actually, …"."""
 
     @property
-    def span(self) -> tuple[tuple[float, float], tuple[float, float]]:
+    def span(self) -> tuple[_Place, _Place]:
         """The first and the last statement."""
         return self.first, self.last
 
     @property
-    def width(self) -> tuple[float, float]:
+    def width(self) -> tuple[int, int]:
         """How many parts and statements the range spans."""
-        return self.last[0] - self.first[0], self.last[1] - self.first[1]
+        return self.last.part - self.first.part, self.last.statement - self.first.statement
 
     @property
     def is_detail(self) -> bool:
@@ -363,45 +385,45 @@ class _Line(NamedTuple):
         return self.verdict == "not found" and bool(self.words)
 
 
-def _of_part(part: int, line: _Line) -> _Line:
-    """Return a line with its part numbers read as statement numbers in the given part."""
-    written, first, last = f"{part}.{line.written}", (part, line.first[0]), (part, line.last[0])
-    return line._replace(written=written, first=first, last=last)
-
-
 def _lines(text: str) -> list[_Line]:
     """Return the lines with verdicts. A line is about "1.1", "2", "1.1, 1.3" or "1.1-2.3"."""
     lines: list[_Line] = []
     row = 0
-    outside, *sections = _PART.split(text)
-    for part, below in [("", outside), *zip(sections[::2], sections[1::2], strict=True)]:
+    pieces = ["", *_PART.split(text)]
+    for part, below in zip(pieces[::2], pieces[1::2], strict=True):
         matches = _verdicts_in(below)
-        place, row = 0, row + 1
-        for line, following in zip_longest(matches, matches[1:]):
-            before, place = below[place : line.start()], line.end()
+        end, row = 0, row + 1
+        for match, following in zip_longest(matches, matches[1:]):
+            before, end = below[end : match.start()], match.end()
+            rest = below[end : following.start() if following else None].partition("\n")[0]
             is_again = "\n" in before and bool(_AGAIN.search(before))
             row += before.count("\n") + is_again
-            stop = below.find("\n", line.end()) % (len(below) + 1)
-            rest = below[line.end() : min(stop, following.start()) if following else stop]
             is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
             is_aside = is_within and bool(re.search(r"\w", _SOURCES.sub("", f"{before}\n{rest}")))
-            unquoted = _QUOTED.sub("", rest)
-            remark = _CODE.sub("", unquoted)
-            verdict: Verdict = max(
-                map(_verdict, [line, *_ANOTHER.finditer(remark)]), key=_BY_WEIGHT.index
-            )
-            is_partial = unquoted != rest and _EXCEPT.search(unquoted)
-            if verdict == "supported" and (is_partial or _MISSING.search(remark)):
-                verdict = "not found"
-            for begin, end in _ENDS.findall(line["numbers"]):
-                first, last = _range(begin, end)
-                cited, words = _passages(unquoted), _QUOTED.findall(rest)
-                is_sentence = before.rstrip()[-1:] in (".", "!", "?", "\u2026")
-                place_in = (row, is_aside, is_sentence, is_again)
-                read = _Line(begin, first, last, verdict, cited, words, *place_in)
-                is_statement = part and not first[1] and not line["of_part"]
-                lines.append(_of_part(int(part), read) if is_statement else read)
+            is_sentence = before.rstrip()[-1:] in (".", "!", "?", "\u2026")
+            verdict = _verdict_with(match, rest)
+            passages, words = _passages(_QUOTED.sub("", rest)), _QUOTED.findall(rest)
+            lines += [
+                _Line(first, last, verdict, passages, words, row, is_aside, is_sentence, is_again)
+                for first, last in _ranges(match["numbers"], "" if match["of_part"] else part)
+            ]
     return lines
+
+
+def _verdict_with(match: re.Match[str], rest: str) -> Verdict:
+    """Return the verdict in a match, which the rest of its line may lessen."""
+    unquoted = _QUOTED.sub("", rest)
+    remark = _CODE.sub("", unquoted)
+    verdict: Verdict = _worst(map(_verdict, [match, *_ANOTHER.finditer(remark)]))
+    is_partial = unquoted != rest and _EXCEPT.search(unquoted)
+    if verdict == "supported" and (is_partial or _MISSING.search(remark)):
+        return "not found"
+    return verdict
+
+
+def _worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict that counts if a text gets several."""
+    return max(verdicts, key=_BY_WEIGHT.index)
 
 
 def _verdicts_in(text: str) -> list[re.Match[str]]:
@@ -410,52 +432,57 @@ def _verdicts_in(text: str) -> list[re.Match[str]]:
     whole: re.Match[str] | None = None
     place = stop = 0
     while match := _VERDICT.search(text, place):
-        whole = whole if match["exception"] else match
-        is_read = match is whole or (
-            whole and match.start() >= stop and _is_exception(match, whole)
-        )
-        stop = match.end("numbers")
-        if is_read:
+        if not match["exception"]:
+            whole = match
+        if match is whole or (whole and match.start() >= stop and _is_exception(match, whole)):
             found.append(match)
-        place = match.end() if is_read else match.end("exception")
+            place = match.end()
+        else:
+            place = match.end("exception")
+        stop = match.end("numbers")
     return found
 
 
 def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
     """Return whether a verdict is an exception to the one before it in its line."""
-    first, last = _spans(match)[0]
+    first, last = _ranges(match["numbers"])[0]
     return (
         _verdict(match) != _verdict(whole)
         and any(
             a <= first and last <= b and (a, b) != (first, last)
-            for a, b in _spans(whole)
+            for a, b in _ranges(whole["numbers"])
             # In "3 supported p2 (3.8 is not)", the number is a version.
-            if a[1] or "." not in match["numbers"] or match["exception"] != "("
+            if a.statement or "." not in match["numbers"] or match["exception"] != "("
         )
         and "\n" not in match.string[whole.end() : match.start()]
     )
 
 
-def _spans(match: re.Match[str]) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    """Return the first and the last statement of each range that a verdict is on."""
-    return [_range(begin, end) for begin, end in _ENDS.findall(match["numbers"])]
+def _ranges(numbers: str, part: str = "") -> list[tuple[_Place, _Place]]:
+    """Return the first and the last statement of each range such as "1.1-2.3", "1.1-3" or "2".
 
-
-def _range(begin: str, end: str) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the first and the last statement of a range such as "1.1-2.3", "1.1-3" or "2"."""
-    part, _, statement = begin.partition(".")
-    last_part, _, last_statement = (end or begin).partition(".")
-    if statement and end and not last_statement:  # "1.1-3"
-        last_part, last_statement = part, end
-    first = float(part), float(statement or 0)
-    return first, (float(last_part), float(last_statement or math.inf))
+    In a section on a part, numbers such as "2" are those of its statements.
+    """
+    ranges: list[tuple[_Place, _Place]] = []
+    for begin, end in _ENDS.findall(numbers):
+        first_part, _, statement = begin.partition(".")
+        last_part, _, last_statement = (end or begin).partition(".")
+        if statement and end and not last_statement:  # "1.1-3"
+            last_part, last_statement = first_part, end
+        first = _Place(int(first_part), int(statement or 0))
+        last = _Place(int(last_part), int(last_statement or _END))
+        if part and not first.statement:
+            first, last = _Place(int(part), first.part), _Place(int(part), last.part)
+        ranges.append((first, last))
+    return ranges
 
 
 def _passages(text: str) -> list[int]:
     """Return the numbers of the passages that a line names."""
     ranges = [each for run in _PASSAGES.finditer(text) for each in _FROM_TO.findall(run[0])]
-    numbers = [number for a, b in ranges for number in range(int(a), int(b or a) + 1)]
-    return list(dict.fromkeys(numbers))
+    return list(
+        dict.fromkeys(number for a, b in ranges for number in range(int(a), int(b or a) + 1))
+    )
 
 
 def _verdict(match: re.Match[str]) -> Verdict:
@@ -469,15 +496,13 @@ def _verdict(match: re.Match[str]) -> Verdict:
 
 def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
     """Return the checks of each statement in a part, or of the part as a whole."""
-    statements = _statements(state, part)
+    is_part = not state["judges_statements"]
     judged = [
         (number, statement, _narrowest(lines, part, number))
-        for number, statement in enumerate(statements, 1)
+        for number, statement in enumerate(_statements(state, part), 1)
     ]
-    if len(judged) != 1 and not any(line and line.first[1] for _, _, line in judged):
-        of_part = [line for line in lines if not line.first[1]]
-        judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_part, part, 0))]
-    is_part = not state["judges_statements"]
+    if len(judged) != 1 and not any(line and line.first.statement for _, _, line in judged):
+        judged = [(0, state["parts"][part - 1]["text"], _narrowest(lines, part, 0))]
     if is_part:  # other details of a contradicted part may not be found
         judged += [
             (number, statement, line)
@@ -487,7 +512,17 @@ def _checks(lines: Sequence[_Line], state: Any, part: int) -> list[Check]:
             if line.is_detail and line.span == whole.span
         ]
     return [
-        _check(line, words, state, (part, 0 if is_part else number), text)
+        Check(
+            round=state["rounds"] + 1,
+            part=part,
+            statement=0 if is_part else number,
+            text=without_marks(text, plain=False).strip(),
+            words=words,
+            verdict=line.verdict,
+            evidence=list(
+                dict.fromkeys(state["evidence"][each - 1]["id"] for each in line.passages)
+            ),
+        )
         for number, statement, line in judged
         if line
         for words, text in _details(line, statement, is_part=is_part)
@@ -556,16 +591,3 @@ def _as_written(words: str, statement: str) -> str:
     start, stop = spans[places[found]][0], spans[places[found + len(quote) - 1]][1]
     before, after = statement[:start].rstrip("*`"), statement[stop:].lstrip("*`")
     return statement[len(before) : len(statement) - len(after)]
-
-
-def _check(line: _Line, words: str, state: Any, place: tuple[int, int], statement: str) -> Check:
-    part, number = place
-    return Check(
-        round=state["rounds"] + 1,
-        part=part,
-        statement=number,
-        text=without_marks(statement, plain=False).strip(),
-        words=words,
-        verdict=line.verdict,
-        evidence=list(dict.fromkeys(state["evidence"][each - 1]["id"] for each in line.passages)),
-    )
