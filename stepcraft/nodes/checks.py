@@ -39,8 +39,10 @@ def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed",
             return "changed"
         number = check["statement"] and now.start
         check = {**check, "round": check["round"] + 1, "statement": number}
-        later = [each for each in result["checks"] if each["round"] == check["round"]]
-        if any(same_statement(check, each) for each in later):
+        if any(
+            each["round"] == check["round"] and same_statement(check, each)
+            for each in result["checks"]
+        ):
             return "judged again"
     return "same"
 
@@ -65,11 +67,13 @@ def same_statement(check: Check, other: Check) -> bool:
 
     A contradiction in a part and other words in it that were not found are judged separately.
     """
+    if check["part"] != other["part"]:
+        return False
     numbers = {check["statement"], other["statement"]}
     words = {each["verdict"]: each["words"] for each in (check, other)}
     if numbers == {0} and words.keys() == {"contradicted", "not found"}:
-        return words["not found"] in {"", words["contradicted"]} and check["part"] == other["part"]
-    return check["part"] == other["part"] and (len(numbers) == 1 or 0 in numbers)
+        return words["not found"] in {"", words["contradicted"]}
+    return len(numbers) == 1 or 0 in numbers
 
 
 def is_changed(check: Check, before: str, after: str) -> bool:
@@ -77,20 +81,11 @@ def is_changed(check: Check, before: str, after: str) -> bool:
 
     Whitespace and citation marks do not count.
     """
-    if number := _number(check, before):
-        return number in altered(before, after)
-    return not has_word(_plain(after), _plain(before))
-
-
-@lru_cache(maxsize=64)
-def altered(before: str, after: str) -> frozenset[int]:
-    """Return the numbers of a part's statements that were altered or removed."""
-    old, new = _statements(before), _statements(after)
-    return frozenset(
-        number
-        for number, now in enumerate(_places(before, after), 1)
-        if [new[each - 1] for each in now] != [old[number - 1]]
-    )
+    number = _number(check, before)
+    if not number:
+        return not has_word(_plain(after), _plain(before))
+    now = [_statements(after)[each - 1] for each in _now(check, before, after)]
+    return now != [_statements(before)[number - 1]]
 
 
 def _number(check: Check, part: str) -> int:
