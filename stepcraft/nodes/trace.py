@@ -160,15 +160,10 @@ def _unconfirmed(
         if check["verdict"] == "supported" or (has_changed and not (is_of_rest and is_last)):
             continue
         now = without_marks(current_text(check, state), plain=False)
-        statements = _spans(statement, text) or _spans(now, text)
         if has_changed:
-            before = {_solid(statement[start:stop]) for start, stop in claims(statement)}
-            kept = [
-                (len(_solid(now[:start])), len(_solid(now[:stop])))
-                for start, stop in claims(now)
-                if _solid(now[start:stop]) in before
-            ]
-            statements = [(at + a, at + b) for at, _ in _spans(now, text) for a, b in kept]
+            statements = _unchanged(statement, now, text)
+        else:
+            statements = _spans(statement, text) or _spans(now, text)
         quotes = [
             span
             for span in _spans(words, text)
@@ -183,13 +178,25 @@ def _unconfirmed(
     return unconfirmed, unmatched
 
 
+def _unchanged(before: str, now: str, text: str) -> list[tuple[int, int]]:
+    """Return where the sentences that a changed statement still has are in a solid text."""
+    earlier = {_solid(before[start:stop]) for start, stop in claims(before)}
+    kept = [
+        (len(_solid(now[:start])), len(_solid(now[:stop])))
+        for start, stop in claims(now)
+        if _solid(now[start:stop]) in earlier
+    ]
+    return [(at + start, at + stop) for at, _ in _spans(now, text) for start, stop in kept]
+
+
 def _spans(words: str, text: str) -> list[tuple[int, int]]:
-    """Return where words occur in a text without whitespace."""
+    """Return where words occur in a solid text."""
     solid = _solid(words)
     return [each.span() for each in re.finditer(re.escape(solid), text)] if solid else []
 
 
 def _solid(text: str) -> str:
+    """Return a normalised text without any whitespace."""
     return "".join(normalised(text).split())
 
 
