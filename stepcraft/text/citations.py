@@ -9,13 +9,14 @@ code, LaTeX, URLs and links is ignored.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code
+from stepcraft.text.markdown import code, replaced
 from stepcraft.text.sentences import pieces
 
-_NO_STOP = rf"(?<![{STOPS}{SPACELESS_STOPS}])"
+_ENDS = f"{STOPS}{SPACELESS_STOPS}"
+_NO_STOP = rf"(?<![{_ENDS}])"
 _TITLE = rf"(?:\*\*[^*\n]++{_NO_STOP}\*\*|__[^_\n]++{_NO_STOP}__)"
 HEADING = re.compile(rf"#{{1,6}}[ \t][^\n]++|{_TITLE}:?|[|: \t]*+-[|: \t-]*+")
 """A heading, a rule, or the delimiter line below a table's header."""
@@ -79,11 +80,10 @@ _PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
 _PLAIN_LIST = r"\[[1-9]\d?\d?(?:(?:,[ \t]?|[\u2013-])[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN}|{_PLAIN_LIST})", re.IGNORECASE)
-_STOPPED = re.compile(rf"([{STOPS}{SPACELESS_STOPS}]){_WRAPPED.pattern}", re.IGNORECASE)
+_STOPPED = re.compile(rf"([{_ENDS}]){_WRAPPED.pattern}", re.IGNORECASE)
 _NUMBER = re.compile(
     rf"(\d+)(?:[ \t]*(?:[\u2013-]|to\b|through\b)[ \t]*{_P}?(\d+))?", re.IGNORECASE
 )
-_ENDS = f"{STOPS}{SPACELESS_STOPS}"
 _CLOSING = "\"'*_)\u2019\u201d\u00bb\u300d\u300f\uff09"
 
 
@@ -101,8 +101,8 @@ def _compiled(mark: str, before: str = "", behind: str = "") -> re.Pattern[str]:
 
 
 _RUN = _compiled(_MARK)
-# After a space or the end of a sentence; "= [1]" is a list.
 _AT_END = rf"[ \t]*+(?:[{_ENDS}]|$)"
+# After a space or the end of a sentence; "= [1]" is a list.
 _BEFORE_PLAIN = (
     rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
     rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
@@ -126,16 +126,14 @@ def bracketed(text: str, last: int, *, unless_in: str = "") -> str:
         last: The number of the last passage.
         unless_in: Parentheses that also occur in this text are left alone.
     """
-    spans = [*code(text)]
 
-    def replaced(match: re.Match[str]) -> str:
+    def in_brackets(match: re.Match[str]) -> str:
         numbers = re.findall(r"\d+", match[0])
-        is_passage = max(map(int, numbers)) <= last and match[0] not in unless_in
-        if not is_passage or any(start < match.start() < stop for start, stop in spans):
+        if max(map(int, numbers)) > last or match[0] in unless_in:
             return match[0]
         return f"[{', '.join(f'p{number}' for number in numbers)}]"
 
-    return _IN_PARENTHESES.sub(replaced, text)
+    return replaced(text, _IN_PARENTHESES, in_brackets)
 
 
 def marks(text: str, *, plain: bool = True) -> list[int]:
@@ -295,12 +293,14 @@ def _rewritten(
 
 
 def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
-    return list(dict.fromkeys(chain(*(cited for run in runs for _, cited in _each(run)))))
+    return list(
+        dict.fromkeys(number for run in runs for _, cited in _each(run) for number in cited)
+    )
 
 
 def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
     """Yield the numbers that each mark in a run cites, with the text before the mark."""
     for between, mark in _EACH.findall(run["run"]):
         spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0]))
-        cited = chain(*(range(int(a) or 1, int(b or a) + 1) for a, b in spans))
+        cited = (number for a, b in spans for number in range(int(a) or 1, int(b or a) + 1))
         yield between, list(dict.fromkeys(cited))

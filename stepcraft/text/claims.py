@@ -1,7 +1,7 @@
 """Find the statements in a Markdown text, which a check judges one by one."""
 
 import re
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
@@ -60,14 +60,13 @@ def claims(text: str) -> list[tuple[int, int]]:
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     shown = _LINE.sub(_whole, _TABLE.sub(_whole, text[start:stop]))
-    ends = [*accumulate(map(len, pieces(shown)), initial=start)]
-    split = [text[begin:end] for begin, end in pairwise(ends)]
-    for piece, below in zip(split, [*split[1:], ""], strict=True):
-        opening = _OPENING.match(piece)
-        begin = start + (opening.end() if opening else 0)
-        start += len(piece)
-        end = begin + len(text[begin:start].rstrip())
-        is_ruled = text.count("\n", end, start) == 1 and _RULE.fullmatch(below.strip())
+    ends = [*accumulate(map(len, pieces(shown)), initial=start), stop]
+    for first, last, following in zip(ends, ends[1:], ends[2:], strict=False):
+        opening = _OPENING.match(text, first, last)
+        begin = opening.end() if opening else first
+        end = begin + len(text[begin:last].rstrip())
+        below = text[last:following].strip()
+        is_ruled = text.count("\n", end, last) == 1 and _RULE.fullmatch(below)
         is_head = is_ruled and not _PAIR.fullmatch(text, begin, end)
         if not (is_head or _NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
             spans.append((begin, end))
