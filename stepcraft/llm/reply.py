@@ -80,8 +80,10 @@ def is_cut_off(message: AIMessage) -> bool:
 
 def odd_end(message: AIMessage) -> str:
     """Return the finish reason if the reply may be incomplete, or else ""."""
-    reasons = (each for each in _reasons(message) if not _WHOLE.fullmatch(each))
-    return next((each for each in reasons if not _CUT_OFF.fullmatch(each)), "")
+    for reason in _reasons(message):
+        if not (_WHOLE.fullmatch(reason) or _CUT_OFF.fullmatch(reason)):
+            return reason
+    return ""
 
 
 def answer_text(reply: str) -> str:
