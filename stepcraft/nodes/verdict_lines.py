@@ -33,7 +33,8 @@ _VERDICT = re.compile(
     rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
-_ENDS = re.compile(rf"({_NUMBER})(?:{_RANGE}({_NUMBER}))?")
+_PLACE = r"(\d{1,4})(?:\.(\d{1,4}))?"
+_FIRST_AND_LAST = re.compile(rf"{_PLACE}(?:{_RANGE}{_PLACE})?")
 _PART = re.compile(
     rf"{_BEGIN}PART[^\w\n]*(\d{{1,4}})"
     r"(?:[^\w\n]*(?:$|(?=STATEMENT|CLAIM))|[ \t]*[:|\uff1a][^\w\n]*(?=\d))",
@@ -240,8 +241,7 @@ def _lines(text: str) -> list[Line]:
             rest = below[end : following.start() if following else None].partition("\n")[0]
             is_again = "\n" in before and bool(_AGAIN.search(before))
             row += before.count("\n") + is_again
-            is_within = "\n" not in before and before[-1:] not in ";|\uff1b"
-            is_aside = is_within and bool(re.search(r"\w", _SOURCES.sub("", f"{before}\n{rest}")))
+            is_aside = _is_aside(before, rest)
             is_sentence = before.rstrip()[-1:] in (".", "!", "?", "\u2026")
             verdict = _verdict_with(match, rest)
             passages, words = _passages(_QUOTED.sub("", rest)), _QUOTED.findall(rest)
@@ -250,6 +250,13 @@ def _lines(text: str) -> list[Line]:
                 for first, last in _ranges(match["numbers"], "" if match["of_part"] else part)
             ]
     return lines
+
+
+def _is_aside(before: str, rest: str) -> bool:
+    """Return whether a verdict is in the line of the one before it, among words of running text."""
+    if "\n" in before or before[-1:] in {"", *";|\uff1b"}:
+        return False
+    return re.search(r"\w", _SOURCES.sub("", f"{before}\n{rest}")) is not None
 
 
 def _verdicts_in(text: str) -> list[re.Match[str]]:
@@ -284,21 +291,20 @@ def _is_exception(match: re.Match[str], whole: re.Match[str]) -> bool:
     )
 
 
-def _ranges(numbers: str, part: str = "") -> list[tuple[Place, Place]]:
+def _ranges(numbers: str, of_part: str = "") -> list[tuple[Place, Place]]:
     """Return the first and the last statement of each range such as "1.1-2.3", "1.1-3" or "2".
 
     In a section on a part, numbers such as "2" are those of its statements.
     """
     ranges: list[tuple[Place, Place]] = []
-    for begin, end in _ENDS.findall(numbers):
-        first_part, _, statement = begin.partition(".")
-        last_part, _, last_statement = (end or begin).partition(".")
-        if statement and end and not last_statement:  # "1.1-3"
-            last_part, last_statement = first_part, end
-        first = Place(int(first_part), int(statement or 0))
-        last = Place(int(last_part), int(last_statement or END))
-        if part and not first.statement:
-            first, last = Place(int(part), first.part), Place(int(part), last.part)
+    for part, statement, last_part, last_statement in _FIRST_AND_LAST.findall(numbers):
+        first = Place(int(part), int(statement or 0))
+        if statement and last_part and not last_statement:  # "1.1-3"
+            last = Place(first.part, int(last_part))
+        else:
+            last = Place(int(last_part or part), int(last_statement or statement or END))
+        if of_part and not first.statement:
+            first, last = Place(int(of_part), first.part), Place(int(of_part), last.part)
         ranges.append((first, last))
     return ranges
 
