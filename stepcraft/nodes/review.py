@@ -58,14 +58,7 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         steps = read_steps(answer) or [answer]  # a person edited the answer in the state
         update["warnings"] = left_out("review", answer, steps)
     emit(resources.graph, "review", f"Waiting for a review of {counted(len(steps), 'step')}.")
-    unverified = [each["name"] for each in state["names"] if not each["verified"]]
-    notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
-    if state["reviews"] and state["reviews"][-1]["steps"] == steps:
-        notes = f"These steps have not changed since they were rejected. {notes}".strip()
-    lines = evidence_lines(state["evidence"])
-    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    listed = "\n".join(["Evidence:", *lines[:_SHOWN], *more]) if lines else ""
-    text = "\n\n".join(filter(None, [state["task"], numbered(steps), listed, notes]))
+    text = _description(state, steps)
     decision, reason, edited = ask_person("review", {"steps": steps}, text, _read)
     steps = edited or steps
     update |= {"steps": steps, "answer": numbered(steps)}
@@ -84,6 +77,18 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     if reason:
         update["pending"] = [*range(1, len(steps) + 1)]
     return {**update, "reviews": [*state["reviews"], record], "reason": reason}
+
+
+def _description(state: Any, steps: Sequence[str]) -> str:
+    """Return what the person reads: the goal, the steps, the evidence, and what to look out for."""
+    unverified = [each["name"] for each in state["names"] if not each["verified"]]
+    notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
+    if state["reviews"] and state["reviews"][-1]["steps"] == steps:
+        notes = f"These steps have not changed since they were rejected. {notes}".strip()
+    lines = evidence_lines(state["evidence"])
+    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    listed = "\n".join(["Evidence:", *lines[:_SHOWN], *more]) if lines else ""
+    return "\n\n".join(filter(None, [state["task"], numbered(steps), listed, notes]))
 
 
 def evidence_lines(evidence: Sequence[Evidence]) -> list[str]:
