@@ -9,13 +9,13 @@ from stepcraft.text.sentences import pieces
 
 _OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
 _RULE = re.compile(r"[|:= \t-]+")
-_LINE = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]|\|)[^\n]*", re.MULTILINE)
-_TABLE = re.compile(
+_UNSPLIT = re.compile(
     r"^[^\n|]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*"
-    r"(?:\n[^\n|]*\|[^\n]*)*",
+    r"(?:\n[^\n|]*\|[^\n]*)*"
+    r"|^[ \t>]*(?:#{1,6}[ \t]|\|)[^\n]*",
     re.MULTILINE,
 )
-"""Headings and rows, which are not split into sentences."""
+"""A table, a heading or a row, whose lines are not split into sentences."""
 _NO_CLAIM = re.compile(
     r"#{1,6}[ \t].*|(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*", re.DOTALL
 )
@@ -31,7 +31,6 @@ _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
 _CLAIMING = re.compile(rf"(?:\*\*|__){_STEP}(?=.*\d|[^\n:\uff1a]*[:\uff1a]\s*\S)", re.DOTALL)
 """Bold text that makes a claim, such as "Port: open" or "2 keys", unless it is a step number."""
-_FILLED = re.compile(r"\s*\S")
 _STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
@@ -59,7 +58,7 @@ def claims(text: str) -> list[tuple[int, int]]:
 
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    shown = _LINE.sub(_whole, _TABLE.sub(_whole, text[start:stop]))
+    shown = _UNSPLIT.sub(_whole, text[start:stop])
     ends = [*accumulate(map(len, pieces(shown)), initial=start), stop]
     for first, last, following in zip(ends, ends[1:], ends[2:], strict=False):
         opening = _OPENING.match(text, first, last)
@@ -90,7 +89,7 @@ def _is_title(text: str, begin: int, end: int) -> bool:
         not _CLAIMING.match(words[:-2])
         and not _STOPPED.search(words)
         and not before.strip("> \t")
-        and _FILLED.match(text, end) is not None
+        and bool(text[end:].strip())
     )
 
 
