@@ -194,9 +194,11 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
         numbers: The new number of each passage. Marks of other passages are dropped.
     """
 
+    def places(cited: Iterable[int]) -> list[int]:
+        return list(dict.fromkeys(numbers[number] for number in cited if number in numbers))
+
     def written(cited: Iterable[int]) -> str:
-        places = dict.fromkeys(numbers[number] for number in cited if number in numbers)
-        return "".join(f"[{place}]" for place in places)
+        return "".join(f"[{place}]" for place in places(cited))
 
     shown = _shown(text)
     ends = _sentence_ends(shown)
@@ -204,10 +206,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     for run in _of_passages(_pattern(shown).finditer(shown), numbers):
         within[bisect_right(ends, run.start("run"))].append(run)
     return [
-        (
-            _rewritten(text, runs, written, start, stop),
-            [numbers[number] for number in _numbers(runs) if number in numbers],
-        )
+        (_rewritten(text, runs, written, start, stop), places(_numbers(runs)))
         for (start, stop), runs in zip(pairwise([0, *ends]), within, strict=True)
     ]
 
