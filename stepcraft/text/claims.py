@@ -31,6 +31,7 @@ _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
 _CLAIMING = re.compile(rf"(?:\*\*|__){_STEP}(?=.*\d|[^\n:\uff1a]*[:\uff1a]\s*\S)", re.DOTALL)
 """Bold text that makes a claim, such as "Port: open" or "2 keys", unless it is a step number."""
+_FILLED = re.compile(r"\s*\S")
 _STOPPED = re.compile(f"[{STOPS}{SPACELESS_STOPS}][\\W_]*$")
 _FORMULA = re.compile(r"^[ \t]*(?:\$\$[^$]*+\$\$|\\\[[^\\]*+(?:\\[^]][^\\]*+)*+\\\])", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
@@ -89,7 +90,7 @@ def _is_title(text: str, begin: int, end: int) -> bool:
         not _CLAIMING.match(words[:-2])
         and not _STOPPED.search(words)
         and not before.strip("> \t")
-        and bool(text[end:].strip())
+        and _FILLED.match(text, end) is not None
     )
 
 
