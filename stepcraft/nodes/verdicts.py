@@ -8,9 +8,9 @@ from typing import Any
 from stepcraft.nodes.state import Check, Verdict
 from stepcraft.nodes.verdict_lines import END, Line, Place, read_lines, worst
 from stepcraft.progress import joined
-from stepcraft.text.changes import folded
 from stepcraft.text.citations import without_marks
 from stepcraft.text.claims import claims
+from stepcraft.text.matching import folded
 from stepcraft.text.names import has_word
 
 

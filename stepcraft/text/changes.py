@@ -24,11 +24,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from typing_extensions import TypedDict
 
 from stepcraft.schema import described
-from stepcraft.text.blanks import kept_blanks, plain
+from stepcraft.text.blanks import kept_blanks
 from stepcraft.text.claims import without_numbers
-from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOPS, stems
+from stepcraft.text.clean import CAPITALS, SPACELESS_STOPS, STOPS, stems
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.markdown import code, code_blocks
+from stepcraft.text.matching import WORD, loose_occurrences, occurrences
 from stepcraft.text.sentences import pieces
 from stepcraft.text.structure import damage, glue, opened
 
@@ -63,30 +64,9 @@ _AROUND = re.compile(
     r"|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])"
 )
 """Emphasis, brackets, curly quotes or a link around words, whose place the line break takes."""
-_UNDERSCORED = re.compile(r"(?:^|\W)_([^_]+)_(?:\W|$)", re.DOTALL)
-_COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
-_CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
-"""A run of whitespace, or a character with its combining marks."""
-_SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
-"""Characters of scripts written without spaces between words, and of Korean, whose particles are
-attached to words.
-"""
-_SPACED = re.compile(rf"[^\W{_SPACELESS}]*+")
-_WORDS = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
 _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer could match by chance."""
-_IN_NUMBER = re.compile("\\d[.,:'/\u00a0\u00b7\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]\\d")
-_DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
-_GROUP = re.compile(r"(?<![\w.,])\d{1,3} \Z")
-_DIGITS = re.compile(r"\d{3}(?!\d)")
-_HAN = (
-    "\u3007\u96f6\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d"
-    "\u5341\u767e\u5343\u4e07"
-)
-"""Digits of Chinese and Japanese numerals."""
-_SIGN = re.compile("(?:[\\s(]|\\A)[-+\u00b1\u2212]\\Z")
-_CONTRACTED = re.compile("['\u2019](?:t|ll|re|ve|d|m)\\b")
-_Folded: TypeAlias = tuple[str, list[tuple[int, int]]]
+_Search: TypeAlias = Callable[[str, str], Iterator[tuple[int, int]]]
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _STEP = re.compile(r"^(?:#{1,6} )?(?:\*\*)?(?:step )?(\d{1,3})[.):]", re.IGNORECASE | re.MULTILINE)
 _MOST_MIDDLES = 20
@@ -367,7 +347,7 @@ def _is_idle(edit: _Edit, parts: Sequence[str]) -> bool:
     new, part = edit.new.strip(), parts[edit.part - 1]
     return not new or (
         edit.kind == "append"
-        and any(_is_whole(part, start, stop) for start, stop in _occurrences(new, part))
+        and any(_is_whole(part, start, stop) for start, stop in occurrences(new, part))
     )
 
 
@@ -402,7 +382,7 @@ def _placed(change: Change, parts: Sequence[str]) -> _Edit | str:
         if len(matches) != 1:
             return "its words are not there: copy them exactly" if exists else _NO_PART
         [(other, [(start, stop, _), *_])] = matches.items()
-        is_long = len(_WORDS.findall(change["old"])) >= _LEAST_WORDS
+        is_long = len(WORD.findall(change["old"])) >= _LEAST_WORDS
         if exists and not (is_long or _is_whole(parts[other - 1], start, stop)):
             return f"its words are not there, but in part {other}: name that part for them"
     [(number, places)] = matches.items()
@@ -443,17 +423,13 @@ def _misfit(part: str, start: int, stop: int, new: str) -> str:
 
 def _matches(change: Change, part: str) -> list[tuple[int, int, str]]:
     """Return up to two places where a change's old words match, each with its replacement."""
-    for fold, old, new in _forms(change["old"], change["new"]):
-        text, spans = fold(part)
+    for search, old, new in _forms(change["old"], change["new"]):
         places: list[tuple[int, int, str]] = []
-        for first, last in islice(_occurrences(fold(old)[0], text), 2):
-            start, stop = spans[first][0], spans[last - 1][1]
-            is_whole = all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last))
-            if is_whole and not any(_is_in_number(part, at) for at in (start, stop)):
-                line = part[part.rfind("\n", 0, start) + 1 : start]
-                fitting = _fitted(old, new, line, part[stop : stop + 60])
-                by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
-                places += [] if by is None else [(start, stop, by)]
+        for start, stop in islice(search(old, part), 2):
+            line = part[part.rfind("\n", 0, start) + 1 : start]
+            fitting = _fitted(old, new, line, part[stop : stop + 60])
+            by = kept_blanks(part[start:stop], old, fitting, line, _newline(part))
+            places += [] if by is None else [(start, stop, by)]
         if places:
             return places
     return []
@@ -487,7 +463,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]]:
+def _forms(old: str, new: str) -> list[tuple[_Search, str, str]]:
     """Return the forms of the old words to look for, each with its replacement.
 
     The words are first looked for verbatim, then ignoring differences in whitespace, quotes and
@@ -502,7 +478,7 @@ def _forms(old: str, new: str) -> list[tuple[Callable[[str], _Folded], str, str]
     return [
         form
         for words, by in halves
-        for form in ((_exact, words, by), (folded, words.strip(), by.strip()))
+        for form in ((occurrences, words, by), (loose_occurrences, words.strip(), by.strip()))
     ]
 
 
@@ -510,80 +486,6 @@ def _unwrapped(half: str) -> str:
     """Return one half of a change without any quotes, backticks or fence that enclose it."""
     wrapped = _WRAPPED.fullmatch(half)
     return wrapped[1] or wrapped[2] if wrapped else half
-
-
-def _occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the positions of whole-word matches in a text."""
-    start = text.find(words) if words.strip() else -1
-    while start >= 0:
-        stop, further = start + len(words), start + 1
-        is_emphasised = _UNDERSCORED.match(text, max(start - 2, 0), stop + 2)
-        if is_emphasised and is_emphasised.span(1) == (start, stop):
-            yield start, stop
-        elif _is_inside(text, start):
-            match = _SPACED.match(text, further)
-            further = match.end() if match else further
-        elif not _is_inside(text, stop):
-            yield start, stop
-        start = text.find(words, further)
-
-
-def _is_inside(text: str, place: int) -> bool:
-    """Return whether a position is inside a character, a word, a contraction or a number."""
-    left, right = text[max(place - 1, 0) : place], text[place : place + 4]
-    is_inner = _is_letter(right[:1]) or _CONTRACTED.match(right) is not None
-    return (
-        _is_in_number(text, place)
-        or re.match(_COMBINING, right) is not None
-        or (_is_letter(left) and is_inner)
-    )
-
-
-def _is_in_number(text: str, place: int) -> bool:
-    """Return whether a position is beside a separator or a sign within a number."""
-    left, right = text[max(place - 2, 0) : place], text[place : place + 2]
-    around = (left + right[:1], left[-1:] + right)
-    is_signed = right[:1].isdigit() and _SIGN.search(left) is not None
-    is_grouped = _GROUP.search(text[max(place - 5, 0) : place]) and _DIGITS.match(text, place)
-    is_han = left[-1:] in _HAN and right[:1] in _HAN and left and right
-    dates = _DATE.finditer(text, max(place - 10, 0), place + 10)
-    is_dated = "-" in left[-1:] + right[:1] and any(
-        date.start() < place < date.end() for date in dates
-    )
-    return bool(is_signed or is_grouped or is_han or is_dated) or any(
-        map(_IN_NUMBER.fullmatch, around)
-    )
-
-
-def _is_letter(character: str) -> bool:
-    """Return whether a character belongs to a word in a script that puts spaces between words."""
-    if not character or re.match(f"[{_SPACELESS}]", character):
-        return False
-    return character == "_" or unicodedata.category(character)[0] in "LMN"
-
-
-@lru_cache(maxsize=256)
-def _exact(text: str) -> _Folded:
-    """Return a text with the span of each of its characters."""
-    return text, [(place, place + 1) for place in range(len(text))]
-
-
-@lru_cache(maxsize=256)
-def folded(text: str) -> _Folded:
-    """Return a text in plain typography, with the source span of each of its characters.
-
-    Whitespace becomes one space, or a line break between paragraphs. Quotes and dashes become
-    ASCII, and full-width forms become ordinary ones.
-    """
-    plain_text: list[str] = []
-    spans: list[tuple[int, int]] = []
-    for cluster in _CLUSTER.finditer(text):
-        characters = plain(cluster[0])
-        if cluster[0].isspace():
-            characters = "\n" if cluster[0].count("\n") > 1 else " "
-        plain_text += characters
-        spans += [cluster.span()] * len(characters)
-    return "".join(plain_text), spans
 
 
 def _without_blanks(part: str, start: int, stop: int, new: str) -> tuple[int, int, str]:
