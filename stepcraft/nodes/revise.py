@@ -31,10 +31,11 @@ from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
-from stepcraft.text.changes import Change, Problem, apply_changes, clash, read_changes
+from stepcraft.text.changes import Problem, apply_changes, clash, read_changes
 from stepcraft.text.citations import bracketed, marks, with_prompt_marks, without_marks
 from stepcraft.text.claims import with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
+from stepcraft.text.edits import Change
 from stepcraft.text.lists import item_start
 from stepcraft.text.markdown import code
 from stepcraft.text.sections import Section

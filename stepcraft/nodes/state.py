@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from stepcraft.evidence import Evidence
 from stepcraft.llm.usage import RunState, Usage, add_usage, add_warnings
 from stepcraft.schema import described
-from stepcraft.text.changes import Change
+from stepcraft.text.edits import Change
 
 Messages = Annotated[
     list[AnyMessage],

@@ -27,7 +27,15 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
-def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\n") -> str | None:
+def line_break(text: str) -> str:
+    """Return the line break that a text uses most."""
+    windows, old = text.count("\r\n"), text.count("\r")
+    if old > windows and "\n" not in text:
+        return "\r"
+    return "\r\n" if windows and 2 * windows >= text.count("\n") else "\n"
+
+
+def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str | None:
     """Return the new words with the whitespace, quotes and dashes of a text that matches `old`.
 
     Whatever `old` and `new` share keeps its form from `text`, so that tabs, indentation, line
@@ -49,7 +57,7 @@ def kept_blanks(text: str, old: str, new: str, line: str = "", newline: str = "\
             break
     else:
         return _indented(new, line).replace("\n", newline)
-    indent = _indent(before, copied) if "\n" in text else ""
+    indent = _indent(before, copied)
     is_copy = _LINE_BREAK.sub("\n", text) == _LINE_BREAK.sub("\n", old)
     shared = [_keys(each, is_copy=is_copy) for each in (copied, written)]
     if [key for key in shared[0] if key.strip()] == [key for key in shared[1] if key.strip()]:

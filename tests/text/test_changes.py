@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepcraft.nodes.split import split_blocks
-from stepcraft.text.changes import Change, Edited, apply_changes, read_changes
+from stepcraft.text.changes import Edited, apply_changes, read_changes
+from stepcraft.text.edits import Change
 from stepcraft.text.markdown import code_blocks, lines
 from stepcraft.text.thoughts import split_thoughts
 from tests.scripted import block
