@@ -154,7 +154,7 @@ def _without_fence(text: str, *, keep_code: bool) -> str:
     if keep_code and not markdown and (plain is None or not _PROSE.search(inside)):
         return text
     # A fence without a language would close the first one, which then does not enclose everything.
-    closing = [fence.info for fence in fences(inside) if fence.mark.startswith(mark)]
+    closing = [fence["info"].strip() for fence in fences(inside) if fence["mark"].startswith(mark)]
     if closing and not closing[0] and (not markdown or any(closing[1::2])):
         return text
     return inside

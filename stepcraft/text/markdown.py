@@ -46,56 +46,41 @@ _IN_HEADING = (
 _IN_TICKS = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 
-class Fence(NamedTuple):
-    """A line that can open or close a fenced code block."""
-
-    start: int
-    """Offset of its first character, including indentation but not a list item's marker."""
-    mark: str
-    """The run of backticks or tildes."""
-    info: str
-    """The text after the mark, stripped: the language of an opening fence."""
-    stop: int
-    """Offset after the mark."""
-    begins_item: bool
-    """Whether it follows a list item's marker, so that it cannot close a block."""
-
-
 class CodeBlock(NamedTuple):
     """A fenced code block, including its fences."""
 
     start: int
-    """Offset of the opening fence, including indentation."""
+    """Offset of the opening fence, including indentation but not a list item's marker."""
     stop: int
     """Offset after the mark of the closing fence, or the length of the text if there is none."""
     closed: bool
 
 
-def fences(text: str) -> Iterator[Fence]:
-    """Yield every line that looks like a fence, in order."""
-    if "```" not in text and "~~~" not in text:
-        return
-    for match in _FENCE.finditer(text):
-        begins_item = match["item"] is not None
-        start = match.start("mark") if begins_item else match.start()
-        yield Fence(start, match["mark"], match["info"].strip(), match.end("mark"), begins_item)
+def fences(text: str) -> Iterator[re.Match[str]]:
+    """Yield every line that can open or close a fenced code block, in order.
+
+    Its groups are the "mark", a run of backticks or tildes; the "info" after it, such as the
+    language of an opening fence; and the "item" before it, the marker of a list item, if any.
+    """
+    if "```" in text or "~~~" in text:
+        yield from _FENCE.finditer(text)
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:
     """Yield the fenced code blocks in a text. An unclosed block extends to the end of the text."""
-    opening: Fence | None = None
+    start, mark = 0, ""
     for fence in fences(text):
-        if opening is None:
-            opening = None if fence.info.startswith(("[", "]")) else fence
+        info = fence["info"].strip()
+        if not mark:
+            if not info.startswith(("[", "]")):
+                start, mark = fence.start("mark" if fence["item"] else 0), fence["mark"]
         elif (
-            fence.mark.startswith(opening.mark)
-            and not fence.begins_item
-            and _AFTER_CLOSING.fullmatch(fence.info)
+            fence["mark"].startswith(mark) and not fence["item"] and _AFTER_CLOSING.fullmatch(info)
         ):
-            yield CodeBlock(opening.start, fence.stop, closed=True)
-            opening = None
-    if opening:
-        yield CodeBlock(opening.start, len(text), closed=False)
+            yield CodeBlock(start, fence.end("mark"), closed=True)
+            mark = ""
+    if mark:
+        yield CodeBlock(start, len(text), closed=False)
 
 
 def outside_code(text: str, *, unclosed: bool = True) -> Iterator[tuple[int, int]]:
@@ -189,7 +174,8 @@ def as_shown(text: str, *, comments: bool = True) -> str:
             continue
         if hidden[0] == "<!--":
             is_block = _BEGINS_LINE.search(text, max(0, start - 4), start)
-            limit = len(text) if is_block else text.find("\n\n", start) % (len(text) + 1)
+            paragraph_end = text.find("\n\n", start)
+            limit = len(text) if is_block or paragraph_end < 0 else paragraph_end
             closing = text.find("-->", start + 2, limit)  # "<!-->" is a comment, too
             if closing < 0 and not is_block:
                 position = stop

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start
@@ -95,15 +95,15 @@ def _structure(text: str) -> tuple[Counter[tuple[str, str]], Counter[str]]:
             numbers = {key: last for key, last in numbers.items() if len(key) < len(indent)}
             numbers[indent] = number
             faults["it would turn a list into running text"] += place == "text" and number != 1
-        if is_code or (_BLOCK.match(line) and not item_start(line)):
+        is_item = item_start(line) > 0
+        if is_code or (_BLOCK.match(line) and not is_item):
             place = ""
         else:
-            place = "list" if item_start(line) else place or "text"
+            place = "list" if is_item else place or "text"
         kinds[line.strip(), "code" if is_code else "table" if cells else ""] += bool(line.strip())
     faults.update(_unpaired(text))
-    faults["it would leave its front matter open"] = text.startswith(("---", "+++")) and not bool(
-        _FRONT_MATTER.match(text)
-    )
+    is_open = text.startswith(("---", "+++")) and not _FRONT_MATTER.match(text)
+    faults["it would leave its front matter open"] = is_open
     return kinds, faults
 
 
@@ -111,13 +111,14 @@ def _unpaired(text: str) -> Counter[str]:
     """Return how often each kind of mark or tag in a text has no counterpart."""
     faults: Counter[str] = Counter()
     faults["it would leave a code fence open"] = sum(not each.closed for each in code_blocks(text))
-    prose = [text[start:stop] for start, stop in outside_code(text)]
+    # "<>" in the place of code is no mark, nor does it form one with the text around it.
+    prose = "<>".join(text[start:stop] for start, stop in outside_code(text))
     for opening, closing in _PAIRS:
-        count, closed = (sum(each.count(mark) for each in prose) for mark in (opening, closing))
-        unpaired = count % 2 if opening == closing else max(count - closed, 0)
+        count = prose.count(opening)
+        unpaired = count % 2 if opening == closing else max(count - prose.count(closing), 0)
         faults[f"it would leave {opening} without its counterpart"] = unpaired
     tags = Counter[str]()
-    for closing, name in chain(*map(_TAG.findall, prose)):
+    for closing, name in _TAG.findall(prose):
         tags[name.lower()] += -1 if closing else 1
     for name, count in tags.items():
         faults[f"it would leave <{name}> or its end alone"] = abs(count)
