@@ -60,7 +60,7 @@ def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str |
     indent = _indent(before, copied)
     is_copy = _LINE_BREAK.sub("\n", text) == _LINE_BREAK.sub("\n", old)
     shared = [_keys(each, is_copy=is_copy) for each in (copied, written)]
-    if [key for key in shared[0] if key.strip()] == [key for key in shared[1] if key.strip()]:
+    if [*filter(str.strip, shared[0])] == [*filter(str.strip, shared[1])]:
         # Only whitespace or signs change.
         shared = [
             [token if token.strip() else key for token, key in zip(each, keys, strict=True)]

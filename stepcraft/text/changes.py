@@ -239,8 +239,8 @@ def _checked(change: Change, parts: Sequence[str], between: str) -> Edit | str:
 def _holds_steps(edit: Edit, parts: Sequence[str]) -> bool:
     """Return whether an edit replaces a step with several numbered ones, or inserts several."""
     new = edit.change["new"].lstrip()
-    numbers = [int(item[1]) for item in _STEP.finditer(new)][:2]
-    if not _STEP.match(new) or len(numbers) < 2 or numbers[1] != numbers[0] + 1:
+    numbers = [*map(int, _STEP.findall(new))]
+    if not _STEP.match(new) or numbers[1:2] != [numbers[0] + 1]:
         return False
     return edit.kind == "insert" or (edit.start == 0 and not _STEP.match(parts[edit.part - 1]))
 

@@ -203,11 +203,11 @@ def _line_removal(part: str, first: int, last: int) -> tuple[int, int]:
     """Return the span to remove for some lines, with the line breaks that separate them."""
     above, below = part[:first], part[last:]
     blank = above[len(above.rstrip()) :]
-    if not below.strip():
+    if not below.strip():  # the part ends here
         end = first - len(blank if blank.count("\n") > 1 else blank.lstrip(" \t"))
         last -= part.endswith("\r", 0, last)
         return end, last if above.strip() else len(part)
-    if blank.count("\n") == 1:
+    if blank.count("\n") == 1:  # within a paragraph or list
         return first, last + 1
     return first, len(part) - len(below.lstrip("\r\n"))
 
