@@ -245,6 +245,15 @@ def _holds_steps(edit: Edit, parts: Sequence[str]) -> bool:
     return edit.kind == "insert" or (edit.start == 0 and not _STEP.match(parts[edit.part - 1]))
 
 
+def _is_idle(edit: Edit, parts: Sequence[str]) -> bool:
+    """Return whether an edit changes nothing because its new words are already there."""
+    part, new = parts[edit.part - 1], edit.new.strip()
+    if edit.kind == "replace":
+        return part[edit.start : edit.stop] == edit.new
+    is_there = (is_whole(part, start, stop) for start, stop in occurrences(new, part))
+    return not new or (edit.kind == "append" and any(is_there))
+
+
 def _apart(edits: list[Edit], parts: Sequence[str]) -> list[Edit]:
     """Return ordered edits such that no two removals cover the same whitespace."""
     apart = edits[:1]
@@ -300,12 +309,3 @@ def _merged(edits: list[Edit], part: str) -> list[Edit]:
         else:
             merged.append(edit)
     return merged
-
-
-def _is_idle(edit: Edit, parts: Sequence[str]) -> bool:
-    """Return whether an edit changes nothing because its new words are already there."""
-    part, new = parts[edit.part - 1], edit.new.strip()
-    if edit.kind == "replace":
-        return part[edit.start : edit.stop] == edit.new
-    is_there = (is_whole(part, start, stop) for start, stop in occurrences(new, part))
-    return not new or (edit.kind == "append" and any(is_there))

@@ -168,6 +168,11 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
         new = old_markers[0] + new.lstrip()
     elif new_markers and not old_markers and _MARKERS.fullmatch(line):
         new = new[new_markers.end() :]
+    return _stopped(old, new, line, after)
+
+
+def _stopped(old: str, new: str, line: str, after: str) -> str:
+    """Return the new words without a full stop too many, or with the one that is missing."""
     if new[-1] in STOPS + SPACELESS_STOPS:
         clause_goes_on = after.startswith(_COMMAS) and _STOPPED.search(new)
         is_stop_extra = new[-1] != old[-1] and (after.startswith(new[-1]) or clause_goes_on)

@@ -136,12 +136,12 @@ def glue(before: str, new: str) -> str:
     anything that follows code, a table, a list, a heading or a quotation.
     """
     paragraph = [*takewhile(str.strip, reversed(before[-_TAIL:].splitlines()))]
-    is_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
     last, *above = paragraph or [""]
-    continues = not is_block and "\n" not in new and _ENDED.search(last) and not _alike(last, new)
-    if not paragraph or continues:
+    has_block = any(_BLOCK.match(line) or item_start(line) for line in [*paragraph, new])
+    is_prose = not has_block and "\n" not in new
+    if not paragraph or (is_prose and _ENDED.search(last) and not _alike(last, new)):
         return "" if re.match(rf"[{CJK}\u3000-\u303f\uff00-\uffef]|$", before[-1:]) else " "
-    if above and not is_block and "\n" not in new:
+    if above and is_prose:
         needs_hard_break = above[0].endswith("  ") and not last.endswith("  ")
         return "  \n" if needs_hard_break else "\n"
     is_table = any(map(_DELIMITER.fullmatch, above)) and "|" in last
