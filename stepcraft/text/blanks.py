@@ -29,10 +29,9 @@ def plain(text: str) -> str:
 
 def line_break(text: str) -> str:
     """Return the line break that a text uses most."""
-    windows, old = text.count("\r\n"), text.count("\r")
-    if old > windows and "\n" not in text:
-        return "\r"
-    return "\r\n" if windows and 2 * windows >= text.count("\n") else "\n"
+    if "\n" not in text:
+        return "\r" if "\r" in text else "\n"
+    return "\r\n" if 2 * text.count("\r\n") >= text.count("\n") else "\n"
 
 
 def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str | None:
@@ -95,11 +94,10 @@ def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
             key = token
         elif key in {"'", '"'}:
             key += "<" * (left[-1:] in {"", *" \n\t([{-"})
-        elif token.isspace() and not is_copy:
-            lines, broken, rest = token.rpartition("\n")
-            key = "\n" * min(lines.count("\n") + 1, 2) + rest if broken else " "
         elif token.isspace():
-            key = token
+            lines, broken, rest = token.rpartition("\n")
+            shape = "\n" * min(lines.count("\n") + 1, 2) + rest if broken else " "
+            key = token if is_copy else shape
         keys.append(key)
     return keys
 

@@ -240,7 +240,7 @@ def _holds_steps(edit: Edit, parts: Sequence[str]) -> bool:
     """Return whether an edit replaces a step with several numbered ones, or inserts several."""
     new = edit.change["new"].lstrip()
     numbers = [*map(int, _STEP.findall(new))]
-    if not _STEP.match(new) or numbers[1:2] != [numbers[0] + 1]:
+    if not _STEP.match(new) or len(numbers) < 2 or numbers[1] != numbers[0] + 1:
         return False
     return edit.kind == "insert" or (edit.start == 0 and not _STEP.match(parts[edit.part - 1]))
 
@@ -294,13 +294,13 @@ def _applied(
 
 def _merged(edits: list[Edit], part: str) -> list[Edit]:
     """Return ordered edits with neighbouring removals as one, for the whitespace around them."""
-    merged: list[Edit] = []
-    for edit in edits:
-        before = merged[-1] if merged else edit
+    merged = edits[:1]
+    for edit in edits[1:]:
+        before = merged[-1]
         between = part[before.stop : edit.start]
         is_next = not (before.new or edit.new or between.strip())
         ends_line = not part[edit.stop :].partition("\n")[0].strip()
-        if merged and is_next and (ends_line or "\n" not in between):
+        if is_next and (ends_line or "\n" not in between):
             words = part[before.start : edit.stop]
             start = before.start + len(words) - len(words.lstrip())
             stop = before.start + len(words.rstrip())
