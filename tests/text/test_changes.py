@@ -189,6 +189,7 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         ("It is \u22125 degrees.", "5 degrees", "7 degrees", "not there"),
         ("You can't.", "can", "may", "not there"),
         ("It costs 1 250 limits.", "250", "300", "not there"),
+        ("12345\u2009250 m, 250 m, 250 m.", "250  m", "300 m", "several times"),
         ("It is 1\u00b7250.", "250", "300", "not there"),
         ("\u5b83\u6709\u5341\u516b\u4e2a\u62f1\u3002", "\u516b", "\u4e5d", "not there"),
         ("It opens at 18:30.", "30", "45", "not there"),
