@@ -4,9 +4,9 @@ import json
 import re
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from stepcraft.text import markdown
@@ -27,7 +27,7 @@ _WORDS = r"""[^\d\n:.,;!?|`*_=<>/\\"'(){}$%+~^&@\u2013\u2014\uff08\uff0c\uff1a\u
 """A character allowed in the words before a label's number."""
 _BULLET = re.compile(
     rf"""
-    [-*+\u2013\u2014{_DOTS}](?![-*_ \t]*+$)(?:\s\[[ xX]\])?(?=\s|$)|[{_DOTS}]
+    (?:[-*+\u2013\u2014](?=\s)(?![-*_ \t]*+$)|[{_DOTS}])(?:\s\[[ xX]\](?=\s|$))?
     |{_TITLE}(?P<bracket>[(\uff08])?(?P<number>\d{{1,3}}|[{_CIRCLED}])(?:
         (?:(?(bracket)[)\uff09]|\ufe0f?\u20e3)|(?<=[{_CIRCLED}]))(?=\s|$|\*\*)
         |(?(bracket)(?!))(?:\*\*)?(?:
@@ -60,7 +60,7 @@ _COUNTED = re.compile(
 """Numbers recognised only as part of a sequence: "1 - ", "a) ", or "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
 _LEADS = (
-    re.compile(r"\*\*[^*\n]+\*\*:?"),
+    re.compile(r"(?=\*\*[^*\n]+\*\*)"),  # stays in the text
     re.compile(r"[IVX]{1,5}[.)](?=\s)"),
     re.compile(r"[A-Z][.)](?=\s)"),
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
@@ -79,7 +79,7 @@ _NO_TEXT = re.compile(
 )
 """A title of steps, the start of an empty item, a rule or a fence."""
 _NOTES = re.compile(
-    r"\A#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
+    r"#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
     r"|further reading|see also|hinweise?|tipps?|quellen|notas|consejos|fuentes|astuces"
     r"|remarques)\b",
     re.IGNORECASE,
@@ -145,7 +145,7 @@ def read_steps(text: str) -> list[str]:
     Text below an item stays with it. Headings and text before or after the list are dropped. In a
     text without items, every line is a step, but a single line, a table and XML are not lists.
     """
-    if (steps := _json_texts(text)) is not None:
+    if steps := _json_texts(text):
         return steps
     lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     lines = _led(_without_notes(lines))
@@ -190,13 +190,12 @@ def read_items(text: str) -> list[str]:
     A topic with items below it is replaced by these, unless they explain it.
     """
     items = _json_texts(text)
-    if items is None:
+    if not items:
         lines = [line for line in _lines(text) if line.mark]
         margin = min((line.indent for line in lines), default=0) + 1
         outer = [place for place, line in enumerate(lines) if line.indent <= margin]
-        items = []
-        for start, stop in pairwise([*outer, len(lines)]):
-            item, *below = (line.text for line in lines[start:stop])
+        for group in _groups(lines, outer):
+            item, *below = (line.text for line in group)
             is_head = _HEAD.fullmatch(item) or (len(below) > 1 and _TOPIC.fullmatch(item))
             is_topic = below and is_head and not any(map(_REASON.search, below))
             items += below if is_topic else [item]
@@ -257,30 +256,27 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
     return "\n".join(written)
 
 
-def _json_texts(text: str) -> list[str] | None:
-    """Return the strings in a JSON array, or in an object with numeric keys, or else None.
+def _json_texts(text: str) -> list[str]:
+    """Return the strings in a JSON array, or in an object with numeric keys, or else [].
 
     The array may be a value in an object, and its items may be objects with a single string, or
     with a title and a string.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
-        return None
-    with suppress(ValueError, RecursionError, StopIteration):
+        return []
+    try:
         values = json.loads(text)
-        if isinstance(values, dict) and all(map(str.isdecimal, values)):
-            values = [*values.values()]
-        if isinstance(values, dict):
-            values = next(each for each in values.values() if isinstance(each, list))
-        items = [each if isinstance(each, dict) else {"": each} for each in values]
-        texts = [
-            {key: each for key, each in item.items() if isinstance(each, str)} for item in items
-        ]
-        if texts and all(
-            len(each) == 1 or (len(each) == 2 and _TITLES & {*each}) for each in texts
-        ):
-            return [": ".join(each.values()) for each in texts]
-    return None
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(values, dict):
+        lists = [each for each in values.values() if isinstance(each, list)]
+        values = values.values() if all(map(str.isdecimal, values)) else next(iter(lists), [])
+    items = [each if isinstance(each, dict) else {"": each} for each in values]
+    texts = [{key: each for key, each in item.items() if isinstance(each, str)} for item in items]
+    if all(len(each) == 1 or (len(each) == 2 and _TITLES & {*each}) for each in texts):
+        return [": ".join(each.values()) for each in texts]
+    return []
 
 
 def _without_notes(lines: list[_Line]) -> list[_Line]:
@@ -292,7 +288,7 @@ def _without_notes(lines: list[_Line]) -> list[_Line]:
     for at, line in enumerate(lines):
         if line.mark:
             last[_series(line)] = line.number
-        elif last and not line.is_code and _NOTES.search(line.raw):
+        elif last and not line.is_code and _NOTES.match(line.raw):
             below = {_series(each): each.number for each in reversed(lines[at:])}
             if not any(below.get(series) == number + 1 for series, number in last.items()):
                 return lines[:at]
@@ -320,20 +316,24 @@ def _led(lines: list[_Line]) -> list[_Line]:
         ]
         if len(places) < 2 or places[0] >= first:
             continue
-        groups = [lines[start + 1 : stop] for start, stop in pairwise([*places, len(lines)])]
-        for place, group in zip(places, groups, strict=True):
-            if _STEPS_TITLE.fullmatch(lines[place].text):
+        groups = _groups(lines, places)
+        for title, *group in groups:
+            if _STEPS_TITLE.fullmatch(title.text):
                 return group
         numbers = [[line.number for line in group if line.mark] for group in groups]
         if {each[0] for each in numbers if each} in ({0}, {1}):
-            label = re.compile("") if lead is _LEADS[0] else lead
             return [
-                line._replace(mark="lead", text=label.sub("", line.text, count=1).lstrip())
+                line._replace(mark="lead", text=lead.sub("", line.text, count=1).lstrip())
                 if at in places
                 else line._replace(mark="")
                 for at, line in enumerate(lines)
             ]
     return lines
+
+
+def _groups(lines: list[_Line], starts: list[int]) -> list[list[_Line]]:
+    """Return the lines from each of the places to the next one."""
+    return [lines[start:stop] for start, stop in pairwise([*starts, len(lines)])]
 
 
 def _mark(begin: re.Match[str]) -> tuple[str, int]:
@@ -347,10 +347,10 @@ def _mark(begin: re.Match[str]) -> tuple[str, int]:
         return "-", 0
     rest = begin[0].replace(digits, "", 1)
     words = re.sub(r"[\W\d]", "", rest).lower() or rest.strip("#* .)\\")
+    if digits.lower() in _NUMBERS:
+        digits = str(1 + _NUMBERS.index(digits.lower()))
     if digits.isdecimal():
         return f"1{words}", int(digits)
-    if digits.lower() in _NUMBERS:
-        return f"1{words}", 1 + _NUMBERS.index(digits.lower())
     number = sum(int(unicodedata.numeric(digit, ord(digit) & 31)) for digit in digits)
     return unicodedata.category(digits[0]) + words, number
 
@@ -381,13 +381,13 @@ def _lines(text: str) -> list[_Line]:
 def _counted_on(lines: list[_Line]) -> list[_Line]:
     """Return the lines, also stripped of numbers that count up from 1 at the same indentation."""
     candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
-    counts: set[tuple[str, int, int]] = set()
+    counts = Counter[tuple[str, int]]()
     for line in candidates:
         series = line.mark, line.indent // 2
-        if line.number == 1 or (*series, line.number - 1) in counts:
-            counts.add((*series, line.number))
+        if line.number == counts[series] + 1:
+            counts[series] = line.number
     return [
-        new if (new.mark, new.indent // 2, max(new.number, 2)) in counts else line
+        new if counts[new.mark, new.indent // 2] >= max(new.number, 2) else line
         for line, new in zip(lines, candidates, strict=True)
     ]
 
@@ -404,35 +404,26 @@ def _items(lines: list[_Line]) -> list[str]:
         for line in lines
     ]
     mark = _outer_mark([line for line in lines if line.mark])
-    items: list[list[_Line]] = []
-    above = 0
-    for line in lines:
-        if line.mark and line.mark == mark:
-            items.append([])
-        if items:
-            items[-1].append(line)
-        else:
-            above = line.level or above
+    starts = [at for at, line in enumerate(lines) if line.mark and line.mark == mark]
+    before, *items = _groups(lines, [0, *starts])
+    above = next((line.level for line in reversed(before) if line.level), 0)
     # If no other item has unindented paragraphs, one after the last item is a remark.
     has_remark = len(items) > 1 and not any(map(_is_apart, chain(*items[:-1])))
-
-    def step(following: int, start: _Line, *below: _Line) -> str:
-        counts_on = following == start.number + 1
+    steps: list[str] = []
+    for (start, *below), (after, *_) in pairwise([*items, [_Line("", "")]]):
+        counts_on = after.number == start.number + 1
         level = start.level or 6  # a heading of another section ends the list
         if counts_on:
             level = start.level - 1 if start.level else above
-        body = [
-            *takewhile(
-                lambda line: not 0 < line.level <= level and not (has_remark and _is_apart(line)),
-                below,
-            )
-        ]
+        body: list[_Line] = []
+        for line in below:
+            if 0 < line.level <= level or (has_remark and _is_apart(line)):
+                break
+            body.append(line)
         while counts_on and body and body[-1].level:
             body.pop()  # a heading right above an item
-        return _joined(start, "\n".join("\n" * line.is_paragraph + line.raw for line in body))
-
-    end = [_Line("", "")]
-    steps = (step(after.number, *item) for item, (after, *_) in pairwise([*items, end]))
+        rows = ("\n" * line.is_paragraph + line.raw for line in body)
+        steps.append(_joined(start, "\n".join(rows)))
     return list(filter(None, steps))
 
 
