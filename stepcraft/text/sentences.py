@@ -54,6 +54,8 @@ _NO_STOP = re.compile(
     r"|\u0442\.[ ]?[\u0435\u043a])"
     rf"|\b(?-i:v|{_TITLED}|Abs|Nr|Hr"
     r"|Fr|MM|Mlle|apr|[Gg]em|med|phil|Fa|Ud|Uds|\u043f\u0440\u043e\u0444)"
+    r"|\b(?-i:(?<!\bI )[Aa]m|[Vv]om|[Zz]um|[Ii]m|[Bb]eim|[Bb]is|[Ss]eit|[Aa]b|und"
+    r"|[Dd](?:er|ie|as|en|em|es))[ ]\d{1,2}"
     rf"|^\W{{0,3}}(?:\d{{1,3}}|(?-i:[{CAPITALS}])))\.$",
     re.IGNORECASE,
 )
@@ -85,17 +87,14 @@ _MEASURED = re.compile(
     r"(?:max|[Mm]in|Rs)\.$"
 )
 """A quantity, as in "20 min." or "5 GB max.", whose full stop can end a sentence."""
-_ORDINAL = re.compile(
-    r"\b(?:(?<!\bI )[Aa]m|[Vv]om|[Zz]um|[Ii]m|[Bb]eim|[Bb]is|[Ss]eit|[Aa]b|und"
-    r"|[Dd](?:er|ie|as|en|em|es))[ ]\d{1,2}\.$"
-)
 _DAY = re.compile(r"(?<![\w.,])(?:[0-2]?\d|3[01])\.$")
-_ORDERED = re.compile(
+_AFTER_DAY = re.compile(
     r"(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November"
     r"|Dezember|Jahrhundert|Jh|Quartal|Auflage|Kapitel|Klasse|Weltkrieg|Platz|Stock|Etage)"
+    r"|\d{1,2}\.[ \u00a0](?:19|20)\d\d\b"
 )
+"""A month, with a year if it is a number, or another word that follows an ordinal in German."""
 _MONTH = re.compile(r"\b\d{1,2}\.[ \u00a0]\d{1,2}\.$")
-_MONTH_AND_YEAR = re.compile(r"\d{1,2}\.[ \u00a0](?:19|20)\d\d\b")
 _YEAR = re.compile(r"(?:19|20)\d\d\b")
 _LETTER = re.compile(r"\b(?:[^\W\d_]|EE)\.$")
 _LETTERS = re.compile(r"[^\W\d_]{1,3}\.")
@@ -139,8 +138,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
     follows = text[match.end() : match.end() + 40].lstrip()
     if end == "\n" and text.startswith(">", text.rfind("\n", 0, match.start()) + 1):
         follows = follows.lstrip("> \t")
-    is_new = end[0] != "\n" and _NEW.match(follows)
-    starts = not follows[:1].islower() or bool(is_new)
+    starts = not follows[:1].islower() or (end[0] != "\n" and bool(_NEW.match(follows)))
     before = text[max(start, match.start() - 16) : match.start() + 1].lstrip()
     if end[0] != "." or end.startswith("..") or _UNIT.search(before):
         return starts
@@ -161,8 +159,7 @@ def _is_abbreviated(before: str, follows: str) -> bool:
         _NO_STOP.search(before)
         or (follows[:1].isdigit() and _NUMBER.search(before) and not _MEASURED.search(before))
         or (_LETTER.search(before) and _LETTERS.match(follows))
-        or _ORDINAL.search(before)
-        or (_DAY.search(before) and (_ORDERED.match(follows) or _MONTH_AND_YEAR.match(follows)))
+        or (_DAY.search(before) and _AFTER_DAY.match(follows))
         or (_MONTH.search(before) and _YEAR.match(follows))
     )
 
@@ -184,8 +181,8 @@ def passage_sentences(text: str) -> list[str]:
     joined: list[str] = []
     for part in parts:
         # A fragment belongs to the sentence that it ends, and a heading to the sentence below it.
-        ends = _is_short(part) and _ENDED.search(part) and joined and len(joined[-1]) < LONGEST
-        if ends or (joined and _is_short(joined[-1])):
+        ends = _is_short(part) and _ENDED.search(part)
+        if joined and (_is_short(joined[-1]) or (ends and len(joined[-1]) < LONGEST)):
             joined[-1] = _joined(joined[-1], part)
         else:
             joined.append(part)
