@@ -54,19 +54,19 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         values = {"messages": record.items} if record.items else record.values
         if values is None:
             failed.append(Failed(place, record.reason))
-        elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
             continue
-        elif is_entry(values):
-            if kind := unknown_kind(values):
-                unknown.append(kind)
-                continue
-            id_ = first_of(values, _IDS)
-            name = "" if id_ is None else str(id_)
+        if str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
+            continue
+        is_entry = _is_entry(values)
+        if is_entry and (kind := unknown_kind(values)):
+            unknown.append(kind)
+            continue
+        id_ = first_of(values, _IDS if is_entry else ["thread_id"])
+        name = "" if id_ is None else str(id_)
+        if is_entry:
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
         else:
-            id_ = values.get("thread_id")
-            name = "" if id_ is None else str(id_)
             yield Conversation(place, name, state_of(values), feedback_of(values))
     note = ""
     if unknown:
@@ -79,7 +79,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         note = ""
 
 
-def is_entry(values: Mapping[str, Any]) -> bool:
+def _is_entry(values: Mapping[str, Any]) -> bool:
     """Return whether a record is a single message or event in a session."""
     if any(map(_is_list, map(values.get, _LISTS))):
         return False

@@ -116,9 +116,9 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     calls = [*map(_call, value.get("tool_calls") or ())]
     if value.get("function_call"):
         calls.append(_call(value["function_call"]))
-    ids = {call["id"] for call in calls}  # LangChain messages contain their calls twice
+    ids = {call["id"] for call in calls if call["id"]}
     in_parts = (_call(each) for each in parts if _CALL.fullmatch(_kind(each)))
-    calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
+    calls += [call for call in in_parts if call["id"] not in ids]  # LangChain has calls twice
     yield from (_result(each) for each in parts if _RESULT.fullmatch(_kind(each)))
     text = "\n".join(filter(None, map(_text, blocks)))
     if role == "assistant" and not calls and (action := _ACTION.search(text)):
@@ -144,11 +144,10 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     elif isinstance(action, str) and not (
         action in NOTHING or value.get("source") == "environment"
     ):
-        arguments = {"command": action}
+        name, arguments = "run", {"command": action}
         if is_event:
-            arguments = {name: args[name] for name in args if name != "thought"}
-        name, id_ = action if is_event else "run", str(value.get("id", ""))
-        call = _call({"name": name, "args": arguments, "id": id_})
+            name, arguments = action, {name: args[name] for name in args if name != "thought"}
+        call = _call({"name": name, "args": arguments, "id": str(value.get("id", ""))})
         thought = str(fields.get("thought") or "")
         yield {"role": "assistant", "content": thought, "tool_calls": [call]}
         if isinstance(observed, str) and not is_event:

@@ -118,7 +118,9 @@ def thread_of(
         if last:
             requests = (place for place, each in enumerate(thread) if each.type == "human")
             start = max(requests, default=0)
-            thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
+            thread = [
+                each for at, each in enumerate(thread) if at >= start or each.type == "system"
+            ]
         return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
     except Exception as problem:  # data written by others may have any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
@@ -140,8 +142,8 @@ def transcript(
         feedback: The scores by key.
         error: The error that ended the run, if any.
     """
-    values = [call["args"] for each in messages for call in _calls(each)]
-    found = [*_secrets([*values, *(message.text for message in messages)])]
+    calls = [call["args"] for each in messages for call in _calls(each)]
+    found = [*_secrets([*calls, *(message.text for message in messages)])]
     found += [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in found]  # as in a call
     secrets = sorted(found, key=len, reverse=True)  # one may contain another
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
@@ -162,7 +164,7 @@ def transcript(
     judged = succeeded
     if error:
         succeeded, outcome = False, f"it ended with an error: {masked(error)[:300]}"
-    elif "\n# Call 1:" not in text:
+    elif not calls:
         succeeded, outcome = False, "it called no tool"
     title = " ".join(entries[0][1].split())[:100]
     return Document(
