@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -58,12 +58,27 @@ _NEEDS = re.compile(r"(?:needs|inputs?|requirements|prerequisites)\b", re.IGNORE
 _NUMBERED = re.compile(r"(?:step )?\d+\b", re.IGNORECASE).match
 _STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
 
-Section: TypeAlias = tuple[int, str, str]
-"""A section's level, title and text; text before any heading has level 0."""
-Skill: TypeAlias = tuple[Path, Procedure, Procedure | None]
-"""A skill's file, its procedure, and the procedure that an export stored in the file."""
-
 _log = logging.getLogger(__name__)
+
+
+class Skill(NamedTuple):
+    """A skill as read from its file."""
+
+    file: Path
+    front: dict[str, Any]
+    """The front matter."""
+    procedure: Procedure
+    exported: Procedure | None
+    """The procedure that an export stored in the file."""
+
+
+class Section(NamedTuple):
+    """A heading and the text up to the next heading."""
+
+    level: int
+    """The level of the heading, or 0 for text before any heading."""
+    title: str
+    text: str
 
 
 def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
@@ -76,7 +91,7 @@ def read_skills(path: str | Path, failed: list[Failed]) -> Iterator[Procedure]:
     Raises:
         BadInput: There is no SKILL.md.
     """
-    return (procedure for _, procedure in _skills(path, failed))
+    return (skill.procedure for skill in _skills(path, failed))
 
 
 def import_skills(
@@ -101,32 +116,28 @@ def import_skills(
         ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
     """
     report, added = AddReport(), list[Procedure]()
-    edits: list[tuple[Path, Procedure, Procedure]] = []
-    read = ((*skill, _parts(skill[0])[2]) for skill in _skills(path, report.failed))
-    skills = sorted(read, key=_order)
-    originals = {skill[1].id: skill for skill in skills}
-    for file, procedure, exported in skills:
-        original, said, _ = originals[procedure.id]
-        is_copy = file.parent.name != original.parent.name and not same_text(procedure, said)
-        kept, editor = memory.get(procedure.id), str(file.resolve())
-        is_edited_again = kept and _editor_of(kept) == editor
-        is_edited = exported and (is_edited_again or not same_text(procedure, exported))
-        if kept and not is_edited and _is_later(kept, procedure, exported):
-            _log.warning("%s: the memory has a later version, which is kept", file)
-            report.present += 1
-        elif exported and is_copy and not (kept and same_text(procedure, kept)):
-            remedy = "delete its `metadata` to import it as another procedure"
-            report.failed.append(Failed(str(file), f"it has the id of {original}; {remedy}"))
-        elif not (exported and kept) or not (
-            is_edited or (_is_changed(kept, exported) and not same_text(procedure, kept))
-        ):
-            added.append(procedure)
-        elif same_text(procedure, kept):
-            report.present += 1
-        else:
-            edits.append((file, procedure, kept if is_edited_again else exported))
+    edits: list[tuple[Skill, Procedure | None]] = []
+    skills = sorted(_skills(path, report.failed), key=_order)
+    originals = {skill.procedure.id: skill for skill in skills}
+    for skill in skills:
+        original, kept = originals[skill.procedure.id], memory.get(skill.procedure.id)
+        match _outcome(skill, original, kept):
+            case "to add":
+                added.append(skill.procedure)
+            case "edited":
+                is_again = kept and _is_editor(skill, kept)
+                edits.append((skill, kept if is_again else skill.exported))
+            case "present":
+                report.present += 1
+            case "earlier":
+                _log.warning("%s: the memory has a later version, which is kept", skill.file)
+                report.present += 1
+            case "copy":
+                remedy = "delete its `metadata` to import it as another procedure"
+                problem = f"it has the id of {original.file}; {remedy}"
+                report.failed.append(Failed(str(skill.file), problem))
     report.include(memory.add(added, progress=progress))
-    for file, procedure, base in edits:
+    for (file, _, procedure, _), base in edits:
         try:
             with reason("its skill was edited", by=str(file.resolve())):
                 memory.update(procedure.id, partial(with_text, new=procedure), made_from=base)
@@ -139,18 +150,38 @@ def import_skills(
 
 def _order(skill: Skill) -> tuple[bool, ...]:
     """Return a key that sorts exported skills last, and after copies that have the same id."""
-    file, procedure, exported = skill
+    file, _, procedure, exported = skill
     if not exported:
         return (False,)
     is_named = file.parent.name.endswith((procedure.id[:8], procedure.id.replace("-", "")))
     return True, is_named, same_text(procedure, exported)
 
 
-def _is_later(kept: Procedure, procedure: Procedure, exported: Procedure | None) -> bool:
-    """Return whether a stored procedure is a later version of a skill's."""
+def _outcome(
+    skill: Skill, original: Skill, kept: Procedure | None
+) -> Literal["to add", "edited", "present", "earlier", "copy"]:
+    """Return what a skill is to a memory.
+
+    Args:
+        skill: The skill, which is a copy if it has become another one than the original.
+        original: The skill that keeps their id; it can be the skill itself.
+        kept: The procedure that the memory has under this id.
+    """
+    file, _, procedure, exported = skill
     if not exported:
-        return had_text(kept, procedure)
-    return exported != kept and is_earlier(exported, kept)
+        return "earlier" if kept and had_text(kept, procedure) else "to add"
+    is_elsewhere = file.parent.name != original.file.parent.name
+    is_copy = is_elsewhere and not same_text(procedure, original.procedure)
+    if not kept:
+        return "copy" if is_copy else "to add"
+    is_edited = _is_editor(skill, kept) or not same_text(procedure, exported)
+    if not is_edited and exported != kept and is_earlier(exported, kept):
+        return "earlier"
+    if same_text(procedure, kept):
+        return "present" if is_edited else "to add"
+    if is_copy:
+        return "copy"
+    return "edited" if is_edited or _is_changed(kept, exported) else "to add"
 
 
 def _is_changed(kept: Procedure, exported: Procedure) -> bool:
@@ -160,14 +191,14 @@ def _is_changed(kept: Procedure, exported: Procedure) -> bool:
     return is_new and not is_earlier(kept, exported)
 
 
-def _editor_of(procedure: Procedure) -> str:
-    """Return who last changed the text of a procedure, or "" if it is as it was added."""
-    text = content_of(procedure)
-    return next((each["by"] for each in procedure.versions if content_of(each) != text), "")
+def _is_editor(skill: Skill, kept: Procedure) -> bool:
+    """Return whether an edit of a skill was the last to change the text of a procedure."""
+    text = content_of(kept)
+    editors = (each["by"] for each in kept.versions if content_of(each) != text)
+    return next(editors, "") == str(skill.file.resolve())
 
 
-def _skills(path: str | Path, failed: list[Failed]) -> Iterator[tuple[Path, Procedure]]:
-    """Yield each skill's file and procedure."""
+def _skills(path: str | Path, failed: list[Failed]) -> Iterator[Skill]:
     root = named_path(path)
     paths = [root] if root.name == FILE else sorted(root.rglob(FILE))
     files = [file for file in paths if file.is_file()]
@@ -177,7 +208,7 @@ def _skills(path: str | Path, failed: list[Failed]) -> Iterator[tuple[Path, Proc
         )
     for file in files:
         try:
-            yield file, _procedure(file)
+            yield _skill(file)
         except (BadInput, OSError) as error:
             failed.append(Failed(str(file), str(error)))
 
@@ -235,17 +266,16 @@ def _is_edited(path: Path, procedure: Procedure) -> bool:
     if not path.exists():
         return False
     try:
-        front, _, stored = _parts(path)
-        said = _procedure(path)
+        _, front, said, stored = _skill(path)
     except BadInput:
         return True
     if stored is None or not (same_text(said, stored) or same_text(said, procedure)):
         return True
-    return not any(
-        front.keys() == own.keys()
-        and front["metadata"].keys() == own["metadata"].keys()
-        and _description(front) == _description(own)
-        for own in (_front_of(each, path.parent.name) for each in (stored, procedure))
+    own = [_front_of(each, path.parent.name) for each in (stored, procedure)]
+    return not (
+        front.keys() == own[0].keys()
+        and front["metadata"].keys() == own[0]["metadata"].keys()
+        and _description(front) in map(_description, own)
     )
 
 
@@ -260,8 +290,8 @@ def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
         exported = dict(front.get("metadata") or {}).get(_PROCEDURE)
         stored = Procedure.from_dict(json.loads(exported)) if exported else None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        reason = normalised(str(error))[:200]
-        raise BadInput(f"its front matter cannot be read: {reason}") from error
+        problem = normalised(str(error))[:200]
+        raise BadInput(f"its front matter cannot be read: {problem}") from error
     return front, text[match.end() :] if match else text, stored
 
 
@@ -283,10 +313,11 @@ def _front(text: str) -> dict[str, Any]:
         return fields
 
 
-def _procedure(path: Path) -> Procedure:
-    front, body, stored = _parts(path)
+def _skill(file: Path) -> Skill:
+    front, body, stored = _parts(file)
     if stored:
-        return stored if body == body_of(stored) else edited(stored, body)
+        is_edited = body != body_of(stored)
+        return Skill(file, front, edited(stored, body) if is_edited else stored, stored)
     description = _description(front)
     if not description:
         raise BadInput(
@@ -294,7 +325,8 @@ def _procedure(path: Path) -> Procedure:
         )
     _, input_, steps, _ = _content(body)
     output = sentences(description)[0].rstrip(".")
-    return Procedure(output=output, source=str(path), input=input_, steps=tuple(steps))
+    procedure = Procedure(output=output, source=str(file), input=input_, steps=tuple(steps))
+    return Skill(file, front, procedure, None)
 
 
 def edited(stored: Procedure, body: str) -> Procedure:
@@ -339,7 +371,7 @@ def _content(body: str) -> tuple[str, str, list[str], list[str]]:
     place = _named(sections, _NEEDS)
     needs = sections[place]
     del sections[place]
-    input_ = (needs[0][2] + _text(needs[1:])).strip() if needs else ""
+    input_ = (needs[0].text + _text(needs[1:])).strip() if needs else ""
     input_ = ", ".join(read_bullets(input_)) or input_ or "nothing in particular"
     steps = _steps(sections)
     return title[1] if title else "", input_, steps, outside_steps(_text(sections), steps)
@@ -352,36 +384,36 @@ def _steps(sections: Sequence[Section]) -> list[str]:
     """
     workflow = sections[_named(sections, _WORKFLOW)]
     parts = workflow or sections
-    level = parts[0][0]
-    numbers = [at for at, each in enumerate(parts) if (_NUMBERED if workflow else _STEP)(each[1])]
-    tops = [_below(parts, at) for at in numbers if parts[at][0] == parts[numbers[0]][0]]
+    is_step = _NUMBERED if workflow else _STEP
+    numbers = [at for at, part in enumerate(parts) if is_step(part.title)]
+    tops = [_below(parts, at) for at in numbers if parts[at].level == parts[numbers[0]].level]
     if len(tops) > 1:
         return [_step(parts[top]) for top in tops]
-    for _, _, part in parts:
-        rows = [row for row, is_code in lines(part) if not (is_code or row[:1].isspace())]
+    for part in parts:
+        rows = [row for row, is_code in lines(part.text) if not (is_code or row[:1].isspace())]
         if sum(row != without_number(row) for row in rows) > 1:
-            return read_steps(part)
-    titled = [_step([each]) for each in parts if each[0] > level and each[2].strip()]
+            return read_steps(part.text)
+    titled = [_step([part]) for part in parts if part.level > parts[0].level and part.text.strip()]
     body = _text(parts).strip()
     return titled if len(titled) > 1 else read_bullets(body) or [body]
 
 
 def _step(sections: Sequence[Section]) -> str:
     """Return a section and its subsections as a single step."""
-    (_, title, text), *below = sections
-    return f"{without_number(title)}\n{text.strip()}\n{_text(below)}".strip()
+    top, *below = sections
+    return f"{without_number(top.title)}\n{top.text.strip()}\n{_text(below)}".strip()
 
 
 def _named(sections: Sequence[Section], title: re.Pattern[str]) -> slice:
     """Return the slice with the first section whose title matches and the sections below it."""
-    places = (at for at, each in enumerate(sections) if title.match(each[1]))
-    at = next(places, None)
-    return slice(0) if at is None else _below(sections, at)
+    slices = (_below(sections, at) for at, each in enumerate(sections) if title.match(each.title))
+    return next(slices, slice(0))
 
 
 def _below(sections: Sequence[Section], at: int) -> slice:
     """Return the slice with a section and the sections below it."""
-    after = (end for end in range(at + 1, len(sections)) if sections[end][0] <= sections[at][0])
+    level = sections[at].level
+    after = (end for end in range(at + 1, len(sections)) if sections[end].level <= level)
     return slice(at, next(after, len(sections)))
 
 
@@ -392,14 +424,13 @@ def _text(sections: Iterable[Section]) -> str:
 
 
 def _sections(body: str) -> list[Section]:
-    sections = [(0, "", "")]
+    sections = [Section(0, "", "")]
     for row, is_code in lines(body):
         heading = None if is_code else _HEADING.match(row)
         if heading:
-            sections.append((len(heading[1]), heading[2].strip(), ""))
+            sections.append(Section(len(heading[1]), heading[2].strip(), ""))
         else:
-            level, title, text = sections[-1]
-            sections[-1] = level, title, text + row
+            sections[-1] = sections[-1]._replace(text=sections[-1].text + row)
     return sections
 
 
