@@ -74,10 +74,10 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
-        given = len(messages), document.shown, conversation.feedback
-        feedback.setdefault(source, []).append(given)
-        if source not in longest or len(messages) >= longest[source][0]:
-            longest[source] = len(messages), document, conversation
+        length = len(messages)
+        feedback.setdefault(source, []).append((length, document.shown, conversation.feedback))
+        if source not in longest or length >= longest[source][0]:
+            longest[source] = length, document, conversation
     for source, (_, document, conversation) in longest.items():
         # Feedback on an earlier turn is about the procedures that were shown by then.
         states = sorted(feedback[source], key=itemgetter(0))
@@ -118,9 +118,7 @@ def thread_of(
         if last:
             requests = (place for place, each in enumerate(thread) if each.type == "human")
             start = max(requests, default=0)
-            thread = [
-                each for at, each in enumerate(thread) if at >= start or each.type == "system"
-            ]
+            thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
         return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
     except Exception as problem:  # data written by others may have any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"

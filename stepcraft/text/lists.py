@@ -332,7 +332,7 @@ def _led(lines: list[_Line]) -> list[_Line]:
 
 
 def _groups(lines: list[_Line], starts: list[int]) -> list[list[_Line]]:
-    """Return the lines from each of the places to the next one."""
+    """Return the lines from each start to the next."""
     return [lines[start:stop] for start, stop in pairwise([*starts, len(lines)])]
 
 
