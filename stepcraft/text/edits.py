@@ -168,7 +168,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
         new = old_markers[0] + new.lstrip()
     elif new_markers and not old_markers and _MARKERS.fullmatch(line):
         new = new[new_markers.end() :]
-    return _stopped(old, new, line, after)
+    return _stopped(old, new, line, after) if new else ""
 
 
 def _stopped(old: str, new: str, line: str, after: str) -> str:

@@ -169,6 +169,7 @@ def test_words_are_changed_in_their_place(text: str, old: str, new: str, after: 
         ("A.\n\nB.", "A. B.", "C.", "not there"),
         ("**Note** it", "Note it", "x", "not there"),
         ("A.", "A.", "", "nothing of the text"),
+        ("- A", "A", "- ", "nothing of the text"),
         (LIST, "2. b", "", "numbers"),
         (LIST, "", "5. d", "numbers"),
         (TABLE, "1", "1 | 3", "fit its head"),
