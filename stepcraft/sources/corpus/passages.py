@@ -13,7 +13,7 @@ from stepcraft.records import file_encoding, records
 from stepcraft.sources.corpus.content import Content, file_title, read_content
 from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
-from stepcraft.sources.parse.data import lines_of
+from stepcraft.sources.parse.data import as_lines
 from stepcraft.text.clean import clean, one_line
 
 VERSION = 14
@@ -158,9 +158,7 @@ def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
 def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str]:
     """Return the title and the text of a record; without a text field, all fields form the text."""
     shown = {
-        name: f"{name}: {value}"
-        if isinstance(value, str)
-        else "\n".join(lines_of({name: value}, outer=False))
+        name: f"{name}: {value}" if isinstance(value, str) else as_lines({name: value})
         for name, value in values.items()
         if value not in (None, "", [], {})
     }

@@ -50,7 +50,7 @@ def json(data: bytes) -> Parsed:
         lines = "\n".join(lines_of(value))
     except (ValueError, RecursionError):  # such as JSON with comments
         return "", [clean(text)], note
-    if isinstance(value, dict) and ("openapi" in value or "swagger" in value):
+    if _dict(value).keys() & {"openapi", "swagger"}:
         with suppress(*_OTHERWISE):
             return _operations(value)
     return "", [clean(lines)], note
@@ -95,8 +95,13 @@ def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator
             yield from lines_of(each, f"{indent}  ", outer=is_outermost)
 
 
+def as_lines(value: object) -> str:
+    """Return the lines of a value as text without sections."""
+    return "\n".join(lines_of(value, outer=False))
+
+
 def _title(item: object) -> str:
-    title = next(filter(None, map(item.get, TITLES)), "") if isinstance(item, dict) else ""
+    title = next(filter(None, map(_dict(item).get, TITLES)), "")
     return as_heading(title) if isinstance(title, str) else ""
 
 
@@ -139,7 +144,7 @@ def _operations(spec: _Data) -> Parsed:
         parts += [f"## Schema {name}", schema.get("description"), kind.removeprefix(", "), fields]
     schemes = components.get("securitySchemes") or spec.get("securityDefinitions") or {}
     for name, scheme in schemes.items():
-        parts += [f"## Security scheme {name}", "\n".join(lines_of(scheme, outer=False))]
+        parts += [f"## Security scheme {name}", as_lines(scheme)]
     if not any(str(part).startswith("## ") for part in parts):
         raise ValueError("it describes no operation")
     return title, [clean("\n\n".join(filter(None, parts)))], ""
@@ -147,43 +152,47 @@ def _operations(spec: _Data) -> Parsed:
 
 def _rest(value: _Data, *read: str) -> str:
     """Return the lines of a value's fields, except for those in `read`."""
-    others = {name: each for name, each in value.items() if name not in read}
-    return "\n".join(lines_of(others, outer=False))
+    return as_lines({name: each for name, each in value.items() if name not in read})
 
 
 def _extra(value: _Data, *names: str) -> str:
     """Return the lines of the named fields of a value, and of its extensions."""
-    return _rest({k: each for k, each in value.items() if k in names or str(k).startswith("x-")})
+    return as_lines({k: each for k, each in value.items() if k in names or str(k).startswith("x-")})
 
 
-def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str]:
+def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str | None]:
     """Yield the paragraphs for an operation, including the parameters of its path."""
-    yield operation.get("summary") or ""
-    yield operation.get("description") or ""
-    yield "Deprecated" if operation.get("deprecated") else ""
+    yield operation.get("summary")
+    yield operation.get("description")
+    yield operation.get("deprecated") and "Deprecated"
     listed = operation.get("parameters") or []
     every = common if listed == common else common + listed
     shown = [_parameter(_resolved(spec, each)) for each in every]
-    yield "\n".join(["Parameters:", *shown]) if shown else ""
+    if shown:
+        yield "\n".join(["Parameters:", *shown])
     if body := _resolved(spec, operation.get("requestBody") or {}):
         yield _body(spec, "Request body:", body)
     answers = [
         _body(spec, f"- {status}:", _resolved(spec, each))
         for status, each in (operation.get("responses") or {}).items()
     ]
-    yield "\n".join(["Responses:", *answers]) if answers else ""
+    if answers:
+        yield "\n".join(["Responses:", *answers])
     calls = {
         name: _resolved(spec, each) for name, each in (operation.get("callbacks") or {}).items()
     }
-    yield _rest({"Callbacks": calls}) if calls else ""
+    if calls:
+        yield as_lines({"Callbacks": calls})
     stated = operation.get("security")
     choices = spec.get("security") if stated is None else stated
     schemes = [
         " and ".join(" ".join([name, *scopes]) for name, scopes in each.items()) or "none"
         for each in choices or ()
     ]
-    yield "" if choices is None else f"Security: {' or '.join(schemes) or 'none'}"
-    yield f"Operation: {operation['operationId']}" if "operationId" in operation else ""
+    if choices is not None:
+        yield f"Security: {' or '.join(schemes) or 'none'}"
+    if "operationId" in operation:
+        yield f"Operation: {operation['operationId']}"
     yield _extra(operation, "servers")
 
 
@@ -230,16 +239,14 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
         fields.setdefault("\n".join(_fields(schema)), kind)
     fields.pop("", None)
     shown = [f"{kind}:\n{text}" if len(fields) > 1 else text for text, kind in fields.items()]
-    others = (_extra(_dict(each), "example", "examples") for each in (*content.values(), value))
+    others = (_extra(each or {}, "example", "examples") for each in (*content.values(), value))
     shown += filter(None, others)
     return "\n".join([" ".join(filter(None, words)), *headers, *shown])
 
 
 def _schema(value: object) -> _Data:
     """Return a schema as a mapping; a schema can also be just true or false."""
-    if isinstance(value, bool):
-        return {"type": "any" if value else "none"}
-    return value if isinstance(value, dict) else {}
+    return {"type": "any" if value else "none"} if isinstance(value, bool) else _dict(value)
 
 
 def _type(value: object) -> str:
@@ -269,4 +276,5 @@ def _fields(value: object) -> Iterator[str]:
     for name, _ in _COMBINED:
         for each in schema.get(name) or ():
             yield from _fields(each)
-    yield from _fields(schema["items"]) if "items" in schema else ()
+    if "items" in schema:
+        yield from _fields(schema["items"])
