@@ -215,7 +215,7 @@ def without_commands(text: str, suffix: str) -> str:
     strings: dict[str, str] = dict(reversed(_ROFF_STRING.findall(text)))
 
     def value(used: re.Match[str]) -> str:
-        name = next(filter(None, used.groups()), "")
+        name = used[used.lastindex or 0]
         return strings.get(name, f"\\[{name}]")
 
     text = _ROFF_USED.sub(value, _ROFF_LINE.sub(_roff_words, text))
@@ -229,14 +229,14 @@ def _roff_words(line: re.Match[str]) -> str:
         return line[0]
     if not name or name.islower() or name in {"TH", "RS", "RE", "TP", "HP", "Bl"}:
         return ""
-    words = [quoted or word for quoted, word in _ROFF_ARGUMENT.findall(rest)]
-    if name == "IP":
-        return words[0] if words else ""
-    if name[1:].islower():
-        arguments = _ROFF_ARGUMENT.findall(rest)
+    arguments = _ROFF_ARGUMENT.findall(rest)
+    if name[1:].islower():  # a macro of mdoc
         words = [quoted or word for quoted, word in arguments if not _MDOC_CALLED.fullmatch(word)]
-        text = " ".join([*(["Fl"] if name == "Fl" else []), *words])
+        text = " ".join(["Fl", *words] if name == "Fl" else words)
         return re.sub(r"(?<!\S)Fl (?:Ns )?", "-", text).replace(" Ns ", "")
+    words = [quoted or word for quoted, word in arguments]
+    if name == "IP":  # its other arguments are the indentation
+        words = words[:1]
     return ("" if name in _ROFF_FONTS else " ").join(words)
 
 
@@ -254,17 +254,15 @@ def blanks(match: re.Match[str]) -> str:
 
 def _rst(text: str) -> Iterator[Heading]:
     """Yield reStructuredText titles; the first kind of underline or overline is the outermost."""
-    kinds: list[tuple[bool, str]] = []
+    levels: dict[tuple[bool, str], int] = {}
     for match in _RST.finditer(text):
         above, below, title = match["above"], match["below"], match["title"]
         if (above and above[0] != below[0]) or len(below) < len(title.rstrip()):
             continue
         if not any(map(str.isalnum, title)) or title.startswith(".. "):
             continue
-        kind = bool(above), below[0]
-        if kind not in kinds:
-            kinds.append(kind)
-        yield Heading(*match.span(), kinds.index(kind) + 1, title.strip())
+        level = levels.setdefault((bool(above), below[0]), len(levels) + 1)
+        yield Heading(*match.span(), level, title.strip())
 
 
 def _asciidoc(text: str) -> Iterator[Heading]:
