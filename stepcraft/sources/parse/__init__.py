@@ -1,8 +1,14 @@
 """Parsers, each for one kind of document. They run in the processes that `isolated` starts."""
 
+import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from stepcraft.sources.corpus.markup import MAX_HEADING
+from stepcraft.text.clean import clean
+
+MAX_TAGS = 100_000
+"""The maximum number of opening and closing tags read; this many take about five seconds."""
 
 TITLES = ("title", "name", "subject", "question", "headline")
 """The names of fields that can hold the title of a record."""
@@ -16,3 +22,13 @@ text), and a note on anything that was not read, or not read correctly.
 def as_heading(title: str) -> str:
     """Return a title on one line and cut to a heading's length, or "" if it contains no words."""
     return " ".join(title.split())[:MAX_HEADING] if any(map(str.isalnum, title)) else ""
+
+
+def as_paragraphs(text: str) -> str:
+    """Return a cleaned text with one blank line between its paragraphs."""
+    return clean(re.sub(r"\n\s*\n", "\n\n", text))
+
+
+def first_numbers(numbers: Sequence[int]) -> str:
+    """Return the first ten numbers as text, and whether there are more."""
+    return ", ".join(map(str, numbers[:10])) + (" and more" if len(numbers) > 10 else "")

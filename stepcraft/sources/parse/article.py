@@ -4,10 +4,8 @@ import trafilatura
 from trafilatura.metadata import extract_metadata
 
 from stepcraft.encoding import Unreadable, decoded_markup
+from stepcraft.sources.parse import MAX_TAGS
 from stepcraft.text.clean import one_line
-
-MAX_TAGS = 100_000
-"""The maximum number of opening and closing tags in a page; parsing this many takes 5 seconds."""
 
 
 def article(data: bytes, charset: str) -> tuple[str, str]:

@@ -8,11 +8,10 @@ from zipfile import ZipFile
 from bs4 import BeautifulSoup, Tag
 from striprtf.striprtf import rtf_to_text
 
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import Parsed, as_paragraphs
 from stepcraft.sources.parse.html import html, show_superscripts, superscript
 from stepcraft.text.clean import clean
 
-_BLANK_LINES = re.compile(r"\n\s*\n+")
 _PREFIX = re.compile(rb"<(/?)opf:")
 _SUPER = re.compile(r"\\super(?![a-z\d]) ?")
 _RAISED = re.compile("([^\\s\ue000]{0,5})\ue000([-\u2212\u2013\\d]*)")
@@ -69,7 +68,7 @@ def odt(data: bytes) -> Parsed:
         elif tag.name == "text:list-item":
             words = f"- {words}"
         tag.replace_with(f"\n\n{words}\n\n")
-    return first, [clean(_BLANK_LINES.sub("\n\n", soup.get_text()).strip())], ""
+    return first, [as_paragraphs(soup.get_text().strip())], ""
 
 
 def _unwrap_headings(soup: BeautifulSoup) -> None:

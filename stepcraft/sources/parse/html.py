@@ -9,12 +9,9 @@ from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.encoding import decoded_markup
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import MAX_TAGS, Parsed
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fenced
-
-MAX_TAGS = 100_000
-"""The maximum number of opening and closing tags read; this many take about five seconds."""
 
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
@@ -233,16 +230,18 @@ def _unwrap_code(soup: BeautifulSoup) -> None:
     """Replace each table that only adds line numbers to code by the code."""
     for table in soup.select("table:has(pre)"):
         cells = table.find_all(["td", "th"])
-        code = cells[1].find("pre") if len(cells) == 2 else None
-        if code and code.get_text().strip() == cells[1].get_text().strip():
-            numbers = cells[0].get_text(" ").split()
-            breaks = cells[1].get_text().strip("\n").count("\n") + len(cells[1].find_all("br"))
-            if numbers == [str(number) for number in range(1, breaks + 2)]:
-                cells[1].name = "div"
-                for caption in table.find_all("caption"):
-                    table.insert_before(caption)
-                    caption.name = "p"
-                table.replace_with(cells[1])
+        if len(cells) != 2:
+            continue
+        numbers, lines = cells
+        code, text = lines.find("pre"), lines.get_text()
+        breaks = text.strip("\n").count("\n") + len(lines.find_all("br"))
+        is_code = code and code.get_text().strip() == text.strip()
+        if is_code and numbers.get_text(" ").split() == [*map(str, range(1, breaks + 2))]:
+            lines.name = "div"
+            for caption in table.find_all("caption"):
+                table.insert_before(caption)
+                caption.name = "p"
+            table.replace_with(lines)
 
 
 def _split_cells(soup: BeautifulSoup) -> None:

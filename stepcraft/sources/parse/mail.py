@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import Parsed, as_heading
+from stepcraft.sources.parse import Parsed, as_heading, first_numbers
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean, one_line, terms
 from stepcraft.text.markdown import replaced
@@ -32,17 +32,16 @@ def mbox(data: bytes) -> Parsed:
     starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
     texts: list[str] = []
     attached: list[str] = []
-    broken: list[str] = []
+    broken: list[int] = []
     for start, stop in zip(starts, [*starts[1:], len(data)], strict=True):
         try:
             subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
         except Exception:  # such as HTML that is nested too deeply
             subject, text, names = "", "", []
-            broken.append(str(len(texts) + 1))
+            broken.append(len(texts) + 1)
         texts.append(f"# {as_heading(subject) or 'Message'}\n\n{text}")
         attached += names
-    shown = ", ".join(broken[:10]) + (" and more" if len(broken) > 10 else "")
-    note = f"messages that cannot be read: {shown}" if broken else ""
+    note = f"messages that cannot be read: {first_numbers(broken)}" if broken else ""
     return "", texts, "; ".join(filter(None, [note, _left_out(attached)]))
 
 

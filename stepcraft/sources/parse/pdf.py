@@ -6,7 +6,7 @@ import time
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage, raw
 
 from stepcraft.encoding import Unreadable
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import Parsed, first_numbers
 from stepcraft.text.clean import clean
 
 SECONDS = 12.0
@@ -53,8 +53,7 @@ def pdf(data: bytes) -> Parsed:
     if len(empty) == len(pages):
         raise Unreadable("it holds no text, perhaps only pictures of pages")
     if empty:
-        shown = ", ".join(map(str, empty[:10])) + (" and more" if len(empty) > 10 else "")
-        notes.append(f"pages without text, perhaps pictures: {shown}")
+        notes.append(f"pages without text, perhaps pictures: {first_numbers(empty)}")
     if comments:
         notes.append(f"comments that were not read: {comments:,}")
     return "" if _JUNK.fullmatch(title.strip()) else title, pages, "; ".join(notes)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import Parsed, as_paragraphs
 from stepcraft.sources.parse.html import read_tags, show_superscripts
-from stepcraft.text.clean import clean
 
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
@@ -36,7 +35,6 @@ _TECHNICAL = (
 """Attributes that say nothing about the content of an element in a document with titles."""
 _SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
 """A number sign that would turn a line into a heading."""
-_BLANK_LINES = re.compile(r"\n\s*\n+")
 
 
 def xml(data: bytes) -> Parsed:
@@ -54,7 +52,7 @@ def xml(data: bytes) -> Parsed:
         level = sum(name in _SECTIONS for name in parents)
         tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
     text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
-    return first, [clean(_BLANK_LINES.sub("\n\n", text))], cut
+    return first, [as_paragraphs(text)], cut
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
