@@ -8,7 +8,7 @@ are stored first, then the record is replaced, then the old passages are deleted
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -55,7 +55,7 @@ class SharedPassages(ABC):
 
     def __init__(self, name: str, tags: Mapping[str, str]) -> None:
         self.name = name
-        self.tags = [f"{name}={value}" for name, value in sorted(tags.items())]
+        self.tags = _as_texts(tags)
         self._records: dict[tuple[str, ...], PageRecord] = {}
         self._is_new = False
         self._storing: Future[None] | None = None
@@ -86,9 +86,9 @@ class SharedPassages(ABC):
                 f"{self.name} was made with embeddings {made_with!r}: name them to build it"
             )
 
+    @abstractmethod
     def building(self) -> AbstractContextManager[object]:
-        """Let one builder at a time fill the corpus, if the server supports this."""
-        return nullcontext()
+        """Surround a build, so that searches and other builders can take it into account."""
 
     @abstractmethod
     def tidy(self) -> bool:
@@ -201,11 +201,15 @@ def digest_in(id: str) -> str:  # noqa: A002 - as the field
     return id.partition(":")[2]
 
 
-def as_filters(where: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the path prefix and the tags in a filter.
+def as_filters(where: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the path prefix in a filter, and the tags as they are stored.
 
     Raises:
         BadInput: The filter is not a mapping of strings.
     """
     tags = checked_tags(where)
-    return tags.pop(PATH, ""), tags
+    return tags.pop(PATH, ""), _as_texts(tags)
+
+
+def _as_texts(tags: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(tags.items())]

@@ -157,31 +157,26 @@ class PostgresPassages(SharedPassages):
         weight = ALPHA if alpha is None else alpha
         check_search(k, weight)
         path, tags = as_filters(where)
-        values: dict[str, Any] = {
-            "path": path,
-            "tags": [f"{name}={value}" for name, value in tags.items()],
-            "count": max(k, CANDIDATES),
-        }
+        values: dict[str, Any] = {"path": path, "tags": tags, "count": max(k, CANDIDATES)}
         vector = query_vector(self.embedder, clean(query)) if weight and self.embedder else None
-        if vector is None:
-            weight = 0
-        else:
-            values["vector"] = _literal(vector)
         near: dict[str, float] = {}
         words: dict[str, float] = {}
         # A single view of the tables, so that each page is in one state.
         with self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            if weight:
+            if vector is None:
+                weight = 0
+            else:
+                values["vector"] = _literal(vector)
                 near = _scores(self._run(connection, _NEAREST, values))
             if weight < 1:
                 [row] = self._run(connection, QUERY_WORDS, [" ".join(query_words(query))])
                 if row["words"]:
                     words = _scores(self._run(connection, _BEST_WORDS, {**values, **row}))
             ranked = fused(near, words, weight)[:k]
-            rows = self._run(connection, _SHOWN, [[key for key, _ in ranked]])
-            hits = {row["key"]: row for row in rows}
-        return [_hit(hits[key], score) for key, score in ranked]
+            shown = self._run(connection, _SHOWN, [[key for key, _ in ranked]])
+            rows = {row["key"]: row for row in shown}
+        return [_hit(rows[key], score) for key, score in ranked]
 
     def beside(self, key: str) -> list[Hit]:
         """Return the passages directly before and after the one with this id, in the same page."""
@@ -229,7 +224,7 @@ class PostgresPassages(SharedPassages):
     ) -> None:
         entries = [entry for entry, _ in items]
         values: dict[str, Any] = {
-            "tags": [*self.tags],
+            "tags": self.tags,
             "key": [each.id for each in entries],
             "version": [version_in(each.id) for each in entries],
             "digest": [digest_in(each.id) for each in entries],
@@ -321,5 +316,4 @@ def _literal(vector: Matrix) -> str:
 
 
 def _hit(row: Mapping[str, Any], score: float) -> Hit:
-    payload = {name: row[name] for name in ("title", "path", "place")}
-    return Hit(Entry(str(row["key"]), str(row["body"]), payload), score)
+    return Hit(Entry(row["key"], row["body"], row), score)

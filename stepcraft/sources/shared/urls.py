@@ -13,8 +13,13 @@ def is_shared(spec: str) -> bool:
 def parted(url: str) -> tuple[str, dict[str, str]]:
     """Return a URL without its `where` options, and the filter that those options describe."""
     base, _, query = url.partition("?")
-    options = query.split("&") if query else []
-    wanted = [unquote(each.removeprefix("where=")) for each in options if each.startswith("where=")]
-    others = "&".join(each for each in options if not each.startswith("where="))
-    pairs = [each.partition("=") for each in wanted]
-    return f"{base}?{others}" if others else base, {name: value for name, _, value in pairs}
+    where: dict[str, str] = {}
+    others: list[str] = []
+    for option in query.split("&"):
+        if option.startswith("where="):
+            name, _, value = unquote(option.removeprefix("where=")).partition("=")
+            where[name] = value
+        else:
+            others.append(option)
+    rest = "&".join(others)
+    return f"{base}?{rest}" if rest else base, where

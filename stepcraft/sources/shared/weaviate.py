@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +17,8 @@ from weaviate.classes.query import Filter
 from stepcraft.errors import MemoryFailure
 from stepcraft.index import MOST_RESULTS, Entry, Hit
 from stepcraft.memory.weaviate.collection import (
-    Condition,
     Hits,
     OpenCollection,
-    as_texts,
     vector_of,
     words_of,
 )
@@ -60,6 +58,7 @@ _RECORD = "00000000-"
 
 _BUILDING = PageRecord(path="", tags=(), version="building", mark="", passages=0)
 """A record that belongs to no page. It exists during a build, and remains if that is cut short."""
+_IS_BUILDING = Filter.by_property("version").equal(_BUILDING.version)
 
 _CHECKED_FOR = 5.0
 """The number of seconds for which searches remember whether a build is running."""
@@ -105,7 +104,7 @@ class WeaviatePassages(SharedPassages):
     ) -> list[Hit]:
         """Return the k best-matching passages, using Weaviate's vector index and BM25."""
         path, tags = as_filters(where)
-        filters = [Filter.by_property("tags").contains_all(as_texts(tags))] if tags else []
+        filters = [Filter.by_property("tags").contains_all(tags)] if tags else []
         if path:
             filters.append(Filter.by_property("path").like(f"{path}*"))
         # Passages of versions that are being stored or deleted also count towards the limit.
@@ -121,12 +120,12 @@ class WeaviatePassages(SharedPassages):
     def beside(self, key: str) -> list[Hit]:
         """Return the passages directly before and after the one with this id, in the same page."""
         for item in self._objects.fetch([key]):
-            number = int(item.properties["number"])
-            near = Filter.by_property("version").equal(item.properties["version"]) & (
+            version, number = item.properties["version"], item.properties["number"]
+            near = Filter.by_property("version").equal(version) & (
                 Filter.by_property("number").contains_any([number - 1, number + 1])
             )
             items = self._objects.matching(near, 2)
-            items = sorted(items, key=lambda each: int(each.properties["number"]))
+            items = sorted(items, key=lambda each: each.properties["number"])
             return [_hit(each, 0.0) for each in items]
         return []
 
@@ -147,8 +146,7 @@ class WeaviatePassages(SharedPassages):
 
     def records(self) -> Iterator[PageRecord]:
         """Return the records of all pages."""
-        objects = takewhile(lambda each: str(each.uuid).startswith(_RECORD), self._objects)
-        records = (_record(item.properties) for item in objects)
+        records = (_record(item.properties) for item in takewhile(_is_record, self._objects))
         return (each for each in records if each.path)
 
     def tidy(self) -> bool:
@@ -162,10 +160,8 @@ class WeaviatePassages(SharedPassages):
         self.marks()
         versions = {each.version: each for each in self._records.values()}
         counts, left = Counter[str](), list[str]()
-        for item in self._objects:
-            version = str(item.properties["version"] or "")
-            if str(item.uuid).startswith(_RECORD):
-                continue
+        for item in dropwhile(_is_record, self._objects):
+            version = item.properties["version"]
             if version in versions:
                 counts[version] += 1
             else:
@@ -180,19 +176,30 @@ class WeaviatePassages(SharedPassages):
         return bool(lost)
 
     def _count(self) -> int:
-        return self._objects.count() - self._objects.count(_is_building())
+        return self._objects.count() - self._objects.count(_IS_BUILDING)
 
     def _published(self, objects: Objects, hits: Hits, k: int) -> Hits:
         """Return the first k hits that belong to the page version named in its record."""
         if time.monotonic() > self._checked_at + _CHECKED_FOR:
-            marks = objects.query.fetch_objects(filters=_is_building(), limit=1).objects
+            marks = objects.query.fetch_objects(filters=_IS_BUILDING, limit=1).objects
             self._is_building, self._checked_at = bool(marks), time.monotonic()
-        found = [item.properties for item, _ in hits[:k]]
-        pages = {(each["path"], *(each["tags"] or ())) for each in found}
-        versions = {each["version"] for each in found}
+        pages = {_page_id(item) for item, _ in hits[:k]}
+        versions = {item.properties["version"] for item, _ in hits[:k]}
         if not self._is_building and len(pages) == len(versions):
             return hits
-        return _published(objects, hits, k)
+        published: list[tuple[Any, float]] = []
+        for some in batch_iterate(2 * k, hits):
+            records = {_page_id(item) for item, _ in some}
+            reply = objects.query.fetch_objects(
+                filters=Filter.by_id().contains_any([*records]),
+                limit=len(records),
+                return_properties=["version"],
+            )
+            current = {item.properties["version"] for item in reply.objects}
+            published += [hit for hit in some if hit[0].properties["version"] in current]
+            if len(published) >= k:
+                break
+        return published
 
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         same = Filter.by_property("digest").contains_any([*digests])
@@ -223,26 +230,13 @@ class WeaviatePassages(SharedPassages):
             self._objects.delete_matching(Filter.by_property("version").contains_any(part))
 
 
-def _is_building() -> Condition:
-    return Filter.by_property("version").equal(_BUILDING.version)
+def _is_record(item: Any) -> bool:  # noqa: ANN401 - of the client
+    return str(item.uuid).startswith(_RECORD)
 
 
-def _published(objects: Objects, hits: Hits, k: int) -> Hits:
-    published: list[tuple[Any, float]] = []
-    for first in range(0, len(hits), 2 * k):
-        some = hits[first : first + 2 * k]
-        passages = [item.properties for item, _ in some]
-        records = {_record_id(each["path"], each["tags"] or ()) for each in passages}
-        reply = objects.query.fetch_objects(
-            filters=Filter.by_id().contains_any([*records]),
-            limit=len(records),
-            return_properties=["version"],
-        )
-        versions = {item.properties["version"] for item in reply.objects}
-        published += [hit for hit in some if hit[0].properties["version"] in versions]
-        if len(published) >= k:
-            break
-    return published
+def _page_id(item: Any) -> str:  # noqa: ANN401 - of the client
+    """Return the id of the record of a passage's page."""
+    return _record_id(item.properties["path"], item.properties["tags"] or ())
 
 
 def _id(entry: str) -> str:
@@ -254,17 +248,16 @@ def _record_id(path: str, tags: Sequence[str]) -> str:
 
 
 def _record_object(record: PageRecord) -> Stored:
-    values = record._asdict() | {"tags": [*record.tags]}
-    return DataObject(properties=values, uuid=_record_id(record.path, record.tags))
+    return DataObject(properties=record._asdict(), uuid=_record_id(record.path, record.tags))
 
 
 def _record(values: Mapping[str, Any]) -> PageRecord:
     return PageRecord(
-        path=str(values["path"]),
-        tags=[*(values["tags"] or ())],
-        version=str(values["version"] or ""),
-        mark=str(values["mark"] or ""),
-        passages=int(values["passages"] or 0),
+        path=values["path"],
+        tags=values["tags"] or [],
+        version=values["version"] or "",
+        mark=values["mark"] or "",
+        passages=values["passages"] or 0,
     )
 
 
@@ -276,7 +269,7 @@ def _object(item: Item, tags: Sequence[str]) -> Stored:
             "text": entry.text.removeprefix(f"{entry.payload['title']}\n"),
             "version": version_in(entry.id),
             "digest": digest_in(entry.id),
-            "tags": [*tags],
+            "tags": tags,
             **words_of(entry.text),
         },
         uuid=_id(entry.id),
@@ -286,5 +279,4 @@ def _object(item: Item, tags: Sequence[str]) -> Stored:
 
 def _hit(item: Any, score: float) -> Hit:  # noqa: ANN401 - of the client
     values = item.properties
-    payload = {name: values[name] for name in ("title", "path", "place")}
-    return Hit(Entry(str(item.uuid), f"{values['title']}\n{values['text']}", payload), score)
+    return Hit(Entry(str(item.uuid), f"{values['title']}\n{values['text']}", values), score)
