@@ -83,28 +83,33 @@ def _header(message: MIMEPart, name: str) -> str:
 
 
 def _bodies(part: MIMEPart) -> Iterator[str]:
-    """Yield the texts in a part and its subparts; of alternatives, the first one with text.
-
-    The last one follows if most of its words are new: the first says "View this mail online".
-    """
+    """Yield the texts in a part and its subparts."""
     if part.get_content_type() == "message/rfc822":
         yield from _texts(cast("EmailMessage", part.get_payload(0)))
     elif part.is_multipart() and part.get_content_maintype() == "message":  # such as a bounce
         for each in part.iter_parts():
             yield "\n".join(f"{name}: {one_line(str(value))}" for name, value in each.raw_items())
             yield from _bodies(each)
+    elif part.is_multipart() and part.get_content_type() == "multipart/alternative":
+        yield from _alternatives([*part.iter_parts()])
     elif part.is_multipart():
-        parts = [*part.iter_parts()]
-        if is_choice := part.get_content_type() == "multipart/alternative":
-            parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
-        texts = [*filter(None, ([*filter(None, _bodies(each))] for each in parts))]
-        if is_choice and texts:
-            first, last = (set(terms(" ".join(texts[place]))) for place in (0, -1))
-            texts = [texts[0], texts[-1]] if 2 * len(last - first) > len(last) else texts[:1]
-        for several in texts:
-            yield from several
+        for each in part.iter_parts():
+            yield from _bodies(each)
     elif not _is_attached(part):
         yield _shown(part)
+
+
+def _alternatives(parts: list[MIMEPart]) -> Iterator[str]:
+    """Yield the texts in the first part that has any.
+
+    The last one follows if most of its words are new: the first says "View this mail online".
+    """
+    parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
+    texts = [*filter(None, ("\n\n".join(filter(None, _bodies(each))) for each in parts))]
+    yield from texts[:1]
+    first, last = (set(terms(" ".join(some))) for some in (texts[:1], texts[-1:]))
+    if 2 * len(last - first) > len(last):
+        yield texts[-1]
 
 
 def _is_attached(part: MIMEPart) -> bool:
