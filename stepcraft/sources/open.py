@@ -47,8 +47,8 @@ def open_source(
     if k < 1:
         raise BadInput(f"k must be at least 1, not {k}")
     spec = spec.strip()
-    kind, colon, rest = spec.partition(":")
-    if kind == "corpus" and colon:
+    kind, rest = _kind_of(spec), spec.partition(":")[2]
+    if kind == "corpus":
         from stepcraft.sources.corpus.retriever import open_corpus
 
         paths, fields = corpus_paths(rest)
@@ -57,7 +57,7 @@ def open_source(
         from stepcraft.sources.web.retriever import open_web
 
         return open_web(spec, k=k)
-    if is_shared(spec):
+    if kind == "server":
         from stepcraft.sources.shared.retriever import open_shared
 
         return open_shared(spec, k=k, embeddings=embeddings)
@@ -65,22 +65,20 @@ def open_source(
         from stepcraft.memory.open import open_memory
 
         return open_memory(rest or None, embeddings=embeddings, create=False).as_retriever(k)
-    if is_dotted(spec):
-        from langchain_core.retrievers import BaseRetriever
-        from langchain_core.tools import BaseTool
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
 
-        from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
+    from stepcraft.sources.langchain import RetrieverAdapter, ToolRetriever
 
-        source = named_object(spec)
-        if isinstance(source, BaseTool):
-            source = ToolRetriever.of(source)
-        if isinstance(source, BaseRetriever):
-            return RetrieverAdapter(retriever=source, spec=spec, k=k)
-        raise BadInput(
-            f"{spec} is a {type(source).__name__}; name a retriever or a search tool of LangChain, "
-            "or a function without arguments that makes one"
-        )
-    raise _unknown(spec)
+    source = named_object(spec)
+    if isinstance(source, BaseTool):
+        source = ToolRetriever.of(source)
+    if isinstance(source, BaseRetriever):
+        return RetrieverAdapter(retriever=source, spec=spec, k=k)
+    raise BadInput(
+        f"{spec} is a {type(source).__name__}; name a retriever or a search tool of LangChain, "
+        "or a function without arguments that makes one"
+    )
 
 
 def check_source(spec: str) -> None:
@@ -90,17 +88,26 @@ def check_source(spec: str) -> None:
         BadInput: The spec is not understood, or there is no such file or folder.
     """
     spec = spec.strip()
-    kind, colon, rest = spec.partition(":")
-    if kind == "corpus" and colon:
+    if _kind_of(spec) == "corpus":
         from stepcraft.sources.corpus.files import roots_of
 
-        roots_of(corpus_paths(rest)[0])
-    elif not (kind in {"web", "memory"} or is_shared(spec) or is_dotted(spec)):
-        raise _unknown(spec)
+        roots_of(corpus_paths(spec.partition(":")[2])[0])
 
 
-def _unknown(spec: str) -> BadInput:
-    return BadInput(
+def _kind_of(spec: str) -> str:
+    """Return what kind of source a spec names.
+
+    Raises:
+        BadInput: The spec is not understood.
+    """
+    kind, colon, _ = spec.partition(":")
+    if kind in {"web", "memory"} or (kind == "corpus" and colon):
+        return kind
+    if is_shared(spec):
+        return "server"
+    if is_dotted(spec):
+        return "object"
+    raise BadInput(
         f"{excerpt(spec)} is no source of evidence; name corpus:PATH (files and folders, several "
         "with commas between them), weaviate://host:8080/Collection or postgresql://host/database/"
         "name (a corpus in a server), web, memory or memory:URL (procedures), or "
