@@ -47,21 +47,30 @@ MARKDOWN = {".md", ".markdown", ".mdc", ".mdx", ".qmd", ".rmd"}
 OFFICE = (".docx", ".pptx", ".xlsx")
 """Suffixes of files that are read only if MarkItDown is installed."""
 _PARSERS = {
-    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html:html", "")),
-    **{suffix: (f"office:{suffix[1:]}", "") for suffix in OFFICE},
-    ".pptx": ("office:pptx", " slide {}"),
-    ".pdf": ("pdf:pdf", " p. {}"),
-    ".ipynb": ("notebook:notebook", " cell {}"),
-    ".eml": ("mail:mail", ""),
-    ".mbox": ("mail:mbox", " message {}"),
-    **dict.fromkeys((".mhtml", ".mht"), ("mail:mhtml", "")),
-    ".xml": ("xml:xml", ""),
-    ".json": ("data:json", ""),
-    ".epub": ("book:epub", " chapter {}"),
-    ".odt": ("book:odt", ""),
-    ".rtf": ("book:rtf", ""),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html:html"),
+    ".docx": "office:docx",
+    ".pptx": "office:pptx",
+    ".xlsx": "office:xlsx",
+    ".pdf": "pdf:pdf",
+    ".ipynb": "notebook:notebook",
+    ".eml": "mail:mail",
+    ".mbox": "mail:mbox",
+    **dict.fromkeys((".mhtml", ".mht"), "mail:mhtml"),
+    ".xml": "xml:xml",
+    ".json": "data:json",
+    ".epub": "book:epub",
+    ".odt": "book:odt",
+    ".rtf": "book:rtf",
 }
-"""The parser for each suffix, and the format for citing a part of the file."""
+"""The parser for each suffix."""
+_PLACES = {
+    "office:pptx": " slide {}",
+    "pdf:pdf": " p. {}",
+    "notebook:notebook": " cell {}",
+    "mail:mbox": " message {}",
+    "book:epub": " chapter {}",
+}
+"""The format for citing a part of a file, for parsers that return several parts."""
 _OF_SEVERAL = {"book:epub", "mail:mbox"}
 """Parsers for files whose first heading is not the title of the whole file."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks only
@@ -113,11 +122,11 @@ def read_content(path: Path) -> Content:
     """
     suffix, title = path.suffix.lower(), file_title(path)
     if parser := _PARSERS.get(suffix):
-        return _parsed(_bytes(path, MAX_BYTES), title, *parser)
+        return _parsed(_bytes(path, MAX_BYTES), title, parser)
     data = _bytes(path, MAX_TEXT_BYTES)
     if parser := _parser_for(data, suffix):
         with suppress(Unreadable):  # if parsing fails, read it as plain text
-            return _parsed(data, title, *parser)
+            return _parsed(data, title, parser)
     if data.startswith(b"{\\rtf"):
         raise Unreadable("it is RTF; name it .rtf")
     text, note = decoded(data)
@@ -132,12 +141,12 @@ def read_content(path: Path) -> Content:
     return Content(title_of(text, suffix) or title, shown, headings, cut=note)
 
 
-def _parser_for(data: bytes, suffix: str) -> tuple[str, str] | None:
-    """Return the parser that the content of a text file calls for, or None."""
+def _parser_for(data: bytes, suffix: str) -> str:
+    """Return the parser that the content of a text file calls for, or ""."""
     if begins := _MARKED_UP.match(data):
         return _PARSERS[".html" if begins["html"] else ".xml"]
     is_openapi = suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS])
-    return ("data:openapi", "") if is_openapi else None
+    return "data:openapi" if is_openapi else ""
 
 
 def file_title(path: Path) -> str:
@@ -231,7 +240,7 @@ def _short(title: str) -> str:
     return line if len(line) <= MAX_HEADING and any(map(str.isalnum, line)) else ""
 
 
-def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
+def _parsed(data: bytes, title: str, parser: str) -> Content:
     name, parts, cut = isolated(f"stepcraft.sources.parse.{parser}", data, seconds=SECONDS)
     # The cells of a notebook are Markdown; the other parsers have dropped comments themselves.
     has_comments = parser == "notebook:notebook"
@@ -243,7 +252,7 @@ def _parsed(data: bytes, title: str, parser: str, place: str) -> Content:
     if parser in _OF_SEVERAL:
         lower = [each._replace(level=each.level and each.level + 1) for each in content.blocks]
         content = content._replace(blocks=lower)
-    return content._replace(place=place, starts=starts, cut=cut)
+    return content._replace(place=_PLACES.get(parser, ""), starts=starts, cut=cut)
 
 
 def _bytes(path: Path, limit: int) -> bytes:
