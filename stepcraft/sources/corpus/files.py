@@ -130,20 +130,21 @@ def _paths(roots: Roots, listing: Files) -> Iterator[str]:
     def stays(path: str, reason: str) -> bool:
         if reason:
             listing.left_out[path] = reason
-            return False
-        is_outside = os.path.islink(path) and not any(
+        elif os.path.islink(path) and not any(
             map(Path(os.path.realpath(path)).is_relative_to, roots)
-        )
-        if is_outside:
+        ):
             listing.problems[path] = "it is a link out of the corpus; name its target too"
-        return not is_outside
+        else:
+            return True
+        return False
 
     yield from (str(root) for root in roots if root.is_file())
     entered: set[str] = set()
     for root in filter(Path.is_dir, roots):
         for folder, folders, names in os.walk(root, followlinks=True, onerror=unlisted):
             place = os.path.realpath(folder)
-            if place in entered or not stays(folder, _INSTALLED * ("pyvenv.cfg" in names)):
+            reason = _INSTALLED if "pyvenv.cfg" in names else ""
+            if place in entered or not stays(folder, reason):
                 folders.clear()
                 continue
             entered.add(place)

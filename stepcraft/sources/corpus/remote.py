@@ -190,14 +190,13 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
             if _site(page) == _site(url):
                 parts = urlsplit(page)
                 path = unquote(parts.path).strip("/") + f"?{parts.query}" * bool(parts.query)
-                name = "/".join(quote(each, safe="") for each in path.split("/"))
 
                 def copy(to: Path, page: str = page) -> None:
                     read = reader.get(page).result()
                     front = f"---\ntitle: {json.dumps(read.title)}\n---\n\n"
                     to.write_text(front + read.text, encoding="utf-8")
 
-                yield f"{name or '%2E'}{PAGE}", _File(changed or _today(), copy)
+                yield f"{quote(path) or '%2E'}{PAGE}", _File(changed or _today(), copy)
     if len(sitemaps) > _MOST_SITEMAPS:
         problems[url] = f"only {_MOST_SITEMAPS} sitemaps are read; give the URLs of the others too"
 
@@ -207,7 +206,7 @@ def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:
     root = ET.fromstring(data)  # noqa: S314 - expat limits how entities expand
 
     def words(parent: ET.Element, name: str) -> str:
-        return (parent.findtext(f"{{*}}{name}") or "").strip()
+        return parent.findtext(f"{{*}}{name}", "").strip()
 
     pages = [
         (urldefrag(words(each, "loc")).url, words(each, "lastmod"))

@@ -66,8 +66,10 @@ class CorpusRetriever(Source):
         if not self.problems:
             return []
         problems = [f"{shown_path(path, self.roots)}: {why}" for path, why in self.problems.items()]
-        count, listed = len(problems), "; ".join(problems[:5])
-        return [f"not all of the corpus could be read as it is ({count:,} problems): {listed}"]
+        listed = "; ".join(problems[:5])
+        return [
+            f"not all of the corpus could be read as it is ({len(problems):,} problems): {listed}"
+        ]
 
     def refresh(self, *, after_s: float = 0) -> None:
         """Read new and changed files, and drop deleted ones.

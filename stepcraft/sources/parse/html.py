@@ -118,10 +118,11 @@ def _is_alone(tag: Tag | None) -> bool:
 
 def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:
     """Return HTML or XML as text, and a note if it is cut because it has too many tags."""
-    tags = decoded_markup(data, charset).split("<", MAX_TAGS + 1)
-    if len(tags) <= MAX_TAGS + 1:
-        return "<".join(tags), ""
-    return "<".join(tags[:-1]), f"only its first {MAX_TAGS:,} tags were read"
+    text = decoded_markup(data, charset)
+    if text.count("<") <= MAX_TAGS:
+        return text, ""
+    *tags, _ = text.split("<", MAX_TAGS + 1)
+    return "<".join(tags), f"only its first {MAX_TAGS:,} tags were read"
 
 
 def html(data: bytes, charset: str = "") -> Parsed:

@@ -67,8 +67,8 @@ def _comments(page: PdfPage) -> int:
     for place in range(raw.FPDFPage_GetAnnotCount(page)):
         annotation = raw.FPDFPage_GetAnnot(page, place)
         length = raw.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
-        is_empty = length <= 2  # its end alone
-        comments += not is_empty and raw.FPDFAnnot_GetSubtype(annotation) not in skipped
+        has_text = length > 2  # the length of its end
+        comments += has_text and raw.FPDFAnnot_GetSubtype(annotation) not in skipped
         raw.FPDFPage_CloseAnnot(annotation)
     return comments
 

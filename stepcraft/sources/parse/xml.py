@@ -86,10 +86,13 @@ def _is_text(node: PageElement) -> bool:
 
 
 def _beginning(tag: Tag, hidden: re.Pattern[str]) -> str:
-    is_leaf = not any(isinstance(each, Tag) for each in tag.children)
+    is_leaf = tag.find(name=True) is None
     is_empty = is_leaf and not tag.get_text().strip()
-    shown = {key: each for key, each in tag.attrs.items() if is_empty or not hidden.fullmatch(key)}
-    values = [f"{key}={value}" for key, value in shown.items()]
+    values = [
+        f"{key}={value}"
+        for key, value in tag.attrs.items()
+        if is_empty or not hidden.fullmatch(key)
+    ]
     called = "" if tag.name in _PROSE else " ".join([tag.name, *values])
     if is_empty:
         is_data = not hidden.pattern  # neither prose nor titled
