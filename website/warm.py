@@ -4,6 +4,7 @@ A server imports the package and forks for each command. A script on the PATH st
 hands its arguments, folder, environment and files over, and ends with the status of the command.
 """
 
+import gc
 import json
 import os
 import signal
@@ -14,12 +15,23 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import stepcraft
+from stepcraft.models.embeddings import _wordllama_model  # its parallel tokenizer is not started
 
 COMMANDS = {"stepcraft": "stepcraft.cli", "run-page": "website.blocks"}
 """The modules that the commands run."""
+_LATE = (
+    "langchain_openai",
+    "scipy.stats",
+    "stepcraft.cli.run",
+    "stepcraft.evals.benchmark",
+    "stepcraft.evals.reports",
+    "stepcraft.memory.local",
+)
+"""Modules that commands import when they need them."""
 _SCRIPT = """\
 #!{python} -IS
 import json, os, socket, sys
@@ -94,10 +106,13 @@ def _serve(address: str) -> None:
 
 def main() -> None:
     """Serve until this process is ended; in each fork, run its command."""
-    for module in ("langchain_openai", *COMMANDS.values()):
+    for module in (*COMMANDS.values(), *_LATE):
         import_module(module)
     for name in dir(stepcraft):
         getattr(stepcraft, name)  # loads what defines it
+    if find_spec("wordllama"):
+        _wordllama_model()
+    gc.freeze()  # the end of a fork does not go through all that is loaded
     _serve(sys.argv[1])
     sys.path[0] = ""  # modules that a page writes are found, as they are by `python`
     import_module(COMMANDS[Path(sys.argv[0]).name]).main()
