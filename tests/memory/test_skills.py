@@ -323,7 +323,7 @@ BOMB = "".join(
         (f"---\ndescription: !!python/object/apply:os.abort []\n{LIST}", "no description"),
         (f"---\na: &a [x]\n{BOMB}description: *i\n{LIST}", "no description"),
         ("---\ndescription: y\n---\n\n", "step 1 is empty"),
-        ("---\ndescription: y\n---\n" + "1. a\n" * 250_000, "at most 100,000"),
+        ("---\ndescription: y\n---\n" + "1. a\n" * 110_000, "at most 100,000"),
         (f"---\n- x\n{LIST}", "cannot be read"),
         (f"---\nname: [\n{LIST}", "cannot be read"),
         (f"---\nz: {'[' * 3_000}\n{LIST}", "cannot be read"),
