@@ -13,12 +13,10 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-import weaviate
 import yaml
 from click.testing import CliRunner
 from langgraph_cli.cli import cli as langgraph
 from typer.testing import CliRunner as StepcraftRunner
-from weaviate.auth import Auth
 
 from stepcraft.cli import app
 from stepcraft.errors import BadInput
@@ -245,6 +243,9 @@ def test_a_collection_is_replaced_while_it_is_searched(
     deployed_weaviate: WeaviateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Follow the steps of docs/how-to/weaviate.md."""
+    import weaviate  # noqa: PLC0415 - takes a second
+    from weaviate.auth import Auth  # noqa: PLC0415
+
     monkeypatch.setenv("WEAVIATE_API_KEY", KEY)
     old, new, alias = (
         deployed_weaviate.url(name) for name in ("ProceduresOld", "ProceduresNew", "Procedures")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from tests.cli.shell import STEPCRAFT, data, run
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.ports import Ports, listens
+
+if TYPE_CHECKING:
+    from mcp import StdioServerParameters
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +81,8 @@ def test_a_key_is_shown_with_its_table() -> None:
 
 
 async def ask_over_mcp(server: StdioServerParameters | str) -> None:
+    from mcp import Client  # noqa: PLC0415 - takes a second
+
     async with Client(server) as session:
         names = {tool.name for tool in (await session.list_tools()).tools}
         reply = await session.call_tool("rat", {"question": "How long does green tea steep?"})
@@ -86,6 +91,8 @@ async def ask_over_mcp(server: StdioServerParameters | str) -> None:
 
 
 async def test_graphs_and_the_memory_are_served_over_stdio_and_http(here: Path) -> None:
+    from mcp import StdioServerParameters  # noqa: PLC0415 - takes a second
+
     command = [*STEPCRAFT, "mcp", "--from", "corpus:tea.md"]
     await ask_over_mcp(StdioServerParameters(command=command[0], args=command[1:], cwd=here))
     with Ports(1) as (port,):

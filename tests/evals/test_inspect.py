@@ -1,21 +1,21 @@
 """Methods in inspect_ai."""
 
+from __future__ import annotations
+
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("inspect_ai")
-
-import inspect_ai
-from inspect_ai.log import EvalLog
-
-from stepcraft.evals.inspect import task
 from stepcraft.evals.methods import AnyMethod, Method, OwnMethod
 from tests.evals.asked import number_in, samples
 from tests.evals.runs import run
 from tests.scripted import ScriptedModel
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 # inspect_ai leaves a stream of its hooks open for each sample (`inspect_ai.hooks._hooks`).
 pytestmark = pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning")
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceW
 @pytest.fixture(autouse=True)
 def _collected() -> Iterator[None]:
     """Collect those streams here, where the warning is ignored, and not in a later test."""
+    pytest.importorskip("inspect_ai")  # takes a second, for which other tests need not wait
     yield
     gc.collect()
 
@@ -33,6 +34,10 @@ def number(_node: str, prompt: str) -> str:
 
 
 def evaluated(folder: Path, method: AnyMethod) -> EvalLog:
+    import inspect_ai  # noqa: PLC0415 - as above
+
+    from stepcraft.evals.inspect import task  # noqa: PLC0415 - as above
+
     [log] = inspect_ai.eval(
         task(method, samples(4)), model="none/none", log_dir=str(folder), display="none"
     )

@@ -8,7 +8,6 @@ import time
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from weaviate.classes.config import Configure, DataType, Property, Tokenization
 
 from benchmarks.memory import procedures, queries
 from stepcraft import AagContext, build_aag, open_memory
@@ -194,6 +193,14 @@ def test_a_vote_needs_no_embeddings_and_keeps_the_vector(url: str):
 def test_words_of_an_earlier_version_are_made_anew_and_nothing_else_changes(
     url: str, weaviate_client
 ):
+    # It takes a second, for which other tests need not wait.
+    from weaviate.classes.config import (  # noqa: PLC0415
+        Configure,
+        DataType,
+        Property,
+        Tokenization,
+    )
+
     word = Tokenization.WORD
     collection = weaviate_client.collections.create(
         collection_of(url),

@@ -15,7 +15,6 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
-from stepcraft.memory.weaviate.memory import WeaviateMemory
 from tests.servers.ports import Ports
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -68,14 +67,14 @@ def url(own_weaviate: WeaviateServer) -> Iterator[str]:
 
 def test_nobody_listens():
     with Ports(1) as (port,), fails("cannot be reached"):
-        WeaviateMemory(f"weaviate://127.0.0.1:{port}/Dishes")
+        open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
 
 
 def test_no_such_host():
     with fails("cannot be reached"):
-        WeaviateMemory("weaviate://no-such-host.invalid/Dishes")
+        open_memory("weaviate://no-such-host.invalid/Dishes")
     with fails("cannot be reached"):
-        WeaviateMemory("weaviate+cloud://no-such-cluster.invalid/Dishes")
+        open_memory("weaviate+cloud://no-such-cluster.invalid/Dishes")
 
 
 def test_a_server_that_does_not_answer():

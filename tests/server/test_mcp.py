@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.tools import ToolException, tool
-from mcp import Client
 
 from stepcraft import build_rat
-from stepcraft.server.mcp import build_mcp_server
 from tests.scripted import ScriptedModel
 from tests.shelf import Shelf
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 
 def small_graph() -> Any:
@@ -37,6 +38,11 @@ search_procedures.handle_tool_error = True
 
 
 def client() -> Client:
+    # They take a second, for which other tests need not wait.
+    from mcp import Client  # noqa: PLC0415
+
+    from stepcraft.server.mcp import build_mcp_server  # noqa: PLC0415
+
     return Client(build_mcp_server({"rat": small_graph()}, [search_procedures]))
 
 
