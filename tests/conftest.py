@@ -14,7 +14,7 @@ os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGSMITH_TEST_TRACKING"] = "false"
 
 from collections.abc import Callable, Generator, Iterator  # noqa: E402 - the lines above must come first
-from contextlib import ExitStack  # noqa: E402
+from contextlib import ExitStack, contextmanager  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING  # noqa: E402
 from urllib.parse import parse_qsl, urlsplit  # noqa: E402
@@ -109,6 +109,23 @@ def new_collection(
     weaviate_url: str, weaviate_client: "weaviate.WeaviateClient"
 ) -> Iterator[Callable[..., str]]:
     """Gives URLs of new collections, with the options named; the server may be someone's own, so they are dropped."""
+    with _new_collections(weaviate_url, weaviate_client) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def new_module_collection(
+    weaviate_url: str, weaviate_client: "weaviate.WeaviateClient"
+) -> Iterator[Callable[..., str]]:
+    """The same for collections that the tests of a module share."""
+    with _new_collections(weaviate_url, weaviate_client) as make:
+        yield make
+
+
+@contextmanager
+def _new_collections(
+    weaviate_url: str, client: "weaviate.WeaviateClient"
+) -> Iterator[Callable[..., str]]:
     made: list[str] = []
 
     def make(**options: str) -> str:
@@ -117,7 +134,7 @@ def new_collection(
 
     yield make
     for url in made:
-        weaviate_client.collections.delete(collection_of(url))
+        client.collections.delete(collection_of(url))
 
 
 @pytest.fixture(scope="session")
@@ -176,12 +193,17 @@ def browser() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that share a server run in one process, so that it starts once a run.
 
-    All Weaviate servers are started by one process, because a busy machine may need longer for
-    several than their clients wait.
+    Two processes start Weaviate servers: one for what every memory does and for what kills and
+    freezes a server, one for the rest. A busy machine may need longer for more than their clients
+    wait.
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"weaviate_url", "own_weaviate"}:
+        if item.get_closest_marker("xdist_group"):
+            continue
+        if "own_weaviate" in fixtures or "[weaviate" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("own_weaviate"))
+        elif "weaviate_url" in fixtures:
             item.add_marker(pytest.mark.xdist_group("weaviate_url"))
         elif shared := fixtures & {"langgraph_server", "postgres_url", "tab"}:
             item.add_marker(pytest.mark.xdist_group(min(shared)))

@@ -63,24 +63,25 @@ def databases(new_database: Callable[[], str]) -> Callable[[str], str]:
 
 @pytest.fixture
 def made(request, tmp_path: Path) -> Callable[[str], Place]:
-    def make(kind: str) -> Place:
-        name, _, by_words = kind.partition(" ")
-        embeddings = "none" if by_words else "wordllama"
-        match name:
-            case "database":
-                return Place(str(tmp_path / "m.db"), embeddings)
-            case "file":
-                write_jsonl(PROCEDURES, tmp_path / "m.jsonl")
-                return Place(str(tmp_path / "m.jsonl"), embeddings)
-            case "store":
-                return Place("store:kitchen/dishes", embeddings, store(embeddings))
-            case "postgres":
-                database = request.getfixturevalue("databases")(embeddings)
-                return Place(f"{database}/{tmp_path.name}/dishes", embeddings)
-            case _:
-                return Place(request.getfixturevalue("new_collection")(), embeddings)
+    return lambda kind: place_of(kind, request, tmp_path, "new_collection")
 
-    return make
+
+def place_of(kind: str, request, folder: Path, new_collection: str) -> Place:
+    name, _, by_words = kind.partition(" ")
+    embeddings = "none" if by_words else "wordllama"
+    match name:
+        case "database":
+            return Place(str(folder / "m.db"), embeddings)
+        case "file":
+            write_jsonl(PROCEDURES, folder / "m.jsonl")
+            return Place(str(folder / "m.jsonl"), embeddings)
+        case "store":
+            return Place("store:kitchen/dishes", embeddings, store(embeddings))
+        case "postgres":
+            database = request.getfixturevalue("databases")(embeddings)
+            return Place(f"{database}/{folder.name}/dishes", embeddings)
+        case _:
+            return Place(request.getfixturevalue(new_collection)(), embeddings)
 
 
 def store(embeddings: str) -> InMemoryStore:
@@ -107,10 +108,11 @@ def memory(place: Place) -> Iterator[ProcedureMemory]:
         yield memory
 
 
-@pytest.fixture(params=SEARCHED)
-def kitchen(request, made) -> Iterator[ProcedureMemory]:
-    """The procedures of the kitchen."""
-    with made(request.param).open() as memory:
+@pytest.fixture(scope="module", params=SEARCHED)
+def kitchen(request, tmp_path_factory) -> Iterator[ProcedureMemory]:
+    """The procedures of the kitchen, which tests only read."""
+    folder = tmp_path_factory.mktemp("kitchen")
+    with place_of(request.param, request, folder, "new_module_collection").open() as memory:
         if not memory.read_only:
             memory.add(PROCEDURES)
         yield memory
