@@ -1,5 +1,6 @@
 """What every test stands on: settings fixed before langgraph is imported, and the shared server."""
 
+import gc
 import os
 
 _FOREIGN = ("STEPCRAFT_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_")
@@ -209,6 +210,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(min(shared)))
         elif "postgres" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("postgres_url"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No garbage is looked for while all is imported, nor later in what was: nearly all of it stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
