@@ -156,24 +156,17 @@ def is_read_only(path: str) -> bool:
     return Path(path).exists() and not os.access(path, os.W_OK)
 
 
-def identity(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path, or None if there is none."""
+def state(path: str) -> tuple[int, ...] | None:
+    """Return a value that changes whenever a file must be reopened, or None if there is no file.
+
+    It consists of the device and the inode and, for a file that is read as immutable, the mtime and
+    the size.
+    """
     with suppress(OSError):
         status = Path(path).stat()
-        return status.st_dev, status.st_ino
+        content = (status.st_mtime_ns, status.st_size) if _is_immutable(path) else ()
+        return status.st_dev, status.st_ino, *content
     return None
-
-
-def frozen_state(path: str) -> tuple[int, int] | None:
-    """Return the mtime and size of a file that cannot have a write-ahead log, otherwise None.
-
-    Such a file is read as immutable, and must be reopened when this value changes.
-    """
-    file = Path(path).resolve()
-    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
-        return None
-    status = file.stat()
-    return status.st_mtime_ns, status.st_size
 
 
 def entries_where(
@@ -229,9 +222,17 @@ def _check_place(path: Path, *, create: bool) -> None:
         )
 
 
+def _is_immutable(path: str) -> bool:
+    """Return whether a file is not writable and cannot have a write-ahead log."""
+    if not is_read_only(path):
+        return False
+    file = Path(path).resolve()
+    has_log = file.with_name(f"{file.name}-wal").exists()
+    return not (has_log or os.access(file.parent, os.W_OK))
+
+
 def _read_only_uri(path: str) -> str:
-    """Return the URI for reading a file, as immutable if it cannot have a write-ahead log."""
-    immutable = "&immutable=1" if frozen_state(path) else ""
+    immutable = "&immutable=1" if _is_immutable(path) else ""
     return f"{Path(path).resolve().as_uri()}?mode=ro{immutable}"
 
 
@@ -247,13 +248,12 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
             f"{path} was made by an earlier version of stepcraft, and its words have to be "
             "indexed anew: open it once where it may be written"
         )
-    if layout in (_NEW, _OLD):
+    if layout in _STATEMENTS:
         with connection:
             connection.execute("BEGIN EXCLUSIVE")
             # Another process may have been faster.
-            if (layout := _layout(connection)) in (_NEW, _OLD):
-                for statement in (*(_TABLES if layout == _NEW else _OUTDATED), *_WORDS):
-                    connection.execute(statement)
+            for statement in _STATEMENTS.get(_layout(connection), ()):
+                connection.execute(statement)
             layout = _layout(connection)
     if layout[1:] != (_APPLICATION_ID, _VERSION):
         raise DamagedIndex(
@@ -267,17 +267,22 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-_NEW = (False, 0, 0)
-_OLD = (True, _APPLICATION_ID, 2)
+_NEW = (0, 0, 0)
+_OLD = (1, _APPLICATION_ID, 2)
+_STATEMENTS: Mapping[tuple[int, int, int], tuple[str, ...]] = {
+    _NEW: (*_TABLES, *_WORDS),
+    _OLD: (*_OUTDATED, *_WORDS),
+}
+"""The statements that turn each of these layouts into the current one."""
 
 
-def _layout(connection: sqlite3.Connection) -> tuple[bool, int, int]:
-    """Return whether the file has tables, and its application and layout numbers."""
-    has_tables, application, version = connection.execute(
+def _layout(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return 1 if the file has tables, else 0, and its application and layout numbers."""
+    layout: tuple[int, int, int] = connection.execute(
         "SELECT (SELECT count(*) FROM sqlite_master) > 0, *"
         " FROM pragma_application_id, pragma_user_version"
     ).fetchone()
-    return bool(has_tables), application, version
+    return layout
 
 
 def _folded(text: str) -> str | None:

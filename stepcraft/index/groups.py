@@ -48,11 +48,10 @@ class GroupedIndex(LocalIndex):
             yield True
             return
         with closing(sqlite3.connect(f"{self.path}.lock", timeout=0, isolation_level=None)) as lock:
-            is_free = False
-            while not is_free:
+            while True:
                 try:
                     lock.execute("BEGIN EXCLUSIVE")
-                    is_free = True
+                    break
                 except sqlite3.OperationalError as error:
                     if "locked" not in str(error):  # a folder that is not writable
                         break

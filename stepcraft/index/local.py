@@ -1,6 +1,5 @@
 """LocalIndex: texts, payloads and vectors in one SQLite file, searched by words and vectors."""
 
-import itertools
 import json
 import sqlite3
 import weakref
@@ -19,10 +18,9 @@ from stepcraft.index._file import (
     Entry,
     connect,
     entries_where,
-    frozen_state,
-    identity,
     is_read_only,
     plain_failures,
+    state,
 )
 from stepcraft.index._vectors import (
     Embedder,
@@ -243,12 +241,11 @@ class LocalIndex:
 
     def _open(self, name: str = "", *, create: bool = False) -> str | None:
         """Open the file, and return the name of the embeddings that it was made with."""
-        before = identity(self.path)
+        before = state(self.path)
         self._reader, embeddings = connect(self.path, name, create=create)
-        self._identity = before or identity(self.path)
+        self._state = before or state(self.path)
         self._writer = self._reader if self.path == MEMORY else None
         self._generation = fork.generation
-        self._state = frozen_state(self.path) if self.read_only else None
         self._vectors = vectors_of(self.path)
         self._connections.append(self._reader)
         return embeddings
@@ -272,9 +269,7 @@ class LocalIndex:
             if is_forked:
                 _inherited.extend(self._connections)
                 self._writing = Lock()
-            elif (self._state and self._state != frozen_state(self.path)) or (
-                identity(self.path) not in (None, self._identity)
-            ):
+            elif state(self.path) not in (None, self._state):
                 with self._writing:
                     _close_all(self._connections)
             else:
@@ -341,8 +336,8 @@ class LocalIndex:
             with self._written() as connection:
                 if _stored(connection, ids) != stored:
                     continue
-                for vector in itertools.islice(vectors.values(), 1):
-                    self._check_dimensions(connection, len(vector))
+                if vectors:
+                    self._check_dimensions(connection, len(next(iter(vectors.values()))))
                 # Entries with existing ids are replaced in place; the others are added at the end.
                 connection.executemany(
                     "INSERT INTO entries (id, text, payload, folded, parts)"
