@@ -50,11 +50,8 @@ def _r_vector(text: str) -> object:
     return ast.literal_eval(f"[{text[2:].removesuffix(')')}]")
 
 
-_LISTS = (
-    (re.compile(r"\[|\{"), json.loads),
-    (re.compile(r"\["), ast.literal_eval),
-    (re.compile(r"c\("), _r_vector),
-)
+_LISTS = ((("[", "{"), json.loads), ("[", ast.literal_eval), ("c(", _r_vector))
+"""How texts begin that contain a list in JSON, Python or R, and the functions that read it."""
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
 """Matches items separated by `|` without spaces; a `|` with spaces is taken for a shell pipe."""
 
@@ -172,20 +169,22 @@ def json_line(procedure: Procedure) -> str:
 def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
     """Yield the records nested in a record as a list or as field values, or else the record."""
     values = record.values or {}
-    if names["output"] not in values and not _named(values, "output"):
-        lists = [each for each in values.values() if isinstance(each, list)]
-        groups = [each for each in lists if any(_is_procedure(item, names) for item in each)]
-        groups = groups or [each for each in lists if each and isinstance(each[0], dict)][:1]
-        inside = [*chain.from_iterable(groups)]
-        if not inside and values and all(isinstance(each, dict) for each in values.values()):
-            inside = [*values.values()]
-        if inside:
-            for each in inside:
-                is_record = isinstance(each, dict)
-                reason = "" if is_record else "it is no object with fields"
-                yield Record(record.line, each if is_record else None, reason)
-            return
-    yield record
+    if names["output"] in values or _named(values, "output"):
+        yield record
+        return
+    lists = [each for each in values.values() if isinstance(each, list)]
+    groups = [each for each in lists if any(_is_procedure(item, names) for item in each)]
+    groups = groups or [each for each in lists if each and isinstance(each[0], dict)][:1]
+    inside = [*chain.from_iterable(groups)]
+    if not inside and all(isinstance(each, dict) for each in values.values()):
+        inside = [*values.values()]
+    for each in inside:
+        if isinstance(each, dict):
+            yield Record(record.line, each)
+        else:
+            yield Record(record.line, None, "it is no object with fields")
+    if not inside:
+        yield record
 
 
 def _is_procedure(value: object, names: Mapping[str, str]) -> bool:
@@ -209,19 +208,18 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         raise BadInput(record.reason)
     if _is_exported(record.values):
         return Procedure.from_dict(record.values)
-    rest = {name: value for name, value in record.values.items() if value not in (None, "")}
+    values = {name: value for name, value in record.values.items() if value not in (None, "")}
     fields = {
-        field: rest[name]
+        field: values[name]
         for field, name in names.items()
-        if name in rest and (field in given or name not in given.values())
+        if name in values and (field in given or name not in given.values())
     }
-    rest = {name: value for name, value in rest.items() if name not in names.values()}
+    rest = {name: value for name, value in values.items() if name not in names.values()}
     for field in _OTHER_NAMES.keys() - fields.keys():
         if names[field] == field and (name := _named(rest, field)):
-            fields[field] = rest.pop(name)
-            is_piped = isinstance(fields[field], str) and _PIPED.fullmatch(fields[field])
-            if is_piped and field != "output":
-                fields[field] = fields[field].split("|")
+            value = rest.pop(name)
+            is_piped = field != "output" and isinstance(value, str) and _PIPED.fullmatch(value)
+            fields[field] = value.split("|") if is_piped else value
     check_has_all(fields, record.values)
     if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
         fields["tags"] = {names["tags"]: fields["tags"]}
@@ -244,8 +242,8 @@ def _of_other_forms(fields: Mapping[str, Any], names: Mapping[str, str]) -> list
 
     An expiry that the caller named is not among them, so that it is refused.
     """
-    kept = {"expires"} if names["expires"] != "expires" else set[str]()
-    return [name for name in fields.keys() - kept if not has_our_form(name, fields[name])]
+    kept = {"expires"} if names["expires"] != "expires" else ()
+    return [name for name in fields if name not in kept and not has_our_form(name, fields[name])]
 
 
 def _check_tags(procedure: Procedure, earlier: dict[str, Mapping[str, str]]) -> None:
@@ -261,8 +259,7 @@ def _is_exported(values: Mapping[str, Any]) -> bool:
     """Return whether a record was written by `write_jsonl` and can be used as it is."""
     steps = values.get("steps")
     return (
-        values.keys() <= {*FIELDS}
-        and values.keys() >= {"output", "input", "steps", "id", "metadata"}
+        {"output", "input", "steps", "id", "metadata"} <= values.keys() <= {*FIELDS}
         and isinstance(steps, list)
         and all(isinstance(each, str) for each in [*steps, values["input"]])
         and all(has_our_form(name, value) for name, value in values.items())
@@ -289,7 +286,7 @@ def texts_of(value: object) -> list[str]:
     """
     text = value.strip() if isinstance(value, str) else ""
     for beginning, read in _LISTS:
-        if beginning.match(text):
+        if text.startswith(beginning):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 items = read(text)
                 if isinstance(items, list | tuple | dict) and items:
@@ -312,39 +309,38 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
         value: The list or object.
         positions: The fields of `_COUNTS` that give the position of an object.
     """
-    if isinstance(value, dict):
-        text = _text_of(value)
-        if text and ("@type" in value or not isinstance(text, str)):
-            return _items(text)
-        # Such as an ingredient with its amount, or the name of a step with a command.
-        rest = {
-            name: each
-            for name, each in value.items()
-            if not (name in positions or _ORDER.fullmatch(name))
-            and not (name == "step" and each is not text and _NUMBERED.fullmatch(str(each)))
-        }
-        if text:
-            rest = {
-                name: each if isinstance(each, str) else f"{name}: {each}"
-                for name, each in rest.items()
-                if isinstance(each, str | int | float) and not isinstance(each, bool)
-            }
-        return ["\n".join(_items([*rest.values()]))]
     if isinstance(value, list):
         objects = [item for item in value if isinstance(item, dict)]
         positions = [name for name in _COUNTS if _counts_up([each.get(name) for each in objects])]
         items = (_items(item, positions) for item in value if item not in (None, ""))
         return list(chain.from_iterable(items))
-    return [str(value)]
+    if not isinstance(value, dict):
+        return [str(value)]
+    text = _text_of(value)
+    if text and ("@type" in value or not isinstance(text, str)):
+        return _items(text)
+    # Such as an ingredient with its amount, or the name of a step with a command.
+    rest = {
+        name: each
+        for name, each in value.items()
+        if not (name in positions or _ORDER.fullmatch(name))
+        and not (name == "step" and each is not text and _NUMBERED.fullmatch(str(each)))
+    }
+    if not text:
+        return ["\n".join(_items([*rest.values()]))]
+    texts = [
+        each if isinstance(each, str) else f"{name}: {each}"
+        for name, each in rest.items()
+        if isinstance(each, str | int | float) and not isinstance(each, bool)
+    ]
+    return ["\n".join(filter(None, texts))]
 
 
 def _counts_up(values: list[object]) -> bool:
     """Return whether values are 1, 2, 3 and so on, or begin with 0."""
-    count, texts = (
-        len(values),
-        [str(value).removesuffix(".").removesuffix(".0") for value in values],
-    )
-    return texts in ([*map(str, range(count))], [*map(str, range(1, count + 1))])
+    texts = [str(value).removesuffix(".").removesuffix(".0") for value in values]
+    numbers = [*map(str, range(len(values) + 1))]
+    return texts in (numbers[:-1], numbers[1:])
 
 
 def _text_of(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a text, or a list of steps
