@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from stepcraft.errors import BadInput
-from stepcraft.memory.procedure import Content, Procedure, Version
+from stepcraft.memory.procedure import Content, Procedure
 
 MOST_VERSIONS = 20
 """The number of earlier versions that are kept for a procedure; older ones are dropped."""
@@ -40,9 +40,9 @@ def same_text(first: Procedure, second: Procedure) -> bool:
 
 def is_earlier(procedure: Procedure, stored: Procedure) -> bool:
     """Return whether a procedure is an earlier version of the stored one."""
-    version = {**content_of(procedure), "tags": procedure.tags, "expires": procedure.expires}
-    unknown = {"tags": procedure.tags, "expires": procedure.expires}  # in the oldest versions
-    return any(version.items() <= {**unknown, **each}.items() for each in stored.versions)
+    state = _state_of(procedure)
+    # The oldest versions were stored without tags and expiry.
+    return any({**state, **each}.items() >= state.items() for each in stored.versions)
 
 
 def had_text(stored: Procedure, procedure: Procedure) -> bool:
@@ -59,17 +59,11 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     earlier = (*stored.versions, *(each for each in new.versions if each not in stored.versions))
     if earlier != stored.versions:  # an import of another history
         earlier = (*sorted(earlier, key=itemgetter("at"), reverse=True),)
-    is_same = (stored.tags, stored.expires) == (new.tags, new.expires) and same_text(stored, new)
-    if not is_same:
+    state = _state_of(stored)
+    if state != _state_of(new):
         why, by = _reason.get()
-        latest = Version(
-            **content_of(stored),
-            tags={**stored.tags},
-            expires=stored.expires,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            why=why,
-            by=by,
-        )
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        latest: Any = {**state, "at": at, "why": why, "by": by}
         earlier = (latest, *earlier)
     earlier = earlier[:MOST_VERSIONS]
     return new if earlier == new.versions else replace(new, versions=earlier)
@@ -99,6 +93,12 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
             "`stepcraft memory history ID` lists them"
         )
     version = procedure.versions[number - 1]
-    tags = version.get("tags", procedure.tags)
-    expires = version.get("expires", procedure.expires)
-    return replace(with_text(procedure, version), tags=tags, expires=expires)
+    state = _state_of(procedure)
+    earlier: dict[str, Any] = {name: version.get(name, state[name]) for name in state}
+    return replace(procedure, **earlier)
+
+
+def _state_of(procedure: Procedure) -> dict[str, Any]:
+    """Return the fields that a version records."""
+    tags = {**procedure.tags}
+    return {**content_of(procedure), "tags": tags, "expires": procedure.expires}
