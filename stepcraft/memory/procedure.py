@@ -144,12 +144,11 @@ class Procedure:
             raise BadInput(
                 f"steps must be a list of texts with at least one step, not {excerpt(steps)}"
             )
-        texts = tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1))
         # The dataclass is frozen, so its own fields are set by bypassing its __setattr__.
         self.__dict__.update(
+            steps=tuple(_filled(f"step {number}", step) for number, step in enumerate(steps, 1)),
             input=_filled("input", self.input),
             output=_filled("output", self.output),
-            steps=texts,
             source=_text("source", self.source),
             metadata=_json_object(self.metadata),
             tags=checked_tags(self.tags),
@@ -158,20 +157,19 @@ class Procedure:
             outcomes=Outcomes.of(self.outcomes),
             versions=_versions_of(self.versions),
         )
-        size = len(self.input) + len(self.output) + sum(map(len, texts))
-        if size > MAX_CHARACTERS:
+        texts = (self.input, self.output, *self.steps)
+        if (size := sum(map(len, texts))) > MAX_CHARACTERS:
             raise BadInput(
                 f"the procedure has {size:,} characters; at most {MAX_CHARACTERS:,} are kept, "
                 "so shorten it"
             )
-        content = [normalised(text) for text in (self.input, self.output, *texts)]
-        derived = id_of_key(self.key) if self.key else _id_of(content)
-        id_ = str(self.id or derived)
-        if not is_uuid(id_):
+        derived = id_of_key(self.key) if self.key else _id_of([*map(normalised, texts)])
+        self.__dict__["id"] = standard_id(str(self.id or derived))
+        if not is_uuid(self.id):
             raise BadInput(
-                f"id must be a UUID, not {excerpt(id_)}; leave it out to derive it from the content"
+                f"id must be a UUID, not {excerpt(self.id)}; leave it out to derive it from the "
+                "content"
             )
-        self.__dict__["id"] = str(uuid.UUID(id_))
         if self.key and self.id != derived:
             raise BadInput(
                 f"the procedure with the key {excerpt(self.key)} has the id {derived}, not "
