@@ -27,16 +27,18 @@ def replacement(stored: Procedure, added: Procedure) -> Procedure:
     is kept as well. Without a key, which stands for a record that is replaced as a whole, the
     source, the tags, an expiry to come and the other metadata that it leaves out are kept, too.
     """
-    kept: dict[str, Any] = {}
+    kept: dict[str, Any] = {
+        # The higher count, so that importing an export again counts nothing twice.
+        "outcomes": stored.outcomes.together(added.outcomes, max),
+        "key": added.key or stored.key,  # an id that comes from a key is of no other use
+    }
     if same_text(stored, added):
         names = stored.metadata.keys() & _OF_TEXT if added.key else stored.metadata
         kept["metadata"] = {name: stored.metadata[name] for name in names} | {**added.metadata}
-        for name in () if added.key else ("source", "tags", "expires"):
-            if not (name == "expires" and has_expired(stored)):
-                kept[name] = getattr(added, name) or getattr(stored, name)
-    # Keep the higher count, so that importing an export again counts nothing twice.
-    kept["outcomes"] = stored.outcomes.together(added.outcomes, max)
-    kept["key"] = added.key or stored.key  # an id that comes from a key is of no other use
+        if not added.key:
+            kept["source"] = added.source or stored.source
+            kept["tags"] = added.tags or stored.tags
+            kept["expires"] = added.expires or ("" if has_expired(stored) else stored.expires)
     if any(getattr(added, name) != value for name, value in kept.items()):
         added = replace(added, **kept)
     return with_versions(stored, added)

@@ -63,15 +63,14 @@ def with_outcome(procedure: Procedure, *, succeeded: bool, run: str = "") -> Pro
 def adjustment(procedure: Procedure, weight: float) -> float:
     """Return the adjustment to a score, from `-2 * weight` to `weight`."""
     successes, failures, *_ = procedure.outcomes
-    tried = successes + failures
     stale = bool(procedure.metadata.get("stale"))
-    return weight * (_least_share(successes, tried) - _least_share(failures, tried) - stale)
+    return weight * (_least_share(successes, failures) - _least_share(failures, successes) - stale)
 
 
 def keeps_failing(procedure: Procedure) -> bool:
     """Return whether following a procedure fails significantly more often than not."""
     successes, failures, *_ = procedure.outcomes
-    return _least_share(failures, successes + failures) > _KEEPS_FAILING
+    return _least_share(failures, successes) > _KEEPS_FAILING
 
 
 def has_expired(procedure: Procedure) -> bool:
@@ -131,10 +130,11 @@ def marks(procedure: Procedure) -> list[str]:
     return [note for note, holds in notes.items() if holds]
 
 
-def _least_share(part: int, whole: int) -> float:
-    """Return the lower bound of the 95% Wilson interval for a proportion, or 0 for 0."""
+def _least_share(part: int, others: int) -> float:
+    """Return the lower bound of the 95% Wilson interval for the share of a part, or 0 for 0."""
     if not part:
         return 0.0
+    whole = part + others
     share = part / whole
     reach = math.sqrt(_Z2 * (share * (1 - share) + _Z2 / (4 * whole)) / whole)
     return (share + _Z2 / (2 * whole) - reach) / (1 + _Z2 / whole)

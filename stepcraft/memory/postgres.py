@@ -165,7 +165,7 @@ class PostgresMemory(StoreMemory):
         self.name = url
         try:
             with connected(self._database) as connection:
-                [row] = connection.execute(_EXISTING).fetchall()
+                [row] = connection.execute(_EXISTING)
                 exists, dimensions, has_earlier, self._has_tables = row
                 recorded = (
                     connection.execute(_RECORDED, [self._prefix]).fetchone()
@@ -175,7 +175,7 @@ class PostgresMemory(StoreMemory):
         except psycopg.Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise MemoryFailure(f"{url} cannot be opened: {reason}") from error
-        self._embeddings = recorded[0] if recorded else ""
+        self._embeddings = recorded[0] if recorded else None
         if not exists and not create:
             raise MemoryFailure(
                 f"{url} has no store yet; fill it with `stepcraft memory copy FROM {url}`"
@@ -326,7 +326,7 @@ class PostgresMemory(StoreMemory):
         """Return the vector index configuration for the store, or None to use no vectors."""
         if exists and dimensions is None and embeddings is None:
             embeddings = "none"
-        embedder = recorded_embedder(self.name, embeddings, self._embeddings or None)
+        embedder = recorded_embedder(self.name, embeddings, self._embeddings)
         self._embedder = embedder
         if embedder is None:
             return None
