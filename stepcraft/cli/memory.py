@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -59,15 +59,10 @@ def import_(
     from stepcraft.memory.files import read_procedures
     from stepcraft.memory.skills import FILE, import_skills, read_skills
 
-    report, names = AddReport(), field_names(fields)
+    report, read = AddReport(), partial(read_procedures, fields=field_names(fields))
 
     def is_skills(file: Path) -> bool:
         return file.is_dir() or file.name == FILE
-
-    def read(
-        file: Path, failed: list[Failed], filled: "ProcedureMemory | None" = None
-    ) -> Iterator["Procedure"]:
-        return read_procedures(file, failed, fields=names, memory=filled)
 
     for file in files:  # a bad file fails before a memory is created
         next(read_skills(file, []) if is_skills(file) else read(file, []), None)
@@ -78,7 +73,8 @@ def import_(
             if is_skills(file):
                 report.include(import_skills(target, file, progress=progress))
             else:
-                report.include(target.add(read(file, report.failed, filled), progress=progress))
+                procedures = read(file, report.failed, memory=filled)
+                report.include(target.add(procedures, progress=progress))
     _show_report(report, as_json=as_json)
 
 
