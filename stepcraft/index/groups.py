@@ -99,8 +99,9 @@ class GroupedIndex(LocalIndex):
             marks = {entry.id.partition(":")[0]: "" for entry in entries}
             marks |= {name: group.mark for name, group in complete.items()}
             for failure in failed:
-                if mark := marks[name := failure.where.partition(":")[0]]:
-                    marks[name] = f"{mark}{failure.reason} "
+                name = failure.where.partition(":")[0]
+                if marks[name]:
+                    marks[name] += f"{failure.reason} "
             connection.executemany(
                 "INSERT INTO groups VALUES (?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET mark = excluded.mark",

@@ -126,10 +126,11 @@ class LocalIndex:
         repeats = changed = 0
         for entry in entries:
             new = Entry(clean(entry.id), clean(entry.text), entry.payload)
-            before = unique.get(new.id)
-            unique[new.id] = merge(before, new) if before else new
-            repeats += bool(before)
-            changed += bool(before) and unique[new.id] != before
+            if before := unique.get(new.id):
+                new = merge(before, new)
+                repeats += 1
+                changed += new != before
+            unique[new.id] = new
 
         def merged(stored: Mapping[str, Entry]) -> list[Entry]:
             return [

@@ -75,12 +75,11 @@ def create_collection(
     connection: Connection, embeddings: str, address: Address, layout: Layout, objects: Objects
 ) -> None:
     """Create the collection for vectors from the given embeddings; "none" means no vectors."""
-    client = connection.client()
     # Only newer clients can turn off compression explicitly.
     quantization, by_default = address.quantization or "none", lambda: None
     quantizer = getattr(Configure.VectorIndex.Quantizer, quantization, by_default)
     description = {"embeddings": embeddings, "holds": layout.holds}
-    client.collections.create(
+    connection.client().collections.create(
         objects.name,
         description=json.dumps(description, ensure_ascii=False),
         properties=[layout.property(name) for name in (*layout.content, *WORDS)],
