@@ -73,6 +73,13 @@ def index():
     index.close()
 
 
+def test_an_index_in_memory_is_not_replaced_by_a_file_of_that_name(index, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    index.put(entries("tea"))
+    (tmp_path / ":memory:").write_text("notes")
+    assert ids(index, "tea") == ["id0"]
+
+
 def brute_force(index: LocalIndex, query: str, alpha: float) -> list[tuple[str, float]]:
     """All entries scored one by one; the words by a query of their own."""
     listed = list(index)

@@ -508,6 +508,7 @@ def test_a_procedure_that_made_a_run_fail_is_repaired(
     [
         ("CAUSE: The tool was out of order.\nPROCEDURE: NONE", ""),
         ("CAUSE: It is wrong.\nPROCEDURE: 4", "no line PROCEDURE"),
+        (f"CAUSE: It is wrong.\nPROCEDURE: {'9' * 5_000}", "no line PROCEDURE"),
         ("CAUSE: It is wrong.\nPROCEDURE: 1", "is not there"),
         (REPAIRED.format(input="flour", later="2. Call `bake(heat=99)`."), "has heat, 99"),
         (

@@ -3,6 +3,7 @@
 A single model call reads the procedures that the agent was shown and the record of its run.
 """
 
+import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -72,7 +73,8 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
     update = no_repair(state, texts["cause"][:300].rstrip(" ."))
     if number.upper() == "NONE":
         return update
-    if not number.isdecimal() or not 1 <= int(number) <= len(state["followed"]):
+    is_number = re.fullmatch(r"\d{1,4}", number)
+    if not is_number or not 1 <= int(number) <= len(state["followed"]):
         raise UnreadableReply(
             "there was no line PROCEDURE: with the number of a procedure or the word NONE."
         )

@@ -265,9 +265,10 @@ class LocalIndex:
         A connection is unusable if it was inherited through a fork, if another file has taken the
         place of its file, or if its file has no log and another user has since written to it.
         """
+        if self.path == MEMORY:
+            return
         with self._vectors.lock, plain_failures(self.path):
-            is_forked = self._generation != fork.generation and self.path != MEMORY
-            if is_forked:
+            if self._generation != fork.generation:
                 _inherited.extend(self._connections)
                 self._writing = Lock()
             elif state(self.path) not in (None, self._state):

@@ -287,7 +287,8 @@ def texts_of(value: object) -> list[str]:
     text = value.strip() if isinstance(value, str) else ""
     for beginning, read in _LISTS:
         if text.startswith(beginning):
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            # A key can be a number in Python.
+            with suppress(ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 items = read(text)
                 if isinstance(items, list | tuple | dict) and items:
                     return texts_of([*items] if isinstance(items, tuple) else items)

@@ -287,7 +287,7 @@ def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         match = _FRONT.match(text)
         front = _front(match[1]) if match else {}
-        exported = dict(front.get("metadata") or {}).get(_PROCEDURE)
+        exported = (front.get("metadata") or {}).get(_PROCEDURE)
         stored = Procedure.from_dict(json.loads(exported)) if exported else None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
         problem = normalised(str(error))[:200]

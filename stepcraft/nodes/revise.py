@@ -400,7 +400,7 @@ def without_evidence(state: Any, settings: Any) -> dict[str, Any] | None:
 
 
 def _finished(state: Any, update: dict[str, Any]) -> str:
-    changes = len(update.get("changes", [])) - len(state["changes"])
+    changes = len(update.get("changes", state["changes"])) - len(state["changes"])
     checks = update.get("checks", [])[len(state["checks"]) :]
     wrong = sum(each["verdict"] == "contradicted" for each in checks)
     total = len({(each["part"], each["statement"]) for each in checks})

@@ -48,7 +48,7 @@ _STATEMENT = re.compile(
     rf"(?<![\w.])({_NUMBER}(?:{_RANGE}{_NUMBER})?)((?:(?!(?:[,;]|\band\b)[ \t]*\d).)*)"
 )
 _COUNTED = re.compile(
-    rf"{_GROUP}[^\w\n]*\d{{1,4}}[^\w\n]*(?-i:statements?|parts?|claims?)?[^\w\n]*", re.IGNORECASE
+    rf"{_GROUP}[^\w\n]*\d{{1,4}}[^\w\n]*(?:statements?|parts?|claims?)?[^\w\n]*", re.IGNORECASE
 )
 """A verdict before a single number, which may be how many statements have it."""
 _COUNT = re.compile(

@@ -274,6 +274,7 @@ def _applied(
         by_part[edit.part].append(edit)
     texts: list[str] = []
     origins: list[int] = []
+    newline = line_break("".join(parts))
     for number, part in enumerate(["", *parts]):
         text, end, inserted = "", 0, list[str]()
         for edit in _merged(by_part[number], part):
@@ -282,7 +283,7 @@ def _applied(
                 continue
             text, end = text + part[end : edit.start], edit.stop
             if edit.kind != "replace":
-                text += glue(text, edit.new).replace("\n", line_break(part))
+                text += glue(text, edit.new).replace("\n", newline)
             text += edit.new
         text += part[end:]
         if between and text != part and without_number(part) == part:

@@ -378,6 +378,7 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
         ('["flour"]', "flour", '["Mix."]', ["Mix."]),
         ('c("flour")', "flour", 'c("Mix.")', ["Mix."]),
         ({"flour": "500 g", "salt": 1}, "flour: 500 g, salt: 1", {"1": "Mix."}, ["Mix."]),
+        ("[{1: 'flour'}]", "[{1: 'flour'}]", "{1: 'Mix.'}", ["{1: 'Mix.'}"]),
         (
             [{"name": "flour", "amount": 500, "unit": "g"}, "salt"],
             "flour 500 g, salt",

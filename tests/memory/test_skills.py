@@ -133,6 +133,7 @@ def test_exporting_again_updates_and_leaves_other_files_alone(tmp_path: Path) ->
         ("metadata:", "license: MIT\nmetadata:"),
         ("metadata:\n", "metadata:\n  author: me\n"),
         ("---\n", "---\n- broken: [\n"),
+        ("metadata:\n  stepcraft-procedure: ", "metadata:\n- - stepcraft-procedure\n  - "),
     ],
 )
 def test_exporting_again_leaves_an_edited_skill_as_it_is(

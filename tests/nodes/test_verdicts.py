@@ -100,6 +100,7 @@ def test_verdicts_are_read_in_many_forms(lines: str) -> None:
         "(3 not found, 0 supported)",
         "**Summary**\n- Supported: 0\n- Contradicted: 1\n- **Not found**: 2 statements",
         "Supported: 2\nNot found: 1",
+        "Supported: 2 Statements\nNot found: 1 Statement",
     ],
 )
 def test_a_line_that_counts_verdicts_is_no_verdict(tally: str) -> None:

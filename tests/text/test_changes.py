@@ -239,6 +239,11 @@ def test_a_second_list_begins_with_one_again() -> None:
     assert (edited.parts, reasons) == (["1. a\n2. b\n\nThen:\n\n1. c\n2. d\n"], [])
 
 
+def test_an_addition_has_the_line_breaks_of_the_whole_text() -> None:
+    edited, _ = changed(["A b.\r\n\r\n", "- C d."], block(2, "", "- E f.\n- G."))
+    assert edited.parts[1] == "- C d.\r\n- E f.\r\n- G."
+
+
 FITS = block(1, "A.", "B.\n- c")
 
 
