@@ -1,4 +1,4 @@
-"""Identify the user who started the current run, and their part of the store."""
+"""Identify the user who started the current run, and fill in their store namespaces."""
 
 import hashlib
 import os

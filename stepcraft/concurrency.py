@@ -107,7 +107,7 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
     """Run the jobs, at most `max(1, concurrency)` at a time.
 
     Raises:
-        Exception: The first job error; other jobs are cancelled.
+        Exception: The first error; the other jobs are cancelled.
     """
 
     async def work() -> None:
@@ -123,11 +123,11 @@ async def side_by_side(jobs: Iterator[Coroutine[Any, Any, None]], concurrency: i
 
 
 async def uncancelled(call: Awaitable[T]) -> T:
-    """Return the result of a call, treating the cancellation of a task in it as an error.
+    """Return the result of a call, treating cancellation of a task it awaits as an error.
 
     Raises:
         CancelledError: The current task was cancelled.
-        RuntimeError: Another task, which the call awaited, was cancelled.
+        RuntimeError: A task that the call awaited was cancelled.
     """
     try:
         return await call

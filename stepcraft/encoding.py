@@ -50,11 +50,11 @@ _ESCAPES = {b"\x1b$B": "iso2022_jp", b"\x1b$@": "iso2022_jp", b"\x1b$)C": "iso20
 
 
 class Unreadable(SourceFailure):
-    """A document, or part of it, cannot be read. The message is a clause about the document."""
+    """A document, or part of it, cannot be read. The message is a clause: "it is binary"."""
 
 
 class NotOpened(Unreadable):
-    """The operating system cannot open or read a file, perhaps only at the moment."""
+    """The operating system cannot open or read a file, perhaps only temporarily."""
 
 
 class Encoding(NamedTuple):

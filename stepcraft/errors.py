@@ -12,7 +12,7 @@ StepcraftError
 ├── NoAnswer            a run ended without an answer (also a RuntimeError)
 ├── ModelFailure        the model refuses every call (also a RuntimeError)
 ├── UnreadableReply     a reply is not in its step's format (never leaves a run)
-└── RunStopped          an evaluation or a build cannot go on; what is done is kept
+└── RunStopped          an evaluation or a build cannot go on; finished work is kept
                         (also a RuntimeError)
 """
 

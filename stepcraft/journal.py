@@ -1,7 +1,7 @@
 """Append-only files of JSON lines that survive a killed run, in a folder locked by one process.
 
-Each line is stored as a whole or not at all: a line that was cut off is removed. Lines are forced
-to disk every second; if the machine itself fails, anything written since then is lost.
+Each line is stored as a whole or not at all: a line that was cut off is removed. Lines are synced
+to disk every second; if the machine itself fails, later ones are lost.
 """
 
 import errno

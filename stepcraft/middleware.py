@@ -67,12 +67,12 @@ this score; 18 of 30 goals from other fields match none.
 """
 
 _QUERY = 250
-"""The number of characters used in the query from each end of a tool result."""
+"""The number of characters that the query takes from each end of a tool result."""
 _NO_WORDS = "(The request has no text.)"
 _NAME = re.compile(r"[^\W\d]\w*")
 
 _PLACES = ("start_index", "end_index", "index")
-"""The places in its block that an annotation may name."""
+"""Keys under which an annotation gives positions in its block."""
 
 _NO_PROCEDURES = "the agent works without procedures"
 _NOT_LEARNED = "nothing is learned from the run"
@@ -116,7 +116,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     demonstrates, merged with any procedure in memory for the same task. With `repair`, it also
     rewrites a procedure that made a run fail. Before anything is stored, a person is asked through
     `interrupt`, with LangChain's HITLRequest for the action `save_procedure`, so the agent needs a
-    checkpointer. If another message comes first, the person is asked again after its answer, and
+    checkpointer. If another message comes first, the person is asked again once it is answered;
     nothing more is learned until then.
 
     Args:
@@ -319,18 +319,18 @@ class AnswerState(AgentState[Any]):
 
 
 class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
-    """Has RAT look up every part of an agent's answer and correct it, once.
+    """Has RAT check every part of an agent's answer once, and correct the answer.
 
     The user sees the corrected text in place of the agent's; images, reasoning and everything else
     in the message stay. An answer that needs no change, or that cannot be checked, stays as it is.
     The message's `response_metadata["stepcraft"]` holds `checks` (the last verdict on each
     statement), `evidence` (the deciding passages), `unjudged` (the statements without a verdict)
     and any `warnings`. Statements that have changed since are omitted from `checks`, unless the
-    evidence contradicted them. If the answer was not checked, as structured ones never are, it
-    holds `unchecked`, the reason.
+    evidence contradicted them. If the answer was not checked (structured ones never are), it
+    holds the reason as `unchecked`.
 
     The check uses only the sources. Results of the agent's tools do not count as evidence, so an
-    answer based on live data may be overruled unless that tool is also passed as a source.
+    answer based on live data may be overruled unless the tool is also passed as a source.
 
     Tokens streamed while the agent writes are not checked yet, so take the answer from
     `stream_mode="updates"` or `"values"`.

@@ -2,7 +2,7 @@
 
 Events are plain JSON: {"type": "progress", "graph", "node", "text"}, where `text` is a
 human-readable sentence; {"type": "draft", "graph", "draft"}, the answer before it is checked; and
-at the end {"type": "answer", "graph", "answer"}, which replaces it.
+at the end {"type": "answer", "graph", "answer"}, replacing the draft.
 """
 
 from collections.abc import Mapping, Sequence

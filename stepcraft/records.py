@@ -251,7 +251,7 @@ _SEP = re.compile(r"\ufeff?sep=(.)\s*")
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
     """Return the share and count of rows with the most common number of cells, and that number.
 
-    Multi-line cells can contain a wrong delimiter many times, but not every row does.
+    A wrong delimiter can occur often in multi-line cells, but not in every row.
     """
     try:
         rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]

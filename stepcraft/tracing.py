@@ -1,4 +1,4 @@
-"""Send traces to LangSmith with secrets masked, without keeping a program from exiting."""
+"""Send traces to LangSmith with secrets masked, without delaying a program's exit."""
 
 import atexit
 import os

@@ -165,7 +165,7 @@ class LookSettings(CheckSettings):
     searches for what is still missing.
     """
     max_queries: int = in_nodes(20, "plan", "to_query", "look_again", ge=1, le=30)
-    """Maximum number of queries in each of these rounds."""
+    """Maximum number of queries in each round of searches."""
     look_again_instructions: str = instructions("look_again", LOOK_AGAIN_INSTRUCTIONS)
 
 

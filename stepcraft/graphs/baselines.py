@@ -1,4 +1,4 @@
-"""The baselines with which the methods are compared, all with the same input and output.
+"""The baselines that the methods are compared with, all with the same input and output.
 
 They are direct, rag and react. Others, such as those in `stepcraft_papers`, are built with
 `baseline_builder` and `one_call_builder`.

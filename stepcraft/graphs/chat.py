@@ -117,9 +117,9 @@ class Method(Node):
 def sources_below(result: Mapping[str, Any], most: int = 10) -> str:
     """Return the sources of an answer as lines below it, or "" if there are none.
 
-    They are numbered as cited. RAT and AAG put no marks in a text, so [1] in it may be the mark of
-    a draft, with sources of its own. All cited sources are listed; an uncited one is listed only if
-    its number is at most `most`.
+    They are numbered as cited, except for RAT and AAG, which add no marks: a [1] in their text may
+    come from a draft with its own sources. All cited sources are listed; an uncited one is listed
+    only if its number is at most `most`.
     """
     evidence: Sequence[Evidence] = result["evidence"]
     is_numbered = "sentences" in result or "first_draft" not in result

@@ -1,4 +1,4 @@
-"""Tools with which an agent searches a memory, saves procedures and rates those it used.
+"""Tools that let an agent search a memory, save procedures and rate those it used.
 
 The memory is chosen by the developer of the agent; the model cannot specify it or any other file or
 host.

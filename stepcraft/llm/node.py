@@ -323,8 +323,8 @@ class _Prompt:
 def published(graph: str, state: State, update: Update) -> Update:
     """Stream the answer in a run's last update, and return the update.
 
-    If the run started from messages, the answer is also added as a message, which says in its
-    metadata what a reader should know.
+    If the run started from messages, the answer is also added as a message, with the
+    run's warnings in its metadata.
     """
     emit_answer(graph, update["answer"])
     if not state.get("messages"):

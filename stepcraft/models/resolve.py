@@ -107,7 +107,7 @@ class _LoopModels:
         clients = {"root_async_client": client, "async_client": client.chat.completions}
         return model.model_copy(update=clients)
 
-    def _connect(self, proxy: str) -> Any:  # noqa: ANN401 - a class that takes long to import
+    def _connect(self, proxy: str) -> Any:  # noqa: ANN401 - a class that is slow to import
         from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - slow to import
 
         self.opened.append(DefaultAsyncHttpxClient(proxy=proxy or None))

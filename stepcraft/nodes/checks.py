@@ -65,7 +65,7 @@ def _revision(check: Check, result: Mapping[str, Any]) -> Revision | None:
 def same_statement(check: Check, other: Check) -> bool:
     """Return whether two checks judge the same statement, or one judges the whole part.
 
-    A contradiction in a part and other words in it that were not found are judged separately.
+    In a part judged as a whole, a contradiction and other words not found stay separate.
     """
     if check["part"] != other["part"]:
         return False

@@ -54,7 +54,7 @@ def found_sections(state: Any, last: int | None = None) -> list[Section]:
 def written(text: str, state: Any) -> dict[str, Any]:
     """Return the update for a draft: the answer so far, and how many passages its writer saw.
 
-    There is a warning if it names passages outside of marks, unless it is a short answer.
+    A draft that names passages outside of marks gets a warning, unless it is a short answer.
 
     Raises:
         UnreadableReply: It is empty.
@@ -134,7 +134,7 @@ def end_if_late(reason: str) -> None:
     The step that was too late is then repeated if the run is resumed.
 
     Raises:
-        NoAnswer: The reason why a step failed is that the deadline has passed.
+        NoAnswer: The step failed because the deadline has passed.
     """
     if reason == TOO_LATE:
         raise NoAnswer(f"nothing was written: {reason}")

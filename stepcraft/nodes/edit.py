@@ -46,7 +46,7 @@ def edit_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
 
 
 def is_edited(state: Any) -> bool:
-    """Return whether the steps in the state are no longer those of the parts."""
+    """Return whether the steps in the state no longer match the parts."""
     return bool(state["steps"] != [part["text"] for part in state["parts"]])
 
 

@@ -31,8 +31,8 @@ def ask_for_answer(state: Any, settings: RpgContext) -> list[BaseMessage]:
 def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]:
     """Return the draft with its citation marks in the form that prompts ask for.
 
-    The check adds marks in that form; once it has, marks such as [2] would no longer count. (p2)
-    counts if there are no others.
+    Otherwise, marks such as [2] would no longer count once the check adds marks in that form. (p2)
+    counts if there are no marks.
     """
     text, last = answer_text(reply), len(state["evidence"])
     marked = with_prompt_marks(text if marks(text) else bracketed(text, last), last)

@@ -368,7 +368,7 @@ def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> lis
 
 
 def _why_unasked(change: Change, checks: Sequence[Check], parts: Sequence[str]) -> str:
-    """Return why a change is no correction of what the check found wrong, or "" if it is."""
+    """Return why a change does not correct what the check found wrong, or "" if it does."""
     if change["kind"] != "replace":
         return "this check corrects, and adds nothing"
     judged = [check for check in checks if check["part"] == change["part"]]
@@ -389,7 +389,7 @@ def no_changes(state: Any, _reason: str) -> dict[str, Any]:
 def without_evidence(state: Any, settings: Any) -> dict[str, Any] | None:
     """Skip the model if no passage was found, as there is nothing to check against.
 
-    After the deadline it is not skipped but refused, with a warning.
+    After the deadline, the call is refused with a warning instead.
     """
     if state["evidence"] or limits_of(state, settings).seconds_left() == 0:
         return None

@@ -84,8 +84,8 @@ def claim_queries(text: str, question: str, *, cites: bool) -> list[str]:
 def split_into_thoughts(state: Any, resources: Resources[RatContext]) -> dict[str, Any]:
     """Split the draft into thoughts, which become its parts.
 
-    A draft that the graph did not write, but a caller, another node or a person, is only corrected,
-    and each of its statements gets a verdict.
+    A draft that comes from a caller, another node or a person is only corrected, and each of its
+    statements gets a verdict.
     """
     draft: str = state["first_draft"]
     update: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def split_into_blocks(state: Any) -> dict[str, Any]:
 def split_into_steps(state: Any) -> dict[str, Any]:
     """Split the draft into steps, which become its parts, each looked up as a whole.
 
-    If a person has edited the steps in the state, these are taken instead. If the graph did not
+    If a person has edited the steps in the state, those are used instead. If the graph did not
     write the draft, and it is not JSON, a warning quotes the lines that belong to no step.
     """
     draft, steps, warnings = state["first_draft"], state["steps"], list[str]()

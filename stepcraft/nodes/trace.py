@@ -179,7 +179,7 @@ def _unconfirmed(
 
 
 def _unchanged(before: str, now: str, text: str) -> list[tuple[int, int]]:
-    """Return where the sentences that a changed statement still has are in a solid text."""
+    """Return the spans in a solid text of sentences that a changed statement still has."""
     earlier = {_solid(before[start:stop]) for start, stop in claims(before)}
     kept = [
         (len(_solid(now[:start])), len(_solid(now[:stop])))

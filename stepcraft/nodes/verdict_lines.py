@@ -116,9 +116,9 @@ _FROM_TO = re.compile(rf"(\d+)(?:{_RANGE}(?:{_P})?(\d+))?", re.IGNORECASE)
 _SOURCES = re.compile(
     rf"\([^()\n]*\)|\[[^\[\]\n]*\]|{_QUOTE}|(?:\bby[ \t]+)?{_PASSAGES.pattern}", re.IGNORECASE
 )
-"""What a line of verdicts contains apart from them, unless it is running text."""
+"""What a line contains besides verdicts, unless it is running text."""
 END = 10_000
-"""A number after those of all statements."""
+"""A number above that of any statement."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 
 
@@ -147,7 +147,7 @@ class Line(NamedTuple):
     is_aside: bool
     """Whether the verdict is in running text after another, and may only be a remark."""
     is_sentence: bool
-    """Whether a sentence begins with it."""
+    """Whether the verdict begins a sentence."""
     is_again: bool
     """Whether the reply takes back what stands above it, as in "Actually, …"."""
 
@@ -184,7 +184,7 @@ def read_lines(text: str, parts: Collection[int], *, judges_statements: bool) ->
 def _without_counts(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count, such as "Supported: 2" in a summary.
 
-    All parts have verdicts in other lines, which begin with their numbers.
+    They stay unless other lines, which begin with numbers, judge all parts.
     """
     if not {*parts} <= _judged(_GROUPED.sub("", text)):
         return text
@@ -207,7 +207,7 @@ def _dotted(text: str) -> str:
 def _without_tallies(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
 
-    If one of the numbers is also the number of a part, another line has the verdict on that part.
+    A line stays if one of its numbers is that of a part not judged elsewhere.
     """
     rows = [(row, _tally(row)) for row in text.split("\n")]
     unjudged = {*parts} - _judged("\n".join(row for row, numbers in rows if not numbers))
@@ -215,7 +215,7 @@ def _without_tallies(text: str, parts: Collection[int]) -> str:
 
 
 def _tally(row: str) -> set[int]:
-    """Return the numbers of verdicts in a line that only counts them; it names no passage."""
+    """Return the counts in a line that only counts verdicts and names no passage."""
     counts = [*_COUNT.finditer(row)]
     is_tally = _TALLY.match(row) or len({*map(_verdict, counts)}) > 1
     if not is_tally or _PASSAGES.search(row) or re.search(r"\d\.\d", row):
@@ -253,7 +253,7 @@ def _lines(text: str) -> list[Line]:
 
 
 def _is_aside(before: str, rest: str) -> bool:
-    """Return whether a verdict is in the line of the one before it, among words of running text."""
+    """Return whether a verdict is in running text on the same line as the one before it."""
     if "\n" in before or before[-1:] in {"", *";|\uff1b"}:
         return False
     return re.search(r"\w", _SOURCES.sub("", f"{before}\n{rest}")) is not None
@@ -318,7 +318,7 @@ def _passages(text: str) -> list[int]:
 
 
 def _verdict_with(match: re.Match[str], rest: str) -> Verdict:
-    """Return the verdict in a match, which the rest of its line may lessen."""
+    """Return the verdict in a match, which the rest of its line may weaken."""
     unquoted = _QUOTED.sub("", rest)
     remark = _CODE.sub("", unquoted)
     verdict: Verdict = worst(map(_verdict, [match, *_ANOTHER.finditer(remark)]))

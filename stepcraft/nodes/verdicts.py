@@ -24,8 +24,8 @@ def read_verdicts(
 
     A line such as "3 supported p2" is a verdict on the whole of part 3, or on those of its
     statements that have no line of their own. If several lines judge a statement, the one with the
-    narrowest range counts; ties go to the last, unless it is about a detail or the rest. A verdict
-    of `supported` is ignored if it only cites passages that were not shown.
+    narrowest range counts; ties go to the last, unless it covers a detail or the remaining words. A
+    verdict of `supported` is ignored if it only cites passages that were not shown.
 
     Args:
         text: The reply without its blocks.
@@ -148,8 +148,8 @@ def _unknown(
 def _settled(lines: list[Line], state: Any, part: int) -> tuple[list[Line], list[str]]:
     """Return lines with at most one verdict on a part as a whole, and the problem with several.
 
-    If each statement should have a verdict, none of several on their part counts; otherwise, the
-    worst does, unless the reply takes it back.
+    If each statement should have a verdict, conflicting ones on their part are dropped;
+    otherwise, the worst counts, unless the reply takes it back.
     """
     judges_statements: bool = state["judges_statements"]
     bare = [each for each in lines if each.span == ((part, 0), (part, END))]
@@ -212,8 +212,9 @@ def _narrowest(lines: Sequence[Line], part: int, number: int) -> Line | None:
 def _combined(earlier: Line, later: Line) -> Line:
     """Return whichever of two lines on a statement counts, or one line with the quotes of both.
 
-    A contradiction is not replaced by a detail that was not found, nor by the next line, which is
-    about the rest of the statement or another passage. Nor is a detail by `supported` there.
+    A detail that was not found does not replace a contradiction. The next line is about the rest
+    of the statement or another passage, so it replaces no contradiction and, if `supported`, no
+    detail.
     """
     is_next = later.row - earlier.row <= 1 and not later.is_aside
     if is_next and earlier.is_detail and later.is_detail:

@@ -1,4 +1,4 @@
-"""Verdicts on statements: shown in the answer where it has the statement, or else in a list."""
+"""Verdicts on statements, shown where the answer contains the statement, or else in a list."""
 
 import re
 from collections.abc import Mapping, Sequence

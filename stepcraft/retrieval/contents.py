@@ -1,4 +1,4 @@
-"""Digests of the code and files that answers depend on, by which changes are noticed."""
+"""Digests of the code and files that answers depend on, used to detect changes."""
 
 import hashlib
 import sys

@@ -72,8 +72,8 @@ def _with_fields(url: str) -> str:
 def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     """Return the source for a spec, waiting if it is being opened.
 
-    A corpus is opened again if its paths lead to other files or folders than before, in another
-    working directory for instance.
+    A corpus is opened again if its paths lead to other files or folders than before, for
+    instance in another working directory.
 
     Args:
         spec: The spec, as for `open_source`.

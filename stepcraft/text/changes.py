@@ -221,7 +221,7 @@ def _edits(
 
 
 def _checked(change: Change, parts: Sequence[str], between: str) -> Edit | str:
-    """Locate a change, or return the reason why it cannot be made, whatever the other changes."""
+    """Locate a change, or return why it cannot be made, regardless of the other changes."""
     edit = located(change, parts)
     if isinstance(edit, str):
         return edit
@@ -294,7 +294,7 @@ def _applied(
 
 
 def _merged(edits: list[Edit], part: str) -> list[Edit]:
-    """Return ordered edits with neighbouring removals as one, for the whitespace around them."""
+    """Return ordered edits, merging adjacent removals so that no stray whitespace remains."""
     merged = edits[:1]
     for edit in edits[1:]:
         before = merged[-1]

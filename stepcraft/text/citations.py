@@ -2,7 +2,7 @@ r"""Citation marks such as [p3], which link a draft to passages, and equivalent 
 
 Prompts number passages p1, p2 and so on, and ask for marks that cannot be confused with anything
 else. The notations of other products are recognised too. But [3] counts only if there are no other
-marks, and [3, 5] only at the end of a clause, if there are marks such as [3]. Anything inside
+marks, and [3, 5] only at the end of a clause, in texts with marks like [3]. Anything inside
 code, LaTeX, URLs and links is ignored.
 """
 

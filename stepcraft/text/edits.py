@@ -39,7 +39,7 @@ _AROUND = re.compile(
     r"|\u300c\n\u300d|\u201c\n\u201d|\u201e\n\u201c|\u00ab\n\u00bb|(?P<code>(?<!`)`\n`(?!`))"
     r"|(?<![\w!])\[\n\](?:\([^()\n]*\)|\[[^\[\]\n]*\])"
 )
-"""Emphasis, brackets, curly quotes or a link around words, whose place the line break takes."""
+"""Emphasis, brackets, curly quotes or a link around words, which a line break represents."""
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part; fewer could match by chance."""
@@ -157,7 +157,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
 
     Args:
         old: The words that they replace.
-        new: The new words. Models often copy more or less of the context than in the old words.
+        new: The new words. Models often copy more or less context than with the old words.
         line: The beginning of the line, up to the old words.
         after: The characters after the old words.
     """
@@ -172,7 +172,7 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
 
 
 def _stopped(old: str, new: str, line: str, after: str) -> str:
-    """Return the new words without a full stop too many, or with the one that is missing."""
+    """Return the new words with a surplus full stop removed or a missing one added."""
     if new[-1] in STOPS + SPACELESS_STOPS:
         clause_goes_on = after.startswith(_COMMAS) and _STOPPED.search(new)
         is_stop_extra = new[-1] != old[-1] and (after.startswith(new[-1]) or clause_goes_on)
@@ -185,7 +185,7 @@ def _stopped(old: str, new: str, line: str, after: str) -> str:
 
 
 def removal(part: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the span to remove for some words, with the whitespace and signs left without them."""
+    """Return the span to remove for some words, including any whitespace and signs they leave."""
     first = part.rfind("\n", 0, start) + 1
     last = stop + len(part[stop:].partition("\n")[0])
     before, after = part[first:start], part[stop:last]

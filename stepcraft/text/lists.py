@@ -92,13 +92,13 @@ _COLONS = (":", "\uff1a")
 _HEAD = re.compile(r".*[:\uff1a](?:\*\*|__)?")
 """An item that ends with a colon."""
 _TOPIC = re.compile(r"(\*\*|__).+\1|\S+(?:[ \t]\S+)?(?<![?\u061f\uff1f])")
-"""A bold item, or one of up to two words that is no question."""
+"""A bold item, or one of up to two words, not a question."""
 _REASON = re.compile(
     rf"^\W*(?:because|to|why|reason|rationale|purpose|needed)\b"
     rf"|[{STOPS}{SPACELESS_STOPS}]$(?<![?\u061f\uff1f])",
     re.IGNORECASE,
 )
-"""An item that explains the one above it: it is a sentence, or begins with such a word."""
+"""An item that explains the one above it: it is a sentence, or begins with, say, "because"."""
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
 _MARKUP = ("<", "|", "{")
@@ -187,7 +187,7 @@ def read_bullets(text: str) -> list[str]:
 def read_items(text: str) -> list[str]:
     """Return the distinct outer items of a list, without bullets, quotes and text below them.
 
-    A topic with items below it is replaced by these, unless they explain it.
+    A topic with items below it is replaced by those, unless they explain it.
     """
     items = _json_texts(text)
     if not items:
@@ -395,8 +395,8 @@ def _counted_on(lines: list[_Line]) -> list[_Line]:
 def _items(lines: list[_Line]) -> list[str]:
     """Return the unindented items, each with the lines below it.
 
-    A heading between two items that count on belongs to the first, if it has text below it and no
-    heading of its level is above the items.
+    A heading between two consecutively numbered items belongs to the first if it has text below it
+    and no heading of its level precedes the items.
     """
     margin = min((line.indent for line in lines if line.mark), default=0) + 1  # " 9." above "10."
     lines = [

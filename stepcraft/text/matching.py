@@ -65,7 +65,7 @@ def loose_occurrences(words: str, text: str) -> Iterator[tuple[int, int]]:
     for first, last in occurrences(folded(words)[0], plain_text):
         start, stop = spans[first][0], spans[last - 1][1]
         is_whole = all(spans[at - 1 : at] != spans[at : at + 1] for at in (first, last))
-        # Folding makes ordinary spaces of the thin ones within a number.
+        # Folding turns thin spaces within a number into ordinary ones.
         if is_whole and not any(_INSIDE.match(text, at) for at in (start, stop)):
             yield start, stop
 

@@ -111,7 +111,7 @@ def _unpaired(text: str) -> Counter[str]:
     """Return how often each kind of mark or tag in a text has no counterpart."""
     faults: Counter[str] = Counter()
     faults["it would leave a code fence open"] = sum(not each.closed for each in code_blocks(text))
-    # "<>" in the place of code is no mark, nor does it form one with the text around it.
+    # "<>" in place of code is not a mark and does not form one with the text around it.
     prose = "<>".join(text[start:stop] for start, stop in outside_code(text))
     for opening, closing in _PAIRS:
         count = prose.count(opening)

@@ -63,7 +63,7 @@ _LABEL = re.compile(
 """What precedes a number that names something, as in "HTTP/2" or "step 3"."""
 _QUALIFIERS = {"only", "not", "no", "never", "all", "also", "just", "even"}
 _LONG = 12
-"""The number of words from which an amount such as "14 days" is corrected after any word."""
+"""The minimum number of words in a statement for correcting amounts ("14 days") after any word."""
 _NO_CLAIM = re.compile(
     r"[?\uff1f]|\A\W*(?:it|they|he|she|we|this|these|those|there|should|had|were)\b", re.IGNORECASE
 )
@@ -195,7 +195,7 @@ def _is_same(other: Sentence, tokens: Sequence[str]) -> bool:
 
 
 def _is_moved(tokens: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether one phrase has another place, as in "By default it listens on port 9090".
+    """Return whether one phrase was moved, as in "By default it listens on port 9090".
 
     Next to a word such as "only", that can change the meaning.
     """
@@ -210,7 +210,7 @@ def _is_moved(tokens: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _correctable(statement: Sentence) -> Iterator[Value]:
-    """Yield the values claimed by a statement's predicate: its only number or, if none, the others.
+    """Yield the values claimed by a statement's predicate: its only number or, if none, all values.
 
     A value in the subject says what the statement is about, as in "Version 2 is free".
     """

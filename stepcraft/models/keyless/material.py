@@ -74,7 +74,7 @@ class Material:
 def statements(text: str, *, titles: bool = False) -> list[str]:
     """Return the sentences in a text's prose, without list numbers.
 
-    Unless `titles` is set, lines that end in no full stop are left out if there are others.
+    Unless `titles` is set, lines without a final full stop are left out if others have one.
     """
     rows = (row for row, is_code in lines(text) if not (is_code or row.lstrip().startswith("|")))
     prose = html.unescape(replaced("".join(rows), _MARKUP, _without_markup))

@@ -55,7 +55,7 @@ _CHUNK = re.compile(r"\s*+\S+\s*|\s++")
 
 
 class ExtractiveModel(BaseChatModel):
-    """A chat model with no language model: deterministic, offline, only as good as its evidence.
+    """A rule-based chat model: deterministic, offline, and only as good as its evidence.
 
     It recombines the sentences in the sections of the prompt (`stepcraft.text.sections`) in the
     format that the `reply_format` section names. For a prompt without a known format, it returns
