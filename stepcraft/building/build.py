@@ -250,7 +250,7 @@ class _Build:
             # Done first, so that new procedures are not merged with those that they replace.
             ids = {procedure.id for procedure in procedures}
             stale = await asyncio.to_thread(mark_stale, record, ids, self.placer.memory)
-            self.report.stale += stale  # awaited first, since others add to it too
+            self.report.stale += stale  # after the await, since other tasks add to it
         record.placed = []
         for procedure, draft in zip(procedures, record.procedures, strict=True):
             if removed := removed_as(record, draft, procedure.id):

@@ -18,7 +18,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Update the ledger and memory to match a listing; return how many procedures become stale.
 
-    Procedures that only deleted files teach become stale; if such a file comes back, they are
+    Procedures taught only by deleted files become stale; if such a file comes back, they are
     placed again. Other documents that are not listed are left alone, because nothing is known about
     them.
     """
@@ -79,7 +79,7 @@ def _follow_listed(listing: Listing, ledger: Ledger, memory: ProcedureMemory) ->
 
 
 def _followed(record: Record, source: str, root: str, memory: ProcedureMemory) -> Record:
-    """Return the record of a moved document, whose new name its procedures get in the memory."""
+    """Return a moved document's record, and give its procedures in the memory its new name."""
     change = partial(with_moved, before=record.source, now=source)
     for id_ in {*record.taught_so_far()} if record.source != source else ():
         changed_in(memory, id_, change)
@@ -126,7 +126,7 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
 
 
 def removed_as(record: Record, draft: Drafted, id_: str) -> list[str]:
-    """Return the ids under which somebody removed a draft: its own, and those of earlier text.
+    """Return the removed ids that match a draft: its own, and those of earlier text.
 
     Earlier text is recognised by its place in the document and, if the place is shared, its output.
     """

@@ -54,7 +54,7 @@ class Verdict:
 
 
 Verdicts: TypeAlias = dict[tuple[str, str, str], Verdict]
-"""A model's verdicts on a procedure and its rivals, keyed by their `versions_of`."""
+"""A model's verdicts on a procedure and its rivals (merge candidates), keyed by `versions_of`."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Placer:
 
         A procedure that a person has approved is not rewritten, and two with different tags, keys
         or expiries are not merged, because searches and updates must find both. If the second is
-        new and has none of these, like all that documents teach, it can be merged into one with
-        them.
+        new and, like all that documents teach, has none of these, it can be merged into a
+        procedure that has them.
 
         Raises:
             ModelFailure: The model refuses the call.
@@ -219,7 +219,7 @@ class Placer:
     ) -> tuple[Procedure | None, Sequence[Procedure]]:
         """Return a procedure, or None if it was removed, and its rivals as they are stored now.
 
-        The rival of a new procedure is its own stored copy or, if there is none, the nearest ones.
+        The rivals of a new procedure are its stored copy or, if there is none, the nearest ones.
         """
         stored = self.memory.get(procedure.id)
         if rivals is None:
@@ -241,7 +241,7 @@ class Placer:
                 raise MemoryFailure(f"{memory.name} did not take {id_}: {failure.reason}")
         elif plan.stored and not is_new:
             link = partial(linked, other=plan.stored)
-            change = link if plan.how == "linked" else replace  # a copy: only the text is checked
+            change = link if plan.how == "linked" else replace  # a mere copy, to check the text
             if not changed_in(memory, id_, change, plan.procedure):
                 raise Conflict(f"{id_} was deleted meanwhile")
         if plan.stored:

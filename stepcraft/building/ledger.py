@@ -81,7 +81,7 @@ class Record:
     """
 
     def moved(self, source: str, root: str) -> "Record":
-        """Return the record under the new name of its source, also in its places."""
+        """Return the record with its source renamed, including in the places of its procedures."""
 
         def renamed(place: str) -> str:
             return source + place.removeprefix(self.source)

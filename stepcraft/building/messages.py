@@ -66,7 +66,7 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 
 def unknown_kind(value: Mapping[str, Any]) -> str:
-    """Return the kind of a log record that has no role and is no message, or "" for all others."""
+    """Return the kind of a log record that has no role and is not a message, or "" for others."""
     value = _unwrapped(value)
     kind = _ROLES.get(_kind(value), _kind(value))
     is_known = (

@@ -141,7 +141,7 @@ def ask_for_procedures(state: State, settings: ExtractContext) -> list[BaseMessa
 
 
 def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Update:
-    """Return the procedures and the rejected tasks in a reply, after those of any first reply.
+    """Return the procedures and rejected tasks in a reply, appended to those of any first reply.
 
     Raises:
         UnreadableReply: The reply contains neither, or it was cut off or contains a procedure that

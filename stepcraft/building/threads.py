@@ -42,12 +42,12 @@ _SECRET_NAME = re.compile(
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _RANDOM = re.compile(r"\d")
-"""Matches secrets that are no ordinary words, which other text could contain."""
+"""Matches secrets with a digit; ordinary words could occur in other text."""
 _PAIR = re.compile(
     r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
 )
-"""Matches a named string as in JSON, also if its quotes are escaped."""
+"""Matches a named string as in JSON, even if its quotes are escaped."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 
 
@@ -188,7 +188,7 @@ def _calls(message: BaseMessage) -> list[ToolCall]:
 
 
 def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
-    """Yield the strings stored under names that mark them as secret, also in strings of JSON."""
+    """Yield the strings stored under names that mark them as secret, including in JSON strings."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # not JSON
             nested = _secrets(json.loads(value), is_secret=is_secret)

@@ -45,7 +45,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
 
 
 _MOST_EDITS = 10
-"""The maximum number of edits, since a script as the editor would never stop."""
+"""The maximum number of edits, since a script used as editor would never stop."""
 
 
 def in_editor(text: str, check: Callable[[str], object] = str) -> str:
@@ -55,8 +55,8 @@ def in_editor(text: str, check: Callable[[str], object] = str) -> str:
 
     Raises:
         OSError, CalledProcessError: The editor cannot be started, or fails.
-        ValueError: The command of the editor is malformed, or the user gave up a result that cannot
-            be used; the message names a file that has it.
+        ValueError: The editor command is malformed, or the user gave up on a result that cannot be
+            used; the message names the file that contains it.
     """
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:

@@ -78,7 +78,7 @@ def agreements(directory: Path, labels: Path) -> Iterator[tuple[str, Interval, I
 def _labelled(
     labels: Path, answers: Container[tuple[str, str]], directory: Path
 ) -> dict[_Answer, str]:
-    """Return the labels, those of votes with the two methods in alphabetical order."""
+    """Return the labels; for votes, the two methods are in alphabetical order."""
     labelled: dict[_Answer, str] = {}
     for record in records(labels):
         row = _Label.model_validate(fields_of(record, labels))

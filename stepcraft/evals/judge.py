@@ -69,7 +69,7 @@ class Request(NamedTuple):
 
     @property
     def basis(self) -> str:
-        """A fingerprint of the answers and right answers to judge."""
+        """A fingerprint of the judged answers and the right answers."""
         return basis_of(self.kind, *filter(None, (self.outcome, self.against)))
 
 

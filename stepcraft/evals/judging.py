@@ -119,7 +119,7 @@ async def judge(
 
 
 def _has_items(earlier: Judgement, request: Request) -> bool:
-    """Return whether an earlier judgement is of the requested items, or was unreadable."""
+    """Return whether an earlier judgement covers the requested items, or was unreadable."""
     items = [item["text"] for item in earlier.get("items", ())]
     return items in ([], [it for it, _ in request.items])
 

@@ -94,7 +94,7 @@ class Sample(TypedDict):
     ]
     """The available resources, for methods that take them."""
     answers: NotRequired[_Alternatives]
-    """The right answers; it is enough to give any one of them."""
+    """The right answers; an answer need only match one of them."""
     contains: NotRequired[Annotated[list[_Alternatives], BeforeValidator(listed)]]
     """The things that a right answer mentions, each as a list of alternative names."""
     steps: NotRequired[_Texts]

@@ -28,14 +28,14 @@ exponent, and the ending of C++ or C#. A comma before three digits may separate 
 in India).
 """
 _COMPARISON = re.compile(r"</?[a-zA-Z][^<>]*>|([<>!=]=|(?<![-=])[<>])(?:\s+|(?=[-−–.\ue000]?\d))")
-"""A tag of HTML, or a comparison, which is a group, as in "load > 5" and ">=3.11"."""
+"""An HTML tag, or a comparison (captured as a group), as in "load > 5" and ">=3.11"."""
 _AROUND_SIGNS = re.compile("[\\s`'\"‘’“”]|^\\*\\*(?=[^*])|(?<=[^*])\\*\\*$|(?<=[^.\\s])\\.$")
 """What may surround an answer that is only punctuation, such as `!=`."""
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d)[/:^\u2044](?=\d)")
-"""What divides two numbers, as in 1/2, 10:30 and 10^6."""
+"""What separates two numbers, as in 1/2, 10:30 and 10^6."""
 _SUPERSCRIPT = re.compile(r"(?<=\d)[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
 _LETTER_A = re.compile(r"(?<![.&/-])\bA\b(?!\s+\w|\.(?:\w|\s+\w)|[&/-]\w)")
-"""The letter A as in "hepatitis A", which is no article and no initial."""
+"""The letter A as in "hepatitis A", which is neither an article nor an initial."""
 _ARTICLE_A = re.compile(r"\ba\b(?=\s+\w)")
 _UNSPACED = f"[{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 _VOWEL_SIGNS = "".join(
@@ -46,7 +46,7 @@ _LETTER = rf"(?:(?!{_UNSPACED})\w|[\ue000-\ue005{_VOWEL_SIGNS}])"
 _LATIN = re.compile(r"[a-zA-Z\u00c0-\u024f]")
 _ROUGE_CHARACTERS = 10_000
 """The number of characters at which texts are cut for ROUGE. Its time is proportional to the
-product of both lengths, and comes to seconds for texts this long.
+product of both lengths, which means seconds for texts this long.
 """
 
 
@@ -65,9 +65,9 @@ def plain_forms(gold: str) -> list[Callable[[str], str]]:
     """Return the ways of normalising a gold answer and the answers that are compared with it.
 
     Meaningful punctuation is kept, as in -5, 3.5, C++ and C#, and so are comparisons, such as <=,
-    that contradict those of the gold answer; other punctuation, such as a hyphen, becomes nothing
-    in one way and a space in the others. Unicode's forms of a character are equal, and so are its
-    cases, as in "Maß" and "MASS".
+    that contradict those of the gold answer. Other punctuation, such as a hyphen, is removed in one
+    way and becomes a space in the others. Unicode forms of a character count as equal, as do upper
+    and lower case, as in "Maß" and "MASS".
     """
     has_a = _LETTER_A.search(gold) is not None
     plain = partial(_plain, has_a=has_a, compared={*_COMPARISON.findall(gold)} - {""})
@@ -82,8 +82,8 @@ def _plain(
     Args:
         text: The text.
         gap: The replacement for punctuation.
-        has_a: Whether to keep an A that is capital or has no word behind it.
-        compared: The comparisons in the gold answer; a text that has only others keeps them.
+        has_a: Whether to keep an A that is upper-case or not followed by a word.
+        compared: The comparisons in the gold answer; a text with only different ones keeps those.
         listed: Whether a comma between numbers separates them, as in "2,3".
     """
     text = re.sub(r"(?<=\d),(?=\d)", ", ", text) if listed else text
@@ -186,8 +186,8 @@ def rouge_lsum(answer: str, gold: str) -> float:
     """Return the F-measure of ROUGE-Lsum with stemming, as in ASQA's official script.
 
     The official tokenizer takes only ASCII letters and digits into account. If most letters of the
-    gold answer are not Latin, words are compared instead, and characters of Chinese and Japanese.
-    Texts are cut at 10,000 characters.
+    gold answer are not Latin, words (or Chinese and Japanese characters) are compared
+    instead. Texts are cut at 10,000 characters.
     """
     from rouge_score.rouge_scorer import RougeScorer  # noqa: PLC0415 - an extra
     from rouge_score.tokenizers import DefaultTokenizer  # noqa: PLC0415

@@ -61,7 +61,7 @@ def default_scores(sample: Sample, output: Mapping[str, Any]) -> dict[str, float
     decimal points of numbers count; other punctuation stands for a space or nothing). For
     `contains`: the share of the items that occur. For `steps`: the F1 of aligned steps. For
     `long_answers`: ROUGE-Lsum with the best match. For `gold`: the recall of gold passages and gold
-    sentences, if the output has `evidence`. Marks that cite passages of the evidence do not count.
+    sentences, if the output has `evidence`. Marks that cite the evidence are ignored.
     """
     answer = str(output.get("answer") or "")
     evidence = output.get("evidence")

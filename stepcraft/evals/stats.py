@@ -86,7 +86,7 @@ def _alike(count: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the exact two-sided p-value of the sign test, which is McNemar's for binary scores."""
+    """Return the exact two-sided p-value of the sign test (McNemar's, for binary scores)."""
     return float(scipy_stats().binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
@@ -95,7 +95,7 @@ def holm(ps: Sequence[float], families: Sequence[object] = ()) -> list[float]:
 
     Args:
         ps: The p-value of each test.
-        families: The family of each test, or nothing if each is its own; tests in the same family
+        families: The family of each test, or empty if each is its own; tests in the same family
             count as one.
     """
     families = families or range(len(ps))

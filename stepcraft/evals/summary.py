@@ -348,8 +348,8 @@ def _task_scores(
 ) -> dict[str, dict[object, float]]:
     """Return scores by name and task, averaged over the answers to each task.
 
-    Samples of a task have the same right answers, as far as the score depends on them, and the same
-    task's id or, `by_question`, the same question. For each score whose name begins with `pass@1`,
+    Samples of a task have the same task id (or question, if `by_question`) and the same right
+    answers, as far as the score depends on them. For each score whose name begins with `pass@1`,
     unbiased estimates of pass@k are added.
     """
     answers: dict[str, dict[object, list[float]]] = {}

@@ -62,7 +62,7 @@ class Judgement(TypedDict):
     left_out: NotRequired[int]
     """For a reading, the number of passages that were left out because they were too long."""
     basis: NotRequired[str]
-    """A fingerprint of the answers and right answers that were judged."""
+    """A fingerprint of the judged answers and the right answers."""
 
 
 key_of = itemgetter("judge", "kind", "method", "against", "id", "number")
@@ -82,7 +82,7 @@ def basis_of(kind: Kind, *outcomes: Outcome) -> str:
 
 
 def read_judgements(directory: Path) -> list[Judgement]:
-    """Return the judgements of the present answers: for each call, the last that is of them.
+    """Return the judgements of the current answers: for each call, the latest such judgement.
 
     Judgements of earlier answers, or of answers whose right answer has changed, are left out.
 
@@ -175,7 +175,7 @@ def verdicts(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str],
     """Return the majority verdict on each sample for which there are readable votes.
 
     Each key is the judge, two methods in alphabetical order, and the sample; the verdict is on the
-    first method. It does not matter which of them the other was compared with.
+    first method. It does not matter which of the two was compared with the other.
     """
     votes: dict[tuple[str, str, str, str], list[str]] = {}
     for each in judgements:

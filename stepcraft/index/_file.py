@@ -141,7 +141,7 @@ def connect(
         try:
             _prepare(connection, path, create=create)
             if embeddings and connection.execute(_EMBEDDINGS).fetchone() == (None,):
-                # Another process may have been faster.
+                # Another process may have recorded it meanwhile.
                 sql = "INSERT OR IGNORE INTO meta VALUES ('embeddings', ?)"
                 connection.execute(sql, (embeddings,))
             (recorded,) = connection.execute(_EMBEDDINGS).fetchone()
@@ -251,7 +251,7 @@ def _prepare(connection: sqlite3.Connection, path: str, *, create: bool) -> None
     if layout in _STATEMENTS:
         with connection:
             connection.execute("BEGIN EXCLUSIVE")
-            # Another process may have been faster.
+            # Another process may have done this meanwhile.
             for statement in _STATEMENTS.get(_layout(connection), ()):
                 connection.execute(statement)
             layout = _layout(connection)

@@ -35,7 +35,7 @@ class WordRanking:
     def scores(
         self, connection: sqlite3.Connection, query: str
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the numbers of rows that share a word with a query, and their BM25 ÷ best BM25.
+        """Return the row numbers and BM25 ÷ best BM25 of all rows that share a word with a query.
 
         If the query's words occur in too many rows, only rows with one of the rarest words are
         ranked, using all words.

@@ -29,8 +29,8 @@ def in_group(group: str, name: str) -> str:
 class GroupedIndex(LocalIndex):
     """A LocalIndex whose entries belong to groups; `in_group` builds their ids.
 
-    A group has a mark once it is complete. The mark is empty if the process was killed while
-    filling the group; filling it again does not embed texts that are already stored.
+    The mark of a group is empty until the group is complete. If the process is killed while filling
+    it, filling it again does not embed texts that are already stored.
     """
 
     batch = 4000

@@ -24,13 +24,13 @@ def replacement(stored: Procedure, added: Procedure) -> Procedure:
 
     This is the added procedure with the outcomes of both combined, and with the key and the earlier
     versions kept. If the text is unchanged, the metadata that builds and people recorded about it
-    is kept as well. Without a key, which stands for a record that is replaced as a whole, the
-    source, the tags, an expiry to come and the other metadata that it leaves out are kept, too.
+    is kept as well. If `added` also has no key, the source, the tags, a future expiry and any other
+    metadata that it leaves out are kept, too; with a key, it replaces them.
     """
     kept: dict[str, Any] = {
         # The higher count, so that importing an export again counts nothing twice.
         "outcomes": stored.outcomes.together(added.outcomes, max),
-        "key": added.key or stored.key,  # an id that comes from a key is of no other use
+        "key": added.key or stored.key,  # an id derived from a key stands only for that key
     }
     if same_text(stored, added):
         names = stored.metadata.keys() & _OF_TEXT if added.key else stored.metadata

@@ -19,7 +19,7 @@ def record_outcome(
 ) -> list[Procedure]:
     """Record the outcome of a run for the procedures shown to its model, and return them.
 
-    The procedure that AAG remembered is credited too.
+    A procedure that AAG saved is credited too.
 
     Args:
         memory: The memory.
@@ -41,8 +41,8 @@ def record_outcome(
 
 
 def shown_ids(result: Mapping[str, Any]) -> list[str]:
-    """Return the ids of what a run was shown, and of the procedure that it remembered."""
+    """Return the ids of what a run was shown, and of any procedure that it saved."""
     ids = [*(result.get("shown_procedures") or ()), result.get("remembered")]
-    if isinstance(evidence := result.get("evidence"), Sequence):  # another graph's has any form
+    if isinstance(evidence := result.get("evidence"), Sequence):  # of any form in other graphs
         ids += [each.get("id") for each in evidence if isinstance(each, Mapping)]
     return [str(id_) for id_ in ids if id_]

@@ -36,12 +36,12 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 """The fields of a step object that only give its position or its place in a database or on a page;
-`step` is another if it is a number.
+`step` counts too if it is a number.
 """
 _COUNTS = ("number", "position")
-"""The fields that give the position of the objects in a list if they count up, as in 1, 2, 3."""
+"""The fields that give an object's position in a list if their values count up, as in 1, 2, 3."""
 OUTSIDE = "outside_steps"
-"""The name in the metadata of the lines that belong to no step."""
+"""The metadata key for the lines that belong to no step."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 
 
@@ -51,7 +51,7 @@ def _r_vector(text: str) -> object:
 
 
 _LISTS = ((("[", "{"), json.loads), ("[", ast.literal_eval), ("c(", _r_vector))
-"""How texts begin that contain a list in JSON, Python or R, and the functions that read it."""
+"""The beginnings of texts that contain a list (JSON, Python or R), and functions that read them."""
 _PIPED = re.compile(r"[^|\n]*[^|\s](?:\|[^|\s][^|\n]*)+")
 """Matches items separated by `|` without spaces; a `|` with spaces is taken for a shell pipe."""
 
@@ -70,9 +70,10 @@ def read_procedures(
     Steps can be a list, or a string that contains a JSON list or numbered lines. An id that is not
     a UUID goes into the metadata, as do unknown fields, fields such as tags whose values do not
     have the expected form, and, as `outside_steps`, the lines around a list of steps. A field that
-    `fields` names for `expires` has to hold a day.
+    `fields` names for `expires` must contain dates.
 
-    A record with the text of an earlier one and other tags is refused, unless it has a key or id.
+    A record that has the text of an earlier one but other tags is refused, unless it has a key or
+    id.
 
     Args:
         path: A .jsonl, .json (an array, or one object per line) or .csv (with a header) file in
@@ -81,14 +82,14 @@ def read_procedures(
         fields: A mapping from our field names to those in the file, where they differ, as in
             `{"output": "title"}`. With `{"tags": "team"}`, a text in the field team is the value of
             a tag with this name.
-        memory: The memory that they are read for. If it has a later version of a record without a
-            key or id, its text is kept, with a warning.
+        memory: The memory that will receive them. If it has a later version of a record without a
+            key or id, the later text is kept, with a warning.
 
     Raises:
         BadInput: The file cannot be read, it is a table without a column that `fields` names, or
             none of its records is a procedure.
     """
-    given = dict(fields or {})  # first, as a column can have the name of another field
+    given = dict(fields or {})  # comes first, since a column may have the name of another field
     names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
     tags: dict[str, Mapping[str, str]] = {}
@@ -240,14 +241,14 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
 def _of_other_forms(fields: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     """Return the fields whose values belong in the metadata.
 
-    An expiry that the caller named is not among them, so that it is refused.
+    An expiry whose field the caller named is never among them, so a wrong one is refused.
     """
     kept = {"expires"} if names["expires"] != "expires" else ()
     return [name for name in fields if name not in kept and not has_our_form(name, fields[name])]
 
 
 def _check_tags(procedure: Procedure, earlier: dict[str, Mapping[str, str]]) -> None:
-    """Reject a procedure with the id of an earlier one and other tags; note the tags of others."""
+    """Reject a procedure that has the id of an earlier one but other tags; else, note its tags."""
     if (tags := earlier.setdefault(procedure.id, procedure.tags)) != procedure.tags:
         raise BadInput(
             f"it has the text of an earlier record, whose tags are {excerpt(tags)}, not "
@@ -287,7 +288,7 @@ def texts_of(value: object) -> list[str]:
     text = value.strip() if isinstance(value, str) else ""
     for beginning, read in _LISTS:
         if text.startswith(beginning):
-            # A key can be a number in Python.
+            # A Python dict can have numbers as keys.
             with suppress(ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 items = read(text)
                 if isinstance(items, list | tuple | dict) and items:
@@ -320,7 +321,7 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
     text = _text_of(value)
     if text and ("@type" in value or not isinstance(text, str)):
         return _items(text)
-    # Such as an ingredient with its amount, or the name of a step with a command.
+    # For example, an ingredient and its amount, or a step's name and its command.
     rest = {
         name: each
         for name, each in value.items()

@@ -54,7 +54,7 @@ def had_text(stored: Procedure, procedure: Procedure) -> bool:
 def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     """Return the replacement for a stored procedure, with the stored one among its versions.
 
-    A change of anything but the text, the tags and the expiry makes no new version.
+    Changing anything but the text, the tags or the expiry creates no new version.
     """
     earlier = (*stored.versions, *(each for each in new.versions if each not in stored.versions))
     if earlier != stored.versions:  # an import of another history

@@ -131,7 +131,7 @@ def marks(procedure: Procedure) -> list[str]:
 
 
 def _least_share(part: int, others: int) -> float:
-    """Return the lower bound of the 95% Wilson interval for the share of a part, or 0 for 0."""
+    """Return the lower bound of the 95% Wilson interval for a part's share, or 0 if it is 0."""
     if not part:
         return 0.0
     whole = part + others

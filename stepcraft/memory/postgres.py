@@ -88,7 +88,7 @@ _IS_CURRENT = (
     f"SELECT ({_STATE.format('store')}) = ({_STATE.format('stepcraft_words')}"
     f" AND version = {VERSION}) AS is_current"
 )
-"""Selects whether our words match the store, to which others may write without updating them."""
+"""Selects whether our words are up to date with the store, to which other programs may write."""
 
 # BM25 with the constants of SQLite's FTS5, k1 = 1.2 and b = 0.75; Postgres' own ts_rank ignores how
 # rare a word is. The length of a text is its number of distinct words.
@@ -134,8 +134,8 @@ class PostgresMemory(StoreMemory):
     """Procedures in a namespace of a LangGraph store in a Postgres database.
 
     The tables are those of `langgraph.store.postgres.PostgresStore`, so that a graph compiled with
-    such a store finds the same procedures under `store:name/space`. LangGraph's tables stay as it
-    created them: the words of each text and the embedding model of each memory are kept in separate
+    such a store finds the same procedures under `store:name/space`. LangGraph's tables are not
+    altered: the words of each text and the embedding model of each memory are kept in separate
     tables. All namespaces in a database share one vector dimension. Vector search is exact, unless
     the table has an approximate index.
 

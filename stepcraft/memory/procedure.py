@@ -71,7 +71,7 @@ class Version(Content):
     """An earlier version of a procedure, with details of the change that replaced it."""
 
     tags: NotRequired[dict[str, str]]
-    """Its tags; like `expires`, they are missing from versions that were stored without them."""
+    """Its tags; like `expires`, they are missing from the oldest stored versions."""
     expires: NotRequired[str]
     at: str
     """When this version was replaced, as ISO 8601 in UTC."""
@@ -246,7 +246,7 @@ def _id_of(content: Sequence[str]) -> str:
 
 
 def check_has_all(fields: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-    """Reject fields without an output, an input or steps, naming those of the record as written.
+    """Reject fields without an output, an input or steps; the message lists the record's fields.
 
     Raises:
         BadInput: One of them is missing.

@@ -71,7 +71,7 @@ class ProcedureMemory(ABC):
         """Add procedures. Adding one twice has the same effect as adding it once.
 
         Adding different content under an existing id is an update, which keeps the outcomes (see
-        `stepcraft.memory.batches.merged`).
+        `stepcraft.memory.batches.replacement`).
 
         Args:
             procedures: The procedures.
@@ -163,7 +163,7 @@ class ProcedureMemory(ABC):
         """
         return await to_thread(self.search, query, k, **options)
 
-    def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - own memories may have it
+    def delete(self, ids: Iterable[str]) -> int:  # noqa: ARG002 - overrides use it
         """Delete procedures, and return how many of the given ids existed."""
         raise self._lacks("delete")
 

@@ -102,9 +102,9 @@ def import_skills(
 ) -> AddReport:
     """Add the procedures in a folder of skills, or in a single skill, to a memory.
 
-    If the memory still has an exported procedure, an edit of its skill changes only the text. What
-    has changed in the memory since the export is kept; an edit of the earlier text fails. So does a
-    copy that has become another skill but still has the id of the original.
+    If the memory still has an exported procedure, editing its skill changes only its text; other
+    changes since the export are kept. A skill fails if the text has changed in the memory too, or
+    if it is a rewritten copy that still has the id of the original.
 
     Args:
         memory: The memory.
@@ -149,7 +149,7 @@ def import_skills(
 
 
 def _order(skill: Skill) -> tuple[bool, ...]:
-    """Return a key that sorts exported skills last, and after copies that have the same id."""
+    """Return a sort key: exported skills come last, after any copies with the same id."""
     file, _, procedure, exported = skill
     if not exported:
         return (False,)
@@ -160,11 +160,11 @@ def _order(skill: Skill) -> tuple[bool, ...]:
 def _outcome(
     skill: Skill, original: Skill, kept: Procedure | None
 ) -> Literal["to add", "edited", "present", "earlier", "copy"]:
-    """Return what a skill is to a memory.
+    """Return how an import treats a skill.
 
     Args:
-        skill: The skill, which is a copy if it has become another one than the original.
-        original: The skill that keeps their id; it can be the skill itself.
+        skill: The skill, which is a copy if its folder and text both differ from the original's.
+        original: The skill that keeps the shared id; it can be the skill itself.
         kept: The procedure that the memory has under this id.
     """
     file, _, procedure, exported = skill
@@ -192,7 +192,7 @@ def _is_changed(kept: Procedure, exported: Procedure) -> bool:
 
 
 def _is_editor(skill: Skill, kept: Procedure) -> bool:
-    """Return whether an edit of a skill was the last to change the text of a procedure."""
+    """Return whether the last change to a procedure's text was an edit of this skill."""
     text = content_of(kept)
     editors = (each["by"] for each in kept.versions if content_of(each) != text)
     return next(editors, "") == str(skill.file.resolve())
@@ -330,10 +330,10 @@ def _skill(file: Path) -> Skill:
 
 
 def edited(stored: Procedure, body: str) -> Procedure:
-    """Return a procedure with the changes in its `body_of`; all else stays as it is.
+    """Return a procedure with the edits to its `body_of` text; all else is unchanged.
 
     Raises:
-        BadInput: A line belongs to no step, or the procedure cannot be kept.
+        BadInput: A line belongs to no step, or the result is not a valid procedure.
     """
     needs = re.escape(f"## Needs\n\n{stored.input}\n\n") + r"\n*(?=#{1,6} |\d{1,3}[.)] )"
     body, has_needs = re.subn(needs, "", body, count=1)

@@ -33,8 +33,8 @@ class StoreMemory(ServedMemory):
     """Procedures in a namespace of a LangGraph store; items that are not procedures are ignored.
 
     Search is hybrid if the store has a vector index, and otherwise by words. The store cannot
-    search by words itself, so its namespace is read for each search unless `alpha` is 1. Namespaces
-    below this one are separate memories.
+    search by words itself, so the whole namespace is read for each search unless `alpha` is 1.
+    Namespaces below this one are separate memories.
 
     Args:
         store: The store.
@@ -42,7 +42,7 @@ class StoreMemory(ServedMemory):
             empty.
 
     Raises:
-        BadInput: Stores do not accept the namespace.
+        BadInput: The namespace is invalid.
     """
 
     batch = 100
@@ -232,7 +232,7 @@ def checked_namespace(namespace: str) -> tuple[str, ...]:
     """Return the parts of a namespace, by default "procedures".
 
     Raises:
-        BadInput: Stores do not accept the namespace.
+        BadInput: The namespace is invalid.
     """
     parts = tuple(filter(None, namespace.strip().strip("/").split("/"))) or (NAMESPACE,)
     if parts[0] == "langgraph" or any("." in part for part in parts):

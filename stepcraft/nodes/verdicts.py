@@ -174,7 +174,8 @@ def _checks(lines: Sequence[Line], state: Any, part: int) -> list[Check]:
         for number, statement in enumerate(_statements(state, part), 1)
     ]
     if len(judged) != 1 and not any(line and line.first.statement for _, _, line in judged):
-        judged = [(0, state["parts"][part - 1]["text"], _narrowest(lines, part, 0))]
+        of_parts = [line for line in lines if not line.first.statement]
+        judged = [(0, state["parts"][part - 1]["text"], _narrowest(of_parts, part, 0))]
     if is_part:  # other details of a contradicted part may not be found
         judged += [
             (number, statement, line)

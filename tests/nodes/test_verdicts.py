@@ -574,6 +574,13 @@ def test_a_verdict_on_what_is_not_there_is_handed_back() -> None:
     assert [verdict for _, verdict in verdicts(result)] == ["supported"] * 3
 
 
+def test_a_range_says_nothing_of_a_part_without_statements() -> None:
+    draft = "Haldruvin built it.\n\n[docs]: https://x.org/old\n\nIt has four arches."
+    result, model = checked(f"1.1-3.1 supported p1\n{block(2, '/old', '/new')}", draft=draft)
+    assert [part for part, _ in verdicts(result)] == ["Haldruvin built it.", "It has four arches."]
+    assert (result["answer"], len(model.calls)) == (draft.replace("old", "new"), 1)
+
+
 def test_a_part_without_a_verdict_is_said() -> None:
     draft = f"Haldruvin built Oster. {'It is a bridge. ' * 20}\n\n{'Its mayor was Q. ' * 20}"
     for reply, parts, warned in (

@@ -99,7 +99,7 @@ class OpenCollection:
                     partial(create_collection, self.connection, name, address, layout)
                 )
             except MemoryFailure:
-                if not (made_with := self.connection.call(look)):  # somebody else was faster
+                if not (made_with := self.connection.call(look)):  # nobody else created it
                     raise
         self.connection.call(partial(add_tenant, tenant=address.tenant))
         self.embeddings = made_with or name

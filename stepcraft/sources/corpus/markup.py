@@ -120,7 +120,7 @@ _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
 _MDOC_CALLED = re.compile(
     r"A[pr]|Brq|[BDPQS]q|Cm|D[lv]|E[mrv]|F[an]|Ic|Li|Nm|O[cop]|Pa|Q[cl]|Sy|Ta|V[at]|X[cor]"
 )
-"""The macros of mdoc that stand among the arguments of others, except for `Fl`, `No` and `Ns`."""
+"""The mdoc macros that can appear among the arguments of others, except `Fl`, `No` and `Ns`."""
 _COMPONENTS = re.compile(
     r"""
     ^import[ \t]++ (?:
@@ -158,7 +158,7 @@ _INDENTED_CODE = re.compile(
     r"((?:(?:[ ]{4}|\t)[^\n]*+\n?|[ \t]*+\n)++)",
     re.MULTILINE,
 )
-"""Code below a paragraph; what is indented below a list item or a component may be no code."""
+"""Code below a paragraph; what is indented below a list item or a component may not be code."""
 
 
 def without_components(text: str) -> str:

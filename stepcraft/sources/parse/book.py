@@ -78,7 +78,7 @@ def _unwrap_headings(soup: BeautifulSoup) -> None:
 
 
 def _cells(row: Tag) -> list[Tag]:
-    """Return a cell for each column: also those covered by others, or written once for several."""
+    """Return a cell per column, including those covered by others or written once for several."""
     cells = row.find_all(["table:table-cell", "table:covered-table-cell"], recursive=False)
     counts = [int(str(cell.get("table:number-columns-repeated", "1"))) for cell in cells]
     return [each for each, count in zip(cells, counts, strict=True) for _ in range(min(count, 100))]

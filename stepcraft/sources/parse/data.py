@@ -71,7 +71,7 @@ def openapi(data: bytes) -> Parsed:
 def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator[str]:
     """Yield the lines of a value, making each titled item in an outer list a section.
 
-    Items without a title that follow one are sections as well, named by their numbers.
+    Untitled items after a titled one become sections too, titled by name or number.
     """
     is_named = isinstance(value, dict)
     items = value.items() if isinstance(value, dict) else [("", it) for it in _list(value)]

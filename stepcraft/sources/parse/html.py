@@ -215,7 +215,7 @@ def _is_sign(image: Tag) -> bool:
 
 
 def _show_readings(soup: BeautifulSoup) -> None:
-    """Put the readings of characters after the word, so that they do not tear it apart."""
+    """Put the ruby readings of characters after the word, so that they do not split it."""
     for ruby in reversed(soup.find_all("ruby")):
         before = ruby.previous_sibling
         if isinstance(before, Tag) and before.name == "ruby":
@@ -228,7 +228,7 @@ def _show_readings(soup: BeautifulSoup) -> None:
 
 
 def _unwrap_code(soup: BeautifulSoup) -> None:
-    """Replace each table that only adds line numbers to code by the code."""
+    """Replace each table that only adds line numbers to code with the code."""
     for table in soup.select("table:has(pre)"):
         cells = table.find_all(["td", "th"])
         if len(cells) != 2:

@@ -102,7 +102,7 @@ def _bodies(part: MIMEPart) -> Iterator[str]:
 def _alternatives(parts: list[MIMEPart]) -> Iterator[str]:
     """Yield the texts in the first part that has any.
 
-    The last one follows if most of its words are new: the first says "View this mail online".
+    The last one follows if most of its words are new: the first may be "View this mail online".
     """
     parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
     texts = [*filter(None, ("\n\n".join(filter(None, _bodies(each))) for each in parts))]

@@ -67,7 +67,7 @@ def _comments(page: PdfPage) -> int:
     for place in range(raw.FPDFPage_GetAnnotCount(page)):
         annotation = raw.FPDFPage_GetAnnot(page, place)
         length = raw.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
-        has_text = length > 2  # the length of its end
+        has_text = length > 2  # its terminator is 2 bytes
         comments += has_text and raw.FPDFAnnot_GetSubtype(annotation) not in skipped
         raw.FPDFPage_CloseAnnot(annotation)
     return comments

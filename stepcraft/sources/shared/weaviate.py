@@ -57,7 +57,7 @@ _RECORD = "00000000-"
 """The prefix of record ids, which sorts them first so that they can be listed."""
 
 _BUILDING = PageRecord(path="", tags=(), version="building", mark="", passages=0)
-"""A record that belongs to no page. It exists during a build, and remains if that is cut short."""
+"""A record that belongs to no page. It exists during a build, and remains if one is cut short."""
 _IS_BUILDING = Filter.by_property("version").equal(_BUILDING.version)
 
 _CHECKED_FOR = 5.0
@@ -68,8 +68,8 @@ class WeaviatePassages(SharedPassages):
     """The passages of a corpus in a Weaviate collection.
 
     The collection also contains a record for each page, which has no text and no vector and is
-    therefore never found. Searches check the records of the pages that they find during a build,
-    after an unfinished one, or if they find two versions of a page.
+    therefore never found. During a build, after an unfinished one, or if a search finds two
+    versions of a page, searches check the records of the pages that they find.
 
     Args:
         url: As for `WeaviateMemory`.
