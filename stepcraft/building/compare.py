@@ -15,6 +15,7 @@ from stepcraft.building.replies import (
     rewritten,
     sections_of,
     unfit,
+    unknown,
 )
 from stepcraft.building.settings import COMPARE_INSTRUCTIONS, DuplicatesContext
 from stepcraft.errors import UnreadableReply
@@ -81,12 +82,14 @@ def no_verdict(_state: State, why: str) -> Update:
 
 def _problem(merged: Content, first: Content, second: Content) -> str:
     """Return why a merged procedure cannot replace the two, or "" if it can."""
-    invented, of_second = _missing(merged, first, second), _missing(second, merged)
-    lost = [name for name in _missing(first, merged) if name in of_second]
-    problem = unfit(merged, invented, "which stands in neither of the two")
-    if lost and not problem:
+    if problem := unfit(merged):
+        return problem
+    if invented := _missing(merged, first, second):
+        return unknown(invented, "which stands in neither of the two")
+    of_second = _missing(second, merged)
+    if lost := [name for name in _missing(first, merged) if name in of_second]:
         return f"lacks {', '.join(lost)}, which both of them have. Write all of it."
-    return problem
+    return ""
 
 
 def _missing(procedure: Content, *others: Content) -> list[str]:

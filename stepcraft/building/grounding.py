@@ -35,7 +35,8 @@ _VARIABLE = re.compile(
     r"[\"']?(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|\$.*|\{.*)[\"']?", re.DOTALL
 )
 """A quoted value that counts as a placeholder because it is written like a variable."""
-_COUNTS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
+_COUNTS = {str(number): word for number, word in enumerate(_NUMBERS.split())}
 
 
 class Grounds:
@@ -89,7 +90,7 @@ class Grounds:
         plain = number.replace(",", "")
         if has_word(self._text, number) or has_word(self._text.replace(",", ""), plain):
             return True
-        return plain.isdigit() and int(plain) < len(_COUNTS) and _COUNTS[int(plain)] in self._folded
+        return _COUNTS.get(plain.lstrip("0") or plain[:1]) in self._folded
 
 
 def _is_ordinary(word: str) -> bool:

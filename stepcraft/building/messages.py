@@ -118,7 +118,7 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
         calls.append(_call(value["function_call"]))
     ids = {call["id"] for call in calls if call["id"]}  # LangChain messages have their calls twice
     in_parts = (_call(each) for each in parts if _CALL.fullmatch(_kind(each)))
-    calls += [call for call in in_parts if call["id"] not in ids]
+    calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
     yield from (_result(each) for each in parts if _RESULT.fullmatch(_kind(each)))
     text = "\n".join(filter(None, map(_text, blocks)))
     if role == "assistant" and not calls and (action := _ACTION.search(text)):

@@ -18,6 +18,7 @@ from stepcraft.building.replies import (
     rewritten,
     sections_of,
     unfit,
+    unknown,
 )
 from stepcraft.building.settings import REPAIR_INSTRUCTIONS, RepairContext
 from stepcraft.building.threads import shortened
@@ -81,11 +82,11 @@ def read_repair(reply: str, state: State, _settings: RepairContext) -> Update:
     if state.get("cut_off"):
         raise UnreadableReply(CUT_OFF)
     blamed = state["followed"][int(number) - 1]
-    problem = "is not there."
-    if repaired:
+    problem = unfit(repaired) if repaired else "is not there."
+    if repaired and not problem:
         grounds = Grounds(f"{as_text(blamed)}\n\n{state['text']}")
-        names = grounds.missing_names([*map(without_stand_ins, repaired["steps"])])
-        problem = unfit(repaired, names, "which neither the procedure nor the record has")
+        if names := grounds.missing_names([*map(without_stand_ins, repaired["steps"])]):
+            problem = unknown(names, "which neither the procedure nor the record has")
     if problem:
         raise UnreadableReply(f"the procedure {problem}", update=update)
     return {**update, "blamed": int(number), "repaired": repaired}

@@ -5,7 +5,7 @@ Models label the values (`OUTPUT: …`) and number the steps below them.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Content, Procedure
@@ -55,22 +55,19 @@ def labelled(text: str, first_step: re.Pattern[str]) -> tuple[defaultdict[str, s
     return values, read_steps("".join(rest))
 
 
-def unfit(procedure: Content, unknown: Sequence[str] = (), nowhere: str = "") -> str:
-    """Return why a procedure in a reply cannot be kept, or "" if it can.
-
-    Args:
-        procedure: The procedure.
-        unknown: The names, options and numbers in it that were not in the prompt.
-        nowhere: A clause that says where they are missing.
-    """
+def unfit(procedure: Content) -> str:
+    """Return why a procedure in a reply cannot be kept, or "" if it can."""
     try:
         Procedure.from_dict(procedure)
     except BadInput as error:
         return f"cannot be kept: {error}."
-    if not unknown:
-        return ""
+    return ""
+
+
+def unknown(names: Iterable[str], nowhere: str) -> str:
+    """Return why a procedure in a reply cannot be kept if names in it were not in the prompt."""
     return (
-        f"has {', '.join(unknown)}, {nowhere}. Write it with the names, options and numbers that "
+        f"has {', '.join(names)}, {nowhere}. Write it with the names, options and numbers that "
         "they have."
     )
 

@@ -1,7 +1,6 @@
 """The command line. Commands import their modules when they run, so that `--help` is fast."""
 
 import codecs
-import gc
 import io
 import logging
 import os
@@ -73,7 +72,6 @@ def main() -> None:
                     "characters, which became ?; set PYTHONIOENCODING=utf-8"
                 )
         _drop_unwritten()
-        gc.freeze()  # the process ends a fifth sooner without looking for garbage in all modules
 
 
 def _drop_unwritten() -> None:

@@ -130,6 +130,7 @@ def test_two_tasks(reply: str):
         ("DIFFERENCE: NONE\nVERDICT: SAME or DIFFERENT", "no line VERDICT"),
         (WHOLE.replace("`name`", "`dataset_name`"), "has dataset_name, which stands in neither"),
         (WHOLE.replace("limit=3", "limit=5"), "has 5, which stands in neither"),
+        (WHOLE.replace("limit=3", "limit=5\u00b2"), "has 5\u00b2, which stands in neither"),
         (WHOLE.replace("`input_keys`", "the inputs"), "lacks input_keys, which both of them have"),
         (WHOLE.replace("OUTPUT: create a dataset from a CSV file\n", ""), "output is empty"),
         (WHOLE.replace("2. Pass `name` as well.", "2. \u200b"), "step 2 is empty"),

@@ -86,7 +86,7 @@ def _is_text(node: PageElement) -> bool:
 
 
 def _beginning(tag: Tag, hidden: re.Pattern[str]) -> str:
-    is_leaf = tag.find(name=True) is None
+    is_leaf = not any(isinstance(each, Tag) for each in tag.children)
     is_empty = is_leaf and not tag.get_text().strip()
     values = [
         f"{key}={value}"
