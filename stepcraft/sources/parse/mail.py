@@ -105,10 +105,7 @@ def _alternatives(parts: list[MIMEPart]) -> Iterator[str]:
     The last one follows if most of its words are new: the first may be "View this mail online".
     """
     parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
-    texts: list[str] = []
-    for part in parts:
-        if text := "\n\n".join(filter(None, _bodies(part))):
-            texts.append(text)
+    texts = [text for part in parts if (text := "\n\n".join(filter(None, _bodies(part))))]
     yield from texts[:1]
     first, last = (set(terms(" ".join(some))) for some in (texts[:1], texts[-1:]))
     if 2 * len(last - first) > len(last):
