@@ -49,7 +49,7 @@ def ask(state: Any, settings: LookSettings) -> list[BaseMessage]:
 
 
 def read(reply: str, state: Any, settings: LookSettings) -> dict[str, Any]:
-    """Return the queries with any new ones added; if there are none, no more rounds follow.
+    """Return the queries with any new ones added; without new ones, no more rounds follow.
 
     Raises:
         UnreadableReply: It neither lists queries nor says that nothing is missing.

@@ -55,7 +55,7 @@ def read_verdicts(
 
 
 def unjudged(checks: Sequence[Check], state: Any, group: Iterable[int]) -> list[str]:
-    """Return the given parts, or statements in them, that have no verdict."""
+    """Return the texts of the given parts, or of statements in them, that have no verdict."""
     judged = {(each["part"], each["statement"]) for each in checks}
     return [
         without_marks(statement, plain=False).strip()

@@ -212,9 +212,9 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
 
 
 def _shown(text: str, labelled: str = "") -> str:
-    """Return a text of the same length without anything that only looks like a mark or a full stop.
+    """Return a text of the same length without lookalikes of marks and full stops.
 
-    Placeholder letters replace code, LaTeX, links, URLs, labels that the text defines, and those
+    Placeholder letters replace code, LaTeX, links, URLs, labels that the text defines, and labels
     that also occur in `labelled`.
     """
     letters = list(text)

@@ -83,16 +83,17 @@ def stored_words(text: str) -> Words:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct words in a query; a run in an unspaced script yields its pairs.
+    """Return the distinct words in a query.
 
-    English stop words are left out unless there are no other words.
+    Text without spaces between words, as in Chinese, yields its pairs of characters. English stop words
+    are left out unless there are no other words.
     """
     words = dict.fromkeys(_words(query, lambda units: _pairs(units) or units))
     return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]
 
 
 def _words(text: str, of_run: Callable[[list[str]], list[str]]) -> list[str]:
-    """Return the words of a text, using `of_run` for each run in an unspaced script."""
+    """Return the words of a text, using `of_run` for text without spaces between words."""
 
     def spaced(run: re.Match[str]) -> str:
         return f" {' '.join(of_run(_UNIT.findall(run[0])))} "

@@ -151,7 +151,7 @@ def _operations(spec: _Data) -> Parsed:
 
 
 def _rest(value: _Data, *read: str) -> str:
-    """Return the lines of a value's fields, except for those in `read`."""
+    """Return the lines of a value's fields, leaving out the fields in `read`."""
     return as_lines({name: each for name, each in value.items() if name not in read})
 
 

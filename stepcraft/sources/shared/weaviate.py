@@ -152,7 +152,7 @@ class WeaviatePassages(SharedPassages):
     def tidy(self) -> bool:
         """Delete leftovers from killed builders, and return whether pages must be read again.
 
-        All objects are examined only if their number does not match the records.
+        If the number of objects matches the records, they are not examined one by one.
         """
         records = self._records.values()
         if self._count() == len(records) + sum(each.passages for each in records):
