@@ -85,8 +85,8 @@ def stored_words(text: str) -> Words:
 def query_words(query: str) -> list[str]:
     """Return the distinct words in a query.
 
-    Text without spaces between words, as in Chinese, yields its pairs of characters. English stop words
-    are left out unless there are no other words.
+    Text without spaces between words, as in Chinese, yields its pairs of characters. English stop
+    words are left out unless there are no other words.
     """
     words = dict.fromkeys(_words(query, lambda units: _pairs(units) or units))
     return ([word for word in words if word not in STOP_WORDS] or list(words))[:MAX_WORDS]

@@ -74,7 +74,7 @@ def reason(material: Material) -> str:
 
 
 def write(material: Material) -> str:
-    """Write the sentences of the passages that fit the question and plan and are new to the text."""
+    """Write sentences of the passages that fit the question and plan and are new to the text."""
     wanted = stems(f"{material.question}\n{material.text('plan')}")
     return "\n\n".join(best(wanted, material.statements, 6, material.text("text"))) or _NOTHING
 
