@@ -275,7 +275,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def _best(self, query: str, k: int, known: Collection[str] = ()) -> list[Found]:
         """Return the best-matching procedures for a query, except the known ones.
 
-        There are none if the query is empty, or if the memory cannot be searched.
+        The list is empty if there is no query, or if the memory cannot be searched.
         """
         with _logged(_NO_PROCEDURES):
             if query and k:

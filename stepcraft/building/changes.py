@@ -19,8 +19,8 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     """Update the ledger and memory to match a listing; return how many procedures become stale.
 
     Procedures taught only by deleted files become stale; if such a file comes back, they are
-    placed again. Other documents that are not listed are left alone, because nothing is known about
-    them.
+    placed again. Other documents that are not listed are left alone, because their state is
+    unknown.
     """
     latest = ledger.latest(20)
     ids = [each.id for record in latest for each in record.placed if each.how != "removed"]

@@ -196,7 +196,8 @@ class Placer:
             ModelFailure: The model refuses the call.
             MemoryFailure: The memory cannot be read or written.
         """
-        is_new, verdicts = rivals is None, verdicts or {}
+        is_new = rivals is None
+        verdicts = verdicts or {}
         for _ in range(_TRIES):
             async with self._turn:
                 latest, current = await asyncio.to_thread(self._current, procedure, rivals)
@@ -219,7 +220,7 @@ class Placer:
     ) -> tuple[Procedure | None, Sequence[Procedure]]:
         """Return a procedure, or None if it was removed, and its rivals as they are stored now.
 
-        The rivals of a new procedure are its stored copy or, if there is none, the nearest ones.
+        A new procedure is compared with its stored copy, or else with the nearest procedures.
         """
         stored = self.memory.get(procedure.id)
         if rivals is None:

@@ -118,7 +118,7 @@ _SOURCES = re.compile(
 )
 """What a line contains besides verdicts, unless it is running text."""
 END = 10_000
-"""A number above that of any statement."""
+"""A number greater than that of any statement."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 
 
@@ -207,7 +207,7 @@ def _dotted(text: str) -> str:
 def _without_tallies(text: str, parts: Collection[int]) -> str:
     """Return a reply without lines that only count verdicts, such as "3 supported, 1 not found".
 
-    A line stays if one of its numbers is that of a part not judged elsewhere.
+    A line stays if it contains the number of a part that no other line judges.
     """
     rows = [(row, _tally(row)) for row in text.split("\n")]
     unjudged = {*parts} - _judged("\n".join(row for row, numbers in rows if not numbers))
