@@ -137,6 +137,22 @@ def test_a_fence_is_kept_whole(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize("mark", ["```", "~~~~"])
+@pytest.mark.parametrize(
+    ("item", "margin"), [("1. ", "   "), ("- ", "  "), ("> ", "> "), ("> 1. ", ">    ")]
+)
+def test_a_fence_that_begins_an_item_is_kept_whole_or_closed_in_each_part(
+    tmp_path: Path, item: str, margin: str, mark: str
+) -> None:
+    start, end = f"{item}{mark}sh\n", f"{margin}{mark}"
+    short, long = (f"{start}{f'{margin}call{chr(10)}' * calls}{end}" for calls in (200, 800))
+    found = read(tmp_path, "a.md", f"# Tea\n\n{'Hot. ' * 200}\n\n{short}\n\n{'End. ' * 200}")
+    assert short in [each.text for each in found]
+    parts = [each.text for each in read(tmp_path, "a.md", f"# Tea\n\n{long}")]
+    assert len(parts) > 3
+    assert all(part.startswith(start) and part.endswith(f"\n{end}") for part in parts)
+
+
 def test_rst(tmp_path: Path):
     text = "===\nTea\n===\n\nAbout tea.\n\nGreen\n-----\n\nTwo minutes.\n"
     assert read(tmp_path, "tea.rst", text) == [

@@ -75,7 +75,8 @@ _OF_SEVERAL = {"book:epub", "mail:mbox"}
 """Parsers for files whose first heading is not the title of the whole file."""
 _PARSER = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])  # blocks only
 _BLOCKS = {"heading_open", "fence", "table_open"}
-_FENCE = re.compile(r"(`|~)\1{2,}")
+_MARKER = re.compile(r"[^\s>]")
+"""A character of a list item's marker."""
 _NO_CELLS = re.compile(r"^[^|\n]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
@@ -211,7 +212,9 @@ def _blocks(text: str, start: int, limit: int) -> Iterator[Heading]:
             if token.type != "heading_open":
                 rows = 2 if token.type == "table_open" else 1  # a table's header, or a fence
                 first = stretch[begin - start : end - start].split("\n", rows)[:rows]
-                blocks.append(Heading(begin, end, 0, "", "\n".join(first)))
+                margin = first[0][: first[0].find(token.markup)]  # "" for a table
+                fence = _MARKER.sub(" ", margin) + token.markup
+                blocks.append(Heading(begin, end, 0, "", "\n".join(first), fence))
             elif title := _short(content.content):
                 blocks.append(Heading(begin, end, int(token.tag[1:]), title))
         if stop < limit and blocks and blocks[-1].start > start:
@@ -225,11 +228,11 @@ def _blocks(text: str, start: int, limit: int) -> Iterator[Heading]:
 
 def _end_of(block: Heading, text: str) -> int:
     """Return the end of a table or fenced block that extends beyond its chunk."""
-    fence = _FENCE.search(block.repeated)
-    if "\n" in block.repeated or not fence:  # a table
+    if not block.fence:  # a table
         end = _NO_CELLS.search(text, block.stop)
         return end.start() if end else len(text)
-    closing = re.compile(rf"^[ \t>]*{fence[0]}{fence[1]}*[ \t]*$", re.MULTILINE)
+    mark = block.fence.lstrip(" \t>")
+    closing = re.compile(rf"^[ \t>]*{mark}{mark[0]}*[ \t]*$", re.MULTILINE)
     end = closing.search(text, text.find("\n", block.start))
     return end.end() if end else len(text)
 

@@ -21,6 +21,8 @@ class Heading(NamedTuple):
     text: str
     repeated: str = ""
     """The lines repeated in each part of a block: a table's header or an opening fence."""
+    fence: str = ""
+    """The line that closes a fenced block."""
 
 
 _Reader: TypeAlias = Callable[[str], Iterator[Heading]]

@@ -16,7 +16,7 @@ from stepcraft.sources.parse import TITLES
 from stepcraft.sources.parse.data import as_lines
 from stepcraft.text.clean import clean, one_line
 
-VERSION = 14
+VERSION = 15
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000
@@ -44,7 +44,6 @@ _PADDING = re.compile(r"(?<=[^ ] ) +|(?<=---)-+")
 _MAX_REPEATED = 500
 """The maximum length of a table header or an opening fence that is repeated."""
 _RECORDS = {".jsonl", ".ndjson", ".csv", ".tsv"}
-_MARK = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 Fields = tuple[Sequence[str], Sequence[str]]
 """The names of fields that can hold a record's title and its text; the first match is used."""
@@ -124,8 +123,8 @@ def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> s
         is_long = len(first.repeated) > _MAX_REPEATED
         repeated = _PADDING.sub("", first.repeated) if is_long else first.repeated
         text = f"{repeated}\n{text}" if len(repeated) <= _MAX_REPEATED else text
-    if (last := _around(wholes, stop)) and (fence := _MARK.match(last.repeated)):
-        text = f"{text}\n{fence[1]}"
+    if (last := _around(wholes, stop)) and last.fence:
+        text = f"{text}\n{last.fence}"
     return text
 
 
@@ -193,8 +192,8 @@ def _units_of(content: Content) -> Iterator[_Unit]:
     last = Heading(0, 0, 0, "")
     start = 0
     for block in blocks:
-        is_fence = _MARK.match(block.repeated) is not None
-        if not block.level and block.stop - block.start > (MAX_FENCE if is_fence else CHARACTERS):
+        longest = MAX_FENCE if block.fence else CHARACTERS
+        if not block.level and block.stop - block.start > longest:
             continue
         if 0 < block.level <= last.level and not text[last.stop : block.start].strip():
             start = last.start
