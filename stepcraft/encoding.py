@@ -2,6 +2,8 @@
 
 import codecs
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from charset_normalizer import from_bytes
@@ -40,6 +42,8 @@ _LIKELY = [
 """Encodings of non-Unicode texts, most common first."""
 _SAMPLE = 100_000
 """The number of bytes examined to detect the encoding."""
+_MOST_WRONG = 0.1
+"""The maximum share of bytes, of all that are not ASCII, that the declared encoding may lack."""
 _SHORTEST = 8
 """The minimum number of bytes that can be taken for UTF-16 without a byte-order mark."""
 _CODING = re.compile(
@@ -77,7 +81,8 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
     """
     for mark, name in _MARKS.items():
         if data.startswith(mark):
-            return Encoding(name)
+            strays = _strays(data) if name == "utf-8-sig" else 0
+            return Encoding(name, f"{strays:,} bytes of it are not UTF-8" if strays else "")
     meant = _meant(declared or _named(data))
     has_zeros = b"\0" in data[:8192]
     for name in meant:
@@ -87,14 +92,24 @@ def encoding_of(data: bytes, declared: str = "") -> Encoding:
         return Encoding(_wide(data[:8192]), "it was taken for UTF-16, without a byte-order mark")
     if not (strays := _strays(data)) or _characters(data) >= strays:
         return Encoding("utf-8", f"{strays:,} bytes of it are not UTF-8" if strays else "")
-    for name in filter(None, [*meant, _likeliest(data), "cp1252"]):
-        is_declared = name in meant
-        try:
-            data.decode(name, "strict" if is_declared and name != "cp1252" else "replace")
-        except ValueError:
-            continue
-        return Encoding(name, "" if is_declared else f"it is not UTF-8; it was read as {name}")
-    return Encoding("latin-1", "it is not UTF-8; it was read as latin-1")
+    if declared_one := _fitting(data, [name for name in meant if "utf-16" not in name]):
+        return declared_one
+    name = _likeliest(data) or "cp1252"
+    return Encoding(name, f"it is not UTF-8; it was read as {name}")
+
+
+def _fitting(data: bytes, names: Sequence[str]) -> Encoding | None:
+    """Return the first encoding for all bytes, or else for all but a few of those not ASCII."""
+    for name in names:
+        with suppress(ValueError):
+            data.decode(name, "replace" if name == "cp1252" else "strict")
+            return Encoding(name)
+    for name in names:
+        text = data.decode(name, "replace")
+        wrong = text.count("\ufffd")
+        if wrong <= _MOST_WRONG * sum(character > "\x7f" for character in text):
+            return Encoding(name, f"{wrong:,} bytes of it are not {name}")
+    return None
 
 
 def _named(data: bytes) -> str:
@@ -106,8 +121,9 @@ def _named(data: bytes) -> str:
 
 def _meant(declared: str) -> list[str]:
     """Return the encodings that a declaration can stand for, most likely first."""
+    label = declared.lower().removeprefix("x-").replace("windows-31j", "cp932")
     try:
-        name = codecs.lookup(declared.lower().removeprefix("x-").replace("windows-", "cp")).name
+        name = codecs.lookup(label.replace("windows-", "cp")).name
     except (LookupError, ValueError):
         return []
     return [] if not _TEXT.fullmatch(name) else [*filter(None, [_LABELS.get(name)]), name]
@@ -123,14 +139,14 @@ def decoded(data: bytes, declared: str = "") -> tuple[str, str]:
     return data.decode(encoding.name, "replace"), encoding.note
 
 
-def decoded_markup(data: bytes, declared: str = "") -> str:
-    """Decode HTML or XML, using its own declaration if `declared` is ""."""
+def decoded_markup(data: bytes, declared: str = "") -> tuple[str, str]:
+    """Decode HTML or XML as `decoded` does, using its own declaration if `declared` is ""."""
     match = _DECLARATION.search(data[:4096])
     declared = declared or (match[1].decode("latin-1") if match else "")
     try:
-        return decoded(data, declared)[0]
+        return decoded(data, declared)
     except Unreadable:  # stray zeros, which browsers ignore
-        return decoded(data.replace(b"\0", b""), declared)[0]
+        return decoded(data.replace(b"\0", b""), declared)
 
 
 def _strays(data: bytes) -> int:
@@ -168,7 +184,9 @@ def _wide(data: bytes) -> str:
 def _likeliest(data: bytes) -> str:
     """Return the most likely encoding of a text, or "" if none is plausible."""
     lines = [line for line in data.splitlines() if not line.isascii()]
-    sample = b"\n".join(lines)[:_SAMPLE]
+    sample = b"\n".join(lines)
+    if len(sample) > _SAMPLE:  # cut after a whole line, and so after a whole character
+        sample = sample[:_SAMPLE].rpartition(b"\n")[0] or sample[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]
     best = [
         each.encoding

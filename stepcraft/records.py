@@ -104,7 +104,9 @@ def file_encoding(path: Path) -> Encoding:
         raise BadInput(f"{path} cannot be read: {error}") from error
     # JSON is always Unicode, so lines that are not valid UTF-8 are reported one by one.
     is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}
-    return Encoding("utf-8") if is_other and "utf-16" not in encoding.name else encoding
+    if not is_other or "utf-16" in encoding.name:
+        return encoding
+    return Encoding("utf-8-sig" if encoding.name == "utf-8-sig" else "utf-8")
 
 
 def _text(path: Path) -> TextIO:

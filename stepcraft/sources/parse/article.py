@@ -12,7 +12,7 @@ def article(data: bytes, charset: str) -> tuple[str, str]:
     """Return the title and text; an empty `charset` means the one that the page declares."""
     if data.count(b"<") > MAX_TAGS:
         raise Unreadable(f"it has more than {MAX_TAGS:,} tags")
-    tree = trafilatura.load_html(decoded_markup(data, charset))
+    tree = trafilatura.load_html(decoded_markup(data, charset)[0])
     if tree is None:
         return "", ""
     title = one_line(extract_metadata(tree).title or "")[:200]

@@ -117,12 +117,13 @@ def _is_alone(tag: Tag | None) -> bool:
 
 
 def read_tags(data: bytes, charset: str = "") -> tuple[str, str]:
-    """Return HTML or XML as text, and a note if it is cut because it has too many tags."""
-    text = decoded_markup(data, charset)
+    """Return HTML or XML as text, and a note on its encoding or on tags that were left out."""
+    text, note = decoded_markup(data, charset)
     if text.count("<") <= MAX_TAGS:
-        return text, ""
+        return text, note
     *tags, _ = text.split("<", MAX_TAGS + 1)
-    return "<".join(tags), f"only its first {MAX_TAGS:,} tags were read"
+    cut = f"only its first {MAX_TAGS:,} tags were read"
+    return "<".join(tags), f"{note}; {cut}" if note else cut
 
 
 def html(data: bytes, charset: str = "") -> Parsed:
