@@ -16,6 +16,10 @@ _UNSAFE = re.compile(
 # Normalisation is quadratic in combining marks, and no script needs so many.
 _MARKS = "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
 _MARK_RUN = re.compile(f"({_MARKS}{{30}}){_MARKS}+")
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+"""A sequence that sets a terminal's colours or moves its cursor."""
+_GLUED = re.compile(r"(?<=\S)[\x0b\x0c\x1c-\x1f\x85](?=\S)")
+"""Control characters that separate the words around them."""
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 
 STOP_WORDS = frozenset(
@@ -84,7 +88,8 @@ _UNCHANGED = re.compile(
 )
 _DECLINED = re.compile(
     r"\W*(?:\d\W+)?(?:(?:unfortunately|sorry)\W+(?:but )?)?(?:i(?:['\u2019]m| am) (?:\w+ )?"
-    r"(?:sorry|unable|not able)|i (?:can(?:['\u2019]t|not| not)|won['\u2019]t|will not) (?:\w+ )?"
+    r"(?:sorry(?! to (?:hear|learn|read|see))|unable|not able)"
+    r"|i (?:can(?:['\u2019]t|not| not)|won['\u2019]t|will not) (?!only)(?:\w+ )?"
     r"(?:help|assist|provide|comply|do|give|create|write|answer|support|fulfil))\b",
     re.IGNORECASE,
 )
@@ -93,10 +98,11 @@ _DECLINED = re.compile(
 def clean(text: str) -> str:
     r"""Return the text in NFC, with "\n" line breaks and without control characters.
 
-    Lone surrogates become U+FFFD. Marks needed by right-to-left scripts are kept; directional
-    overrides are dropped.
+    Lone surrogates become U+FFFD. Escape sequences of terminals and directional overrides are
+    dropped; marks needed by right-to-left scripts are kept.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _ESCAPE.sub("", text) if "\x1b" in text else text
+    text = _GLUED.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
     if text.isascii():
         return text.translate(_CONTROLS)
     text = _UNSAFE.sub(lambda unsafe: "\ufffd" if "\ud800" <= unsafe[0] <= "\udfff" else "", text)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from stepcraft.encoding import Unreadable
+from stepcraft.sources.corpus.content import read_content
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
 from stepcraft.text.clean import clean
 
@@ -1782,3 +1783,153 @@ def test_steps_with_links_in_a_folded_panel_are_no_menu(tmp_path: Path) -> None:
         "    <li>Choose <a href='/n'>Network</a></li>\n  </ol>\n</div></main>"
     )
     assert "Choose Network" in read(tmp_path, "help.html", page)[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("a.mdx", '<Faq question="Who\'s in?">\n  All.\n</Faq>', "Who's in? All."),
+        ("a.mdx", "<Tab title='Say \"hi\"'>\n  All.\n</Tab>", 'Say "hi" All.'),
+        ("a.mdx", '<Tab title={"Hot"} class="big">\n  All.\n</Tab>', "Hot All."),
+        ("a.md", 'A {{< term id="kubelet" >}} runs.', "A kubelet runs."),
+        ("a.md", 'Tea. {{< figure src="/tea/pot.png" >}}', "Tea."),
+        ("a.md", 'A {{< term text="pod" id="pods" >}} runs.', "A pod runs."),
+    ],
+)
+def test_what_a_component_says_is_read_with_its_apostrophes(
+    tmp_path: Path, name: str, text: str, shown: str
+) -> None:
+    found = " ".join(each.text for each in read(tmp_path, name, text))
+    assert " ".join(found.split()) == shown
+
+
+def test_a_fence_that_ends_with_a_blank_is_closed_once(tmp_path: Path) -> None:
+    [found] = read(tmp_path, "a.md", "# Tea\n\n```py\nx\n``` \n")
+    assert found.text == "```py\nx\n```"
+
+
+def test_a_long_table_is_split_between_rows(tmp_path: Path) -> None:
+    head = "| Option | Meaning |\n|---|---|\n"
+    rows = [f"| {name} | {'It is hot. ' * length}|\n" for name, length in (("a", 38), ("b", 55))]
+    found = read(tmp_path, "a.md", f"# Tea\n\n{head}{rows[0]}{rows[1]}")
+    assert [each.text for each in found] == [head + row.rstrip() for row in rows]
+
+
+def test_front_matter_ends_with_dots_and_swallows_no_headings(tmp_path: Path) -> None:
+    text = "---\ntitle: Assembly\n...\n\n# Begin\n\nText.\n\n---\n\n# End\n\nText.\n"
+    assert [each.title for each in read(tmp_path, "a.md", text)] == [
+        "Assembly",
+        "Assembly › Begin",
+        "Assembly › End",
+    ]
+    chat = "---\nNote: a chat\n\n# Begin\n\nText.\n\n---\n\n# End\n\nText.\n"
+    titles = [each.title for each in read(tmp_path, "a.md", chat)]
+    assert [title.rpartition(" › ")[2] for title in titles][-2:] == ["Begin", "End"]
+    fields = "---\ntitle: Tea\ntext: |\n  #general is a channel\n# a comment\nby: Ana\n---\nHot.\n"
+    found = " ".join(each.text for each in read(tmp_path, "a.md", fields))
+    assert "#general is a channel" in found
+    assert "a comment" not in found
+
+
+def test_signs_in_a_manual_page_are_shown_or_named(tmp_path: Path) -> None:
+    page = (
+        ".TH A 2\n.ds R read  \\\" a comment\nIt is \\(mi1 within 5 \\(mcs, by Ren\\('e and "
+        "Ren[\\(zz], \\s10not\\s0 \\*Ring.\n"
+    )
+    [found] = read(tmp_path, "a.2", page)
+    assert found.text == "It is -1 within 5 \u00b5s, by Ren\u00e9 and Ren[[zz]], not reading."
+
+
+def test_a_bsd_page_names_its_program_and_shows_what_is_optional(tmp_path: Path) -> None:
+    page = ".Sh NAME\n.Nm cp\n.Sh SYNOPSIS\n.Nm\n.Op Fl f\n.Ar\n.Sh USE\nThe\n.Nm\ntool.\n"
+    found = [" ".join(each.text.split()) for each in read(tmp_path, "cp.1", page)]
+    assert found == ["cp", "cp [-f] file ...", "The cp tool."]
+
+
+def test_an_rfc_without_pages_has_headings(tmp_path: Path) -> None:
+    text = (
+        "Request for Comments: 9999\n\n1.  Begin\n\n   Hot.\n\n1.1.  Tea\n\n   Two.\n\n"
+        "Appendix A.  Notes\n\n   More.\n\nAcknowledgements\n\n   Ana.\n"
+    )
+    titles = [each.title.removeprefix("a.txt › ") for each in read(tmp_path, "a.txt", text)]
+    assert titles[-4:] == ["Begin", "Begin › Tea", "Notes", "Acknowledgements"]
+    assert {each.title for each in read(tmp_path, "b.txt", "Index\n\n1.  Begin\n\nHot.")} == {
+        "b.txt"
+    }
+
+
+def test_a_latex_title_has_braces_in_braces(tmp_path: Path) -> None:
+    text = "\\section{Bounds for \\texorpdfstring{$\\mathcal{O}(n)$}{O(n)}}\nText.\n"
+    [found] = read(tmp_path, "a.tex", text)
+    assert found.text == "Text."
+    assert "O(n)" in found.title
+
+
+def test_fields_of_rst_and_short_underlines(tmp_path: Path) -> None:
+    text = ":orphan:\n\n:Authors:\n    - Ana\n\nGreen tea\n=======\n\nHot.\n\nA long line\n---\n"
+    found = read(tmp_path, "a.rst", text)
+    assert [(each.title, each.text) for each in found] == [
+        ("a.rst", ":Authors:\n    - Ana"),
+        ("a.rst › Green tea", "Hot.\n\nA long line\n---"),
+    ]
+
+
+def test_a_heading_keeps_signs_that_are_no_emphasis(tmp_path: Path) -> None:
+    text = "## Screen 1920*1080\n\nA.\n\n## count(*)\n\nB.\n\n## **Hot** *tea*\n\nC.\n"
+    titles = [each.title.partition(" › ")[2] for each in read(tmp_path, "a.md", text)]
+    assert titles == ["Screen 1920*1080", "count(*)", "Hot tea"]
+
+
+def test_a_heading_that_repeats_one_far_above_is_shown(tmp_path: Path) -> None:
+    [found] = read(tmp_path, "a.md", "# API\n\n## Users\n\n### API\n\nText.\n")
+    assert found.title == "API › Users › API"
+
+
+def test_the_title_of_a_record_is_read_whole(tmp_path: Path) -> None:
+    question = "Why is it hot? " * 30
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({"title": question, "text": "It is new."}))
+    found = " ".join(each.text for each in passages(file))
+    assert found.count("Why is it hot?") == 30
+    assert "It is new." in found
+
+
+KANA = "お茶は熱いです。" * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "note"),
+    [
+        (
+            "a.html",
+            f"<meta charset=Shift_JIS><p>{KANA}".encode("cp932") + b"\x83</p>",
+            "1 bytes of it are not cp932",
+        ),
+        (
+            "a.html",
+            "<meta charset=UTF-16><p>Café, très chaud, déjà vu</p>".encode("cp1252"),
+            "it is not UTF-8; it was read as cp1252",
+        ),
+        ("a.txt", b"\xef\xbb\xbfTea\nM\xfcller", "1 bytes of it are not UTF-8"),
+        ("a.html", f"<meta charset=windows-31j><p>{KANA}</p>".encode("cp932"), ""),
+    ],
+    ids=["one byte", "not UTF-16", "byte-order mark", "label"],
+)
+def test_a_declared_encoding_is_used_although_a_byte_is_wrong(
+    tmp_path: Path, name: str, data: bytes, note: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(data)
+    content = read_content(file)
+    assert content.cut == note
+    assert any(text in content.text for text in (KANA, "Café, très", "M\ufffdller"))
+
+
+@pytest.mark.parametrize("start", ["", "a"])
+def test_a_long_text_of_two_bytes_a_letter_is_not_cut_within_one(
+    tmp_path: Path, start: str
+) -> None:
+    file = tmp_path / "a.txt"
+    line = "日本語の文章はここにあります。私は毎日お茶を飲みます。"
+    file.write_bytes(f"{start}{line}\n".encode("cp932") * 3000)
+    assert line in read_content(file).text

@@ -80,11 +80,11 @@ _MARKER = re.compile(r"[^\s>]")
 _NO_CELLS = re.compile(r"^[^|\n]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
-    r"(?P<fields>.*?\n)(?P=mark)[ \t]*$",
+    r"(?P<fields>(?:(?!\n\n#{1,6}[ ][^\n]*\n\n).)*?\n)(?:(?P=mark)|\.\.\.)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
 _TITLES = ("title", "name")
-_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*#{1,6}(?:[ \t][^\n]*)?$", re.MULTILINE)
 _MOST_FIELDS = 20_000
 """The number of characters of front matter that are searched for a title."""
 PAGE = ".webpage.md"
@@ -133,9 +133,9 @@ def read_content(path: Path) -> Content:
     text, note = decoded(data)
     text = clean(text)
     if suffix in MARKDOWN:
-        content = markdown_content(as_shown(without_components(text)), title)
-        place = "" if path.name.endswith(PAGE) else content.place
-        return content._replace(cut=note, place=place)
+        if path.name.endswith(PAGE):  # whose marks were converted when it was fetched
+            return markdown_content(text, title)._replace(cut=note, place="")
+        return markdown_content(as_shown(without_components(text)), title)._replace(cut=note)
     text = without_commands(text, suffix)
     headings = headings_of(text, suffix)[:MAX_BLOCKS]
     shown = without_furniture(text) if suffix == ".txt" else text

@@ -1,6 +1,7 @@
 """Use regular expressions to find headings in non-Markdown markup and text hidden from readers."""
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
@@ -32,7 +33,7 @@ _RST = re.compile(
     r"(?P<below>([^\w\s])\5+)[ \t]*$",
     re.MULTILINE,
 )
-_RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:\w+:)[ \t]*$", re.MULTILINE)
+_RST_LABEL = re.compile(r"^(?:\.\. _[^\n]+:|:(?:orphan|nosearch|nocomments):)[ \t]*$", re.MULTILINE)
 _ASCIIDOC = re.compile(
     r"""
     ^(?P<sign>={1,6})[ \t]+(?P<title>[^\n]+)$
@@ -50,7 +51,7 @@ _ORG = re.compile(
 _ORG_BLOCK = re.compile(
     r"^[ \t]*#\+begin_.*?(?:^[ \t]*#\+end_\w+|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
 )
-_LATEX_WORDS = r"(?:[^\n{}]|\{[^\n{}]*\})++"
+_LATEX_WORDS = r"(?:[^\n{}]|\{(?:[^\n{}]|\{[^\n{}]*\})*\})++"
 _LATEX = re.compile(
     r"^[ \t]*\\(?P<sign>part|chapter|(?:sub){0,2}section|paragraph)\*?"
     rf"(?:\[[^\]\n]*\])?\{{(?P<title>{_LATEX_WORDS})\}}",
@@ -59,9 +60,13 @@ _LATEX = re.compile(
 _LATEX_LEVELS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph"]
 _MAN = re.compile(r'^\.S(?P<sign>[HShs])[ \t]+"?(?P<title>[^\n"]{1,300})"?[ \t]*$', re.MULTILINE)
 _NUMBERED = re.compile(
-    r"^(?P<sign>(?:\d{1,2}|[A-Z])(?:\.\d{1,3})*)\.?[ \t]{1,4}(?P<title>[A-Z][^\n]{2,70}?)(?<!\.)$",
+    r"^(?:(?:Appendix[ ])?(?P<sign>(?:\d{1,2}|[A-Z])(?:\.\d{1,3})*)\.?[ \t]{1,4})?"
+    r"(?P<title>(?(sign)[A-Z][^\n]{2,70}?(?<!\.)"
+    r"|(?:Acknowledge?ments?|Contributors|Index|Authors?'?s? Address(?:es)?)))$",
     re.MULTILINE,
 )
+_MEMO = re.compile(r"^(?:Request for Comments:|Internet-Draft\b)", re.MULTILINE)
+"""A line at the beginning of an RFC or a draft of one."""
 _NAMED = {
     ".org": re.compile(r"^#\+title:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE),
     ".tex": re.compile(rf"\\title(?:\[[^\]\n]*\])?\{{({_LATEX_WORDS})\}}"),
@@ -92,13 +97,13 @@ _ROFF_ELSE = re.compile(
 )
 """Two versions of a text: for a terminal, and for print."""
 _ROFF_STRING = re.compile(
-    r"^[.'](?:[^\n]*[.'])?[ \t]*ds1?[ \t]+(\S+)[ \t]+\"?([^\n]*?)[ \t]*(?:\\\"[^\n]*)?$",
+    r"^[.'](?:[^\n]*[.'])?[ \t]*ds1?[ \t]+(\S+)[ \t]+\"?([^\n]*)$",
     re.MULTILINE,
 )
 _ROFF_USED = re.compile(r"\\\*(?:\(([^\n]{2})|\[([^]\n]*)\]|([^\n]))")
 _ROFF_ESCAPE = re.compile(
     r"""\\(?: (?P<comment>["#][^\n]*) | [hvwlLDx]'[^'\n]*'
-    | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
+    | s[+-]?[1-3]\d | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
     | (?P<name>\([^\n]{2}|\[[^]\n\\]*\]) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
@@ -106,8 +111,8 @@ _ROFF_NAMED = """
     aq ' lq " rq " dq " oq \u2018 cq \u2019 em \u2014 en \u2013 bu \u2022 sc \u00a7 co \u00a9
     rg \u00ae tm \u2122 de \u00b0 pc \u00b7 +- \u00b1 mu \u00d7 di \u00f7 <= \u2264 >= \u2265
     != \u2260 == \u2261 -> \u2192 <- \u2190 12 \u00bd 14 \u00bc 34 \u00be Eu \u20ac Po \u00a3
-    ss \u00df ha ^ ti ~ rs \\ ga ` :a \u00e4 :o \u00f6 :u \u00fc :A \u00c4 :O \u00d6 :U \u00dc
-    Lt < Gt >
+    ss \u00df ha ^ ti ~ rs \\ ga ` Lt < Gt > mi - hy - mc \u00b5 *m \u03bc at @ sh # Do $ sl / ul _
+    ba | bv | or | lB [ rB ] lC { rC } S1 \u00b9 S2 \u00b2 S3 \u00b3
 """
 _ROFF_SIGNS: dict[str, str] = {
     **{sign: sign for sign in "-.'`_\\"},
@@ -115,6 +120,7 @@ _ROFF_SIGNS: dict[str, str] = {
     **dict.fromkeys(" ~0t", " "),
     **{f"({name}": sign for name, sign in re.findall(r"(\S+) (\S+)", _ROFF_NAMED)},
 }
+_ROFF_ACCENTS = dict(zip("'`^~:,", "\u0301\u0300\u0302\u0303\u0308\u0327", strict=True))
 _ROFF_UNICODE = re.compile(r"\[u([0-9A-F]{4,5}(?:_[0-9A-F]{4,5})*)\]")
 _ROFF_ARGUMENT = re.compile(r'"([^"\n]*)"?|([^\s"]\S*)')
 _ROFF_FONTS = {"BR", "RB", "BI", "IB", "IR", "RI"}
@@ -123,6 +129,10 @@ _MDOC_CALLED = re.compile(
     r"A[pr]|Brq|[BDPQS]q|Cm|D[lv]|E[mrv]|F[an]|Ic|Li|Nm|O[cop]|Pa|Q[cl]|Sy|Ta|V[at]|X[cor]"
 )
 """The mdoc macros that can appear among the arguments of others, except `Fl`, `No` and `Ns`."""
+_MDOC_NAME = re.compile(r"^\.[ \t]*Nm[ \t]+(\S+)", re.MULTILINE)
+_MDOC_UNNAMED = re.compile(r"^\.[ \t]*Nm(?=[ \t]*$)", re.MULTILINE)
+"""A line that stands for the name of the program."""
+_MDOC_OPTIONAL = {"Oo": "[", "Oc": "]"}
 _COMPONENTS = re.compile(
     r"""
     ^import[ \t]++ (?:
@@ -146,7 +156,8 @@ _COMPONENTS = re.compile(
 _IN_COMPONENT = re.compile(
     r"""
     \b(?:alt|caption|description|heading|label|summary|text|title
-        |name|path|body|query|header|type|default)=(["'])(?P<value>[^"'\n]*)\1
+        |question|answer|subtitle|message
+        |name|path|body|query|header|type|default)=\{?(?:"(?P<value>[^"]*)"|'(?P<other>[^']*)')
     | (?<=\s)(?P<mark>required)(?=[\s/>]|=\{true\})
     | (?<=\{\{[<%]) [ ]? (?P<call>[\w.-]+ (?:[ ][^\s={}<>%]+)+?) [ ]*/? (?=[>%]\}\})
     """,
@@ -155,6 +166,8 @@ _IN_COMPONENT = re.compile(
 """The visible parts of components and shortcodes: text attributes, those that describe a parameter
 of an interface, and unnamed arguments.
 """
+_ARGUMENT = re.compile(r'="(?P<value>[^"/]*)"')
+"""An argument of a shortcode that is no path, shown if nothing else in the shortcode is."""
 _INDENTED_CODE = re.compile(
     r"^[ ]{0,3}(?![-*+]\s|[<>/:{]|\d{1,9}[.)])\S[^\n]*\n(?:[ \t]*+\n)++"
     r"((?:(?:[ ]{4}|\t)[^\n]*+\n?|[ \t]*+\n)++)",
@@ -176,8 +189,10 @@ def without_components(text: str) -> str:
 
 
 def _texts_in(match: re.Match[str]) -> str:
-    shown = [*blanks(match)]
-    for each in _IN_COMPONENT.finditer(match[0]):
+    shown, found = [*blanks(match)], [*_IN_COMPONENT.finditer(match[0])]
+    if not found and match[0].startswith("{{"):
+        found = [*_ARGUMENT.finditer(match[0])]
+    for each in found:
         start, stop = each.span(each.lastgroup or 0)
         shown[start:stop] = match[0][start:stop]
     return "".join(shown)
@@ -214,7 +229,12 @@ def without_commands(text: str, suffix: str) -> str:
     text = _ROFF_MACRO.sub(blanks, text)
     text = _ROFF_ELSE.sub(lambda match: match[1] + "\n" * match[2].count("\n"), text)
     # The first value of a string is for a terminal.
-    strings: dict[str, str] = dict(reversed(_ROFF_STRING.findall(text)))
+    strings: dict[str, str] = {
+        name: value.partition('\\"')[0].rstrip()
+        for name, value in reversed(_ROFF_STRING.findall(text))
+    }
+    if named := _MDOC_NAME.search(text):
+        text = _MDOC_UNNAMED.sub(lambda line: f"{line[0]} {named[1]}", text)
 
     def value(used: re.Match[str]) -> str:
         name = used[used.lastindex or 0]
@@ -233,9 +253,12 @@ def _roff_words(line: re.Match[str]) -> str:
         return ""
     arguments = _ROFF_ARGUMENT.findall(rest)
     if name[1:].islower():  # a macro of mdoc
-        words = [quoted or word for quoted, word in arguments if not _MDOC_CALLED.fullmatch(word)]
+        shown = [quoted or _MDOC_OPTIONAL.get(word, word) for quoted, word in arguments]
+        words = [word for word in shown if not _MDOC_CALLED.fullmatch(word)]
+        words = words or (["file ..."] if name == "Ar" else [])
         text = " ".join(["Fl", *words] if name == "Fl" else words)
-        return re.sub(r"(?<!\S)Fl (?:Ns )?", "-", text).replace(" Ns ", "")
+        text = re.sub(r"(?<!\S)Fl (?:Ns )?", "-", text).replace(" Ns ", "")
+        return f"[{text}]" if name == "Op" else _MDOC_OPTIONAL.get(name, "") + text
     words = [quoted or word for quoted, word in arguments]
     if name == "IP":  # its other arguments are the indentation
         words = words[:1]
@@ -246,7 +269,10 @@ def _roff_sign(escape: re.Match[str]) -> str:
     name = escape["sign"] or escape["name"] or ""
     if unicode := _ROFF_UNICODE.fullmatch(name):
         return "".join(chr(int(each, 16)) for each in unicode[1].split("_"))
-    return _ROFF_SIGNS.get(f"({name[1:-1]}" if name.startswith("[") else name, "")
+    bare = name[1:-1] if name.startswith("[") else name[1:]
+    if len(bare) == 2 and bare[0] in _ROFF_ACCENTS and bare[1].isalpha():
+        return unicodedata.normalize("NFC", bare[1] + _ROFF_ACCENTS[bare[0]])
+    return _ROFF_SIGNS.get(f"({bare}" if bare else name, f"[{bare}]" if bare else "")
 
 
 def blanks(match: re.Match[str]) -> str:
@@ -259,7 +285,9 @@ def _rst(text: str) -> Iterator[Heading]:
     levels: dict[tuple[bool, str], int] = {}
     for match in _RST.finditer(text):
         above, below, title = match["above"], match["below"], match["title"]
-        if (above and above[0] != below[0]) or len(below) < len(title.rstrip()):
+        # A rule of at least four signs may be a little too short, as for docutils.
+        too_short = len(title.rstrip()) - len(below)
+        if (above and above[0] != below[0]) or too_short > (2 if len(below) > 3 else 0):
             continue
         if not any(map(str.isalnum, title)) or title.startswith(".. "):
             continue
@@ -295,12 +323,13 @@ def _by(
     return read
 
 
-_numbered = _by(_NUMBERED, lambda sign: sign.count(".") + 1)
+_numbered = _by(_NUMBERED, lambda sign: (sign or "").count(".") + 1)
 
 
 def _memo(text: str) -> Iterator[Heading]:
-    """Yield the numbered headings in an RFC; other plain text has none."""
-    return _numbered(text) if _FURNITURE.search(text) else iter(())
+    """Yield the headings in an RFC, most of which are numbered; other plain text has none."""
+    is_memo = _FURNITURE.search(text) or _MEMO.search(text[:5000])
+    return _numbered(text) if is_memo else iter(())
 
 
 _READERS: dict[str, _Reader] = {

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ _PART = re.compile(
     | .{{500,998}} \n\n (?=\S)  # before a block that is not indented, such as a function
     | .{{500,998}} \n\n
     | .{{500,999}} \n
+    | .{{1,999}} \n (?=[ \t>]*\|)  # between the rows of a table
     | .{{500,998}} ([.!?;]\s | \u3002)
     | .{{1,999}} \s
     | .{{{CHARACTERS}}}
@@ -101,7 +103,7 @@ def passages_of(content: Content) -> Iterator[Passage]:
         Unreadable: A part of the file was not read; the rest has been yielded.
     """
     number, counted = 1, 0
-    wholes = [block for block in content.blocks if not block.level]
+    wholes = [_trimmed(block, content.text) for block in content.blocks if not block.level]
     for title, begin, end in _packed(_units_of(content)):
         text = content.text[begin:end].strip()
         start = content.text.find(text, begin)
@@ -115,6 +117,13 @@ def passages_of(content: Content) -> Iterator[Passage]:
             yield Passage(title, text, content.place.format(number))
     if content.cut:
         raise Unreadable(content.cut)
+
+
+def _trimmed(block: Heading, text: str) -> Heading:
+    """Return a block without the whitespace after it, unless it is an open fence."""
+    body = text[block.start : block.stop].rstrip()
+    is_open = not body.endswith(block.fence.strip(" \t>"))
+    return block if is_open else block._replace(stop=block.start + len(body))
 
 
 def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> str:
@@ -131,7 +140,7 @@ def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> s
 def _around(wholes: Sequence[Heading], place: int) -> Heading | None:
     """Return the block that contains an offset, unless the offset is in its first line."""
     number = bisect_left(wholes, place, key=attrgetter("start")) - 1
-    return wholes[number] if number >= 0 and place < wholes[number].stop - 1 else None
+    return wholes[number] if number >= 0 and place < wholes[number].stop else None
 
 
 def _of_records(path: Path, fields: Fields) -> Iterator[Passage]:
@@ -163,8 +172,10 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     }
     by_name = {name.casefold(): text[len(name) + 1 :].strip() for name, text in shown.items()}
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
-    text = text or "\n".join(shown.values())
-    return one_line(title)[:MAX_HEADING], clean(text)
+    text, title = text or "\n".join(shown.values()), one_line(title)
+    if len(title) > MAX_HEADING:
+        text = f"{title}\n\n{text}"
+    return title[:MAX_HEADING], clean(text)
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:
@@ -203,6 +214,6 @@ def _units_of(content: Content) -> Iterator[_Unit]:
             last = block
             names = {level: name for level, name in names.items() if level < block.level}
             names[block.level] = block.text
-            title = " › ".join(dict.fromkeys([file, *names.values()]))
+            title = " › ".join(name for name, _ in groupby([file, *names.values()]))
         else:
             yield title, block.start, block.stop
