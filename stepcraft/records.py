@@ -32,7 +32,10 @@ _FIRST_ROWS = 50
 """The number of rows examined to detect a CSV file's delimiter and header."""
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """A byte that is not valid UTF-8, as decoded by the error handler `surrogateescape`."""
-_SEPARATORS = re.compile(r"[\s,]*")
+_SEPARATORS = re.compile(r"[\s,]*(?:\]\s*\[[\s,]*)*")
+"""What stands between items, which includes the end of an array and the beginning of another."""
+_LISTS = re.compile(r"\[[^\n]*+(?:(?<=\])|(?<=\]\r))\n\s*+\[")
+"""A list on one line, and the beginning of another one."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +138,13 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
 
 
 def _read_json(path: Path) -> Iterator[Record]:
-    """Read an array, an object, or one object per line (some .json files are JSON Lines)."""
+    """Read arrays, an object, or one object or list per line (some .json files are JSON Lines)."""
     with _text(path) as file:
         text = file.read(MAX_JSON + 1)
     start = len(text) - len(text.lstrip())
     if len(text) > MAX_JSON:
         yield Record(1, None, f"it is longer than {MAX_JSON:,} characters; save it as .jsonl")
-    elif text[start : start + 1] == "[":
+    elif text[start : start + 1] == "[" and not _LISTS.match(text, start):
         if reason := _too_wide(text, max(_MAX_LISTS, len(text) // 10)):
             yield Record(1, None, reason)
         else:
@@ -155,16 +158,16 @@ def _read_json(path: Path) -> Iterator[Record]:
 
 
 def _array(text: str, position: int) -> Iterator[Record]:
-    """Read the items of an array, stopping at invalid JSON because the rest cannot be located.
+    """Read the items of one or more arrays, up to invalid JSON because the rest cannot be located.
 
-    `position` is the offset just after the opening bracket.
+    `position` is the offset just after the first opening bracket.
     """
     decoder, line, counted = json.JSONDecoder(), 1, 0
     while True:
         if match := _SEPARATORS.match(text, position):
             position = match.end()
         line, counted = line + text.count("\n", counted, position), position
-        if text[position : position + 1] == "]":
+        if text[position : position + 1] == "]" and not text[position + 1 :].strip():
             return
         try:
             value, end = decoder.raw_decode(text, position)

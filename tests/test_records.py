@@ -1,0 +1,46 @@
+"""The records of a file: none is lost, cut or changed without a word."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepcraft.records import MAX_RECORD, Record, records
+
+TEA, POT = '{"title": "Tea"}', '{"title": "Pot"}'
+
+
+def read(folder: Path, name: str, content: str | bytes) -> list[Record]:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(records(path))
+
+
+def shown(found: list[Record]) -> list[tuple[int, Any]]:
+    """Return the line of each record, with its values, its items, or why it cannot be read."""
+    return [(each.line, each.values or each.items or each.reason) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"[{TEA}][{POT}]", [(1, {"title": "Tea"}), (1, {"title": "Pot"})]),
+        (f"[\n  {TEA}\n]\n[\n  {POT}\n]\n", [(2, {"title": "Tea"}), (5, {"title": "Pot"})]),
+        (f"[][{POT}]\n\n", [(1, {"title": "Pot"})]),
+        (f"[[1],\n[{TEA}]\n]\n", [(1, [1]), (2, [{"title": "Tea"}])]),
+        (f"[{TEA}]\n\n[{POT}]\n", [(1, [{"title": "Tea"}]), (3, [{"title": "Pot"}])]),
+        (f"[{TEA}]\r\n[{POT}]\r\n", [(1, [{"title": "Tea"}]), (2, [{"title": "Pot"}])]),
+    ],
+)
+def test_every_array_in_a_file_is_read(
+    tmp_path: Path, text: str, found: list[tuple[int, Any]]
+) -> None:
+    assert shown(read(tmp_path, "a.json", text)) == found
+
+
+@pytest.mark.parametrize("rest", ["done", "]", TEA])
+def test_what_follows_an_array_is_named(tmp_path: Path, rest: str) -> None:
+    tea, other = read(tmp_path, "a.json", f"[{TEA}]\n{rest}")
+    assert tea.values == {"title": "Tea"}
+    assert other.reason.endswith("and the rest of the file was not read")
