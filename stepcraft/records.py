@@ -34,8 +34,8 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """A byte that is not valid UTF-8, as decoded by the error handler `surrogateescape`."""
 _SEPARATORS = re.compile(r"[\s,]*(?:\]\s*\[[\s,]*)*")
 """What stands between items, which includes the end of an array and the beginning of another."""
-_LISTS = re.compile(r"\[[^\n]*+(?:(?<=\])|(?<=\]\r))\n\s*+\[")
-"""A list on one line, and the beginning of another one."""
+_LINES = re.compile(r"[^\n]*+(?<![{\[,:])(?<![{\[,:]\r)\n\s*+\S")
+"""A line that, unlike the first one of an indented value, need not continue on the next."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ def _lines(path: Path) -> Iterator[str]:
 def _read_json_lines(path: Path) -> Iterator[Record]:
     for number, line in enumerate(_lines(path), 1):
         if line.strip():
-            yield _json_record(number, line)
+            reason = _TOO_LONG if len(line) > MAX_RECORD else _too_wide(line)
+            yield _json_record(number, line, reason)
 
 
 def _read_json(path: Path) -> Iterator[Record]:
@@ -142,19 +143,21 @@ def _read_json(path: Path) -> Iterator[Record]:
     with _text(path) as file:
         text = file.read(MAX_JSON + 1)
     start = len(text) - len(text.lstrip())
+    lines = _LINES.match(text, start)
+    reason = _too_wide(text, max(_MAX_LISTS, len(text) // 10))
     if len(text) > MAX_JSON:
         yield Record(1, None, f"it is longer than {MAX_JSON:,} characters; save it as .jsonl")
-    elif text[start : start + 1] == "[" and not _LISTS.match(text, start):
-        if reason := _too_wide(text, max(_MAX_LISTS, len(text) // 10)):
+    elif text[start : start + 1] == "[" and not (lines and lines[0].endswith("[")):
+        if reason:
             yield Record(1, None, reason)
         else:
             yield from _array(text, start + 1)
     elif text.strip():
-        whole = _json_record(1 + text.count("\n", 0, start), text)
-        if whole.values is not None or "\n" not in text.strip():
-            yield whole
-        else:
+        whole = _json_record(1 + text.count("\n", 0, start), text, reason)
+        if whole.values is None and lines:
             yield from _read_json_lines(path)
+        else:
+            yield whole
 
 
 def _array(text: str, position: int) -> Iterator[Record]:
@@ -180,8 +183,8 @@ def _array(text: str, position: int) -> Iterator[Record]:
         position = end
 
 
-def _json_record(line: int, text: str) -> Record:
-    if reason := _TOO_LONG if len(text) > MAX_RECORD else _too_wide(text) or _not_utf8(text):
+def _json_record(line: int, text: str, reason: str) -> Record:
+    if reason := reason or _not_utf8(text):
         return Record(line, None, reason)
     try:
         return _object(line, json.loads(text))

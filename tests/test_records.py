@@ -44,3 +44,23 @@ def test_what_follows_an_array_is_named(tmp_path: Path, rest: str) -> None:
     tea, other = read(tmp_path, "a.json", f"[{TEA}]\n{rest}")
     assert tea.values == {"title": "Tea"}
     assert other.reason.endswith("and the rest of the file was not read")
+
+
+def test_a_large_object_is_one_record(tmp_path: Path) -> None:
+    value = {"recipes": [{"title": f"Tea {n}", "text": "Hot. " * 90} for n in range(9_000)]}
+    (record,) = read(tmp_path, "a.json", json.dumps(value, indent=1))
+    assert record.values == value
+    (record,) = read(tmp_path, "b.json", f'{{\n"a": {{}},\n{TEA[1:-1]},\n}}')
+    assert (record.line, record.values) == (1, None)
+    assert record.reason.startswith("it is not JSON: ")
+
+
+@pytest.mark.parametrize("broken", ["broken", '{"title": "Ki', '{"title": "Kit"', "{]", '{"a": 1}}'])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_broken_line_of_a_json_file_costs_only_itself(
+    tmp_path: Path, broken: str, end: str
+) -> None:
+    for lines in ((broken, TEA, POT), (TEA, broken, POT)):
+        found = read(tmp_path, "a.json", end.join(lines))
+        assert [each.values for each in found if each.values] == [{"title": "Tea"}, {"title": "Pot"}]
+        assert [each.line for each in found if not each.values] == [1 + lines.index(broken)]
