@@ -216,7 +216,10 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
     named = _SEP.fullmatch("".join(first[:1]))  # as Excel writes it
     signs = named[1] if named else delimiter or _DELIMITERS
     delimiter = max(signs, key=lambda sign: _cells(first, sign))
-    most = max(1, _cells(first, delimiter)[2])
+    most = _cells(first, delimiter)[2]
+    rows = filter(any, csv.reader(first, delimiter=delimiter)) if most else ()
+    filled = [any(row[1:]) for row in rows]
+    is_filled = 2 * sum(filled) >= len(filled)
     reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     header: list[str] = []
     names: list[str] = []
@@ -230,10 +233,12 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
             for each in range(line, reader.line_num + 1):  # more than one if a quote is unclosed
                 yield Record(each, None, f"it is not CSV: {error}")
             continue
-        if not row or (named and line == 1):
-            continue  # a blank line, possibly before the header
         cells = [cell.strip() for cell in row]
-        if not header and len(row) < most and len(row) == 1:
+        if not row or (named and line == 1) or not (header or any(cells)):
+            continue  # a blank line, possibly before the header
+        # A spreadsheet pads a title with empty cells, but a padded table can have one column.
+        is_title = len(row) == 1 or (is_filled and not any(cells[1:]))
+        if is_title and not header and most:
             yield Record(line, None, "it stands above the header")
         elif not header:
             header, names = cells, _unique(cells)

@@ -55,12 +55,44 @@ def test_a_large_object_is_one_record(tmp_path: Path) -> None:
     assert record.reason.startswith("it is not JSON: ")
 
 
-@pytest.mark.parametrize("broken", ["broken", '{"title": "Ki', '{"title": "Kit"', "{]", '{"a": 1}}'])
+@pytest.mark.parametrize(
+    "broken", ["broken", '{"title": "Ki', '{"title": "Kit"', "{]", '{"a": 1}}']
+)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_broken_line_of_a_json_file_costs_only_itself(
     tmp_path: Path, broken: str, end: str
 ) -> None:
     for lines in ((broken, TEA, POT), (TEA, broken, POT)):
         found = read(tmp_path, "a.json", end.join(lines))
-        assert [each.values for each in found if each.values] == [{"title": "Tea"}, {"title": "Pot"}]
+        assert [each.values for each in found if each.values] == [
+            {"title": "Tea"},
+            {"title": "Pot"},
+        ]
         assert [each.line for each in found if not each.values] == [1 + lines.index(broken)]
+
+
+SALES = "Item,Code,Price\nTea,A1,25\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "above", "values"),
+    [
+        (f"Sales 2024,,\n{SALES}", [1], {"Item": "Tea", "Code": "A1", "Price": "25"}),
+        (
+            f"Sales 2024,,\n,,\nof May,,\n{SALES}",
+            [1, 3],
+            {"Item": "Tea", "Code": "A1", "Price": "25"},
+        ),
+        ("One\nTwo\nThree\nItem,Code\nTea,A1\n", [1, 2, 3], {"Item": "Tea", "Code": "A1"}),
+        (",text\n0,Hot\n", [], {"column 1": "0", "text": "Hot"}),
+        ("title,\nTea,\nPot,old\nCup,\n", [], {"title": "Tea", "column 2": ""}),
+        ("title\nTea\n", [], {"title": "Tea"}),
+    ],
+)
+def test_a_title_padded_with_empty_cells_is_no_header(
+    tmp_path: Path, text: str, above: list[int], values: dict[str, str]
+) -> None:
+    found = read(tmp_path, "a.csv", text)
+    assert next(each.values for each in found if each.values) == values
+    titles = [each.line for each in found if each.reason == "it stands above the header"]
+    assert titles == above
