@@ -114,7 +114,7 @@ def file_encoding(path: Path) -> Encoding:
 
 def _text(path: Path) -> TextIO:
     name = file_encoding(path).name
-    errors = "surrogateescape" if name == "utf-8" else "replace"  # for `_not_utf8`
+    errors = "surrogateescape" if name.startswith("utf-8") else "replace"  # for `_not_utf8`
     return io.TextIOWrapper(open_regular(path), name, errors, newline="")
 
 

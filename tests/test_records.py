@@ -96,3 +96,12 @@ def test_a_title_padded_with_empty_cells_is_no_header(
     assert next(each.values for each in found if each.values) == values
     titles = [each.line for each in found if each.reason == "it stands above the header"]
     assert titles == above
+
+
+def test_a_row_in_another_encoding_than_the_mark_says_is_named(tmp_path: Path) -> None:
+    text = "\ufefftitle\nGrün\n".encode() + "Früh\n".encode("latin-1")
+    found = read(tmp_path, "a.csv", text)
+    assert shown(found) == [
+        (2, {"title": "Grün"}),
+        (3, "it is not UTF-8 (byte 0xfc at character 3)"),
+    ]
