@@ -34,7 +34,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 """A byte that is not valid UTF-8, as decoded by the error handler `surrogateescape`."""
 _SEPARATORS = re.compile(r"[\s,]*(?:\]\s*\[[\s,]*)*")
 """What stands between items, which includes the end of an array and the beginning of another."""
-_LINES = re.compile(r"[^\n]*+(?<![{\[,:])(?<![{\[,:]\r)\n\s*+\S")
+_LINES = re.compile(r"[^\n]*+(?<![{\[,:])\n\s*+\S")
 """A line that, unlike the first one of an indented value, need not continue on the next."""
 
 
@@ -115,7 +115,7 @@ def file_encoding(path: Path) -> Encoding:
 def _text(path: Path) -> TextIO:
     name = file_encoding(path).name
     errors = "surrogateescape" if name.startswith("utf-8") else "replace"  # for `_not_utf8`
-    return io.TextIOWrapper(open_regular(path), name, errors, newline="")
+    return io.TextIOWrapper(open_regular(path), name, errors)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -123,19 +123,18 @@ def _lines(path: Path) -> Iterator[str]:
     with _text(path) as file:
         while line := file.readline(MAX_RECORD + 1):
             yield line
-            while (
-                len(line) > MAX_RECORD
-                and (rest := file.readline(_CHUNK))
-                and not rest.endswith(("\n", "\r"))
-            ):
-                pass
+            while line and not line.endswith("\n"):
+                line = file.readline(_CHUNK)
+
+
+def _is_cut(line: str) -> bool:
+    return len(line) > MAX_RECORD and not line.endswith("\n")
 
 
 def _read_json_lines(path: Path) -> Iterator[Record]:
     for number, line in enumerate(_lines(path), 1):
         if line.strip():
-            reason = _TOO_LONG if len(line) > MAX_RECORD else _too_wide(line)
-            yield _json_record(number, line, reason)
+            yield _json_record(number, line, _TOO_LONG if _is_cut(line) else _too_wide(line))
 
 
 def _read_json(path: Path) -> Iterator[Record]:

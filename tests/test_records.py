@@ -105,3 +105,12 @@ def test_a_row_in_another_encoding_than_the_mark_says_is_named(tmp_path: Path) -
         (2, {"title": "Grün"}),
         (3, "it is not UTF-8 (byte 0xfc at character 3)"),
     ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("more", [-1, 0, 1, 250_000, 250_001])
+def test_only_a_line_that_is_too_long_is_skipped(tmp_path: Path, end: str, more: int) -> None:
+    long = '{"title": "%s"}' % ("x" * (MAX_RECORD - 13 + more))
+    first, second = read(tmp_path, "a.jsonl", f"{long}{end}{POT}{end}")
+    assert (first.values is None) == (more > 0)
+    assert (second.line, second.values) == (2, {"title": "Pot"})
