@@ -219,9 +219,35 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
     rows = filter(any, csv.reader(first, delimiter=delimiter)) if most else ()
     filled = [any(row[1:]) for row in rows]
     is_filled = 2 * sum(filled) >= len(filled)
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     header: list[str] = []
     names: list[str] = []
+    for line, row, reason in _rows(path, delimiter):
+        cells = [cell.strip() for cell in row]
+        # A spreadsheet pads a title with empty cells, but a padded table can have one column.
+        is_title = len(row) == 1 or (is_filled and not any(cells[1:]))
+        if reason or (header and row and (reason := _refused(cells, header))):
+            yield Record(line, None, reason)
+        elif not row or (named and line == 1) or not (header or any(cells)):
+            continue  # a blank line, possibly before the header
+        elif header:
+            yield Record(line, dict(zip(names, row, strict=True)))
+        elif is_title and most:
+            yield Record(line, None, "it stands above the header")
+        else:
+            header, names = cells, _unique(cells)
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield each row with the line on which it starts, and why it cannot be read, or ""."""
+    cut = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal cut
+        for number, line in enumerate(_lines(path), 1):
+            cut = number if _is_cut(line) else cut
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -230,21 +256,9 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
             return
         except csv.Error as error:
             for each in range(line, reader.line_num + 1):  # more than one if a quote is unclosed
-                yield Record(each, None, f"it is not CSV: {error}")
+                yield each, [], f"it is not CSV: {error}"
             continue
-        cells = [cell.strip() for cell in row]
-        if not row or (named and line == 1) or not (header or any(cells)):
-            continue  # a blank line, possibly before the header
-        # A spreadsheet pads a title with empty cells, but a padded table can have one column.
-        is_title = len(row) == 1 or (is_filled and not any(cells[1:]))
-        if is_title and not header and most:
-            yield Record(line, None, "it stands above the header")
-        elif not header:
-            header, names = cells, _unique(cells)
-        elif reason := _refused(cells, header):
-            yield Record(line, None, reason)
-        else:
-            yield Record(line, dict(zip(names, row, strict=True)))
+        yield line, row, _TOO_LONG if cut >= line else ""
 
 
 def _refused(row: Sequence[str], header: Sequence[str]) -> str:

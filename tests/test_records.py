@@ -114,3 +114,8 @@ def test_only_a_line_that_is_too_long_is_skipped(tmp_path: Path, end: str, more:
     first, second = read(tmp_path, "a.jsonl", f"{long}{end}{POT}{end}")
     assert (first.values is None) == (more > 0)
     assert (second.line, second.values) == (2, {"title": "Pot"})
+    cells = ",".join(["x" * (MAX_RECORD // 2)] * 2)[: MAX_RECORD + more] + "x" * max(0, more - 1)
+    first, second = read(tmp_path, "a.csv", f"title,text{end}{cells}{end}Pot,old{end}")
+    assert shown([first]) == [(2, "it is longer than 4,000,000 characters")] or more <= 0
+    assert (first.values is None) == (more > 0)
+    assert (second.line, second.values) == (3, {"title": "Pot", "text": "old"})
