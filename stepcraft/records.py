@@ -270,7 +270,8 @@ def _refused(row: Sequence[str], header: Sequence[str]) -> str:
     return "it repeats the header" if row == header else ""
 
 
-_DELIMITERS = ",;\t|"
+_DELIMITERS = ";\t|,"
+"""Delimiters that are tried; a comma comes last since it can be a decimal sign beside another."""
 _SEP = re.compile(r"\ufeff?sep=(.)\s*")
 
 

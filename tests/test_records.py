@@ -119,3 +119,17 @@ def test_only_a_line_that_is_too_long_is_skipped(tmp_path: Path, end: str, more:
     assert shown([first]) == [(2, "it is longer than 4,000,000 characters")] or more <= 0
     assert (first.values is None) == (more > 0)
     assert (second.line, second.values) == (3, {"title": "Pot", "text": "old"})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Artikel;Preis, netto\nTee;1,50\nEis;2,00\n", {"Artikel": "Tee", "Preis, netto": "1,50"}),
+        ("Artikel,Note\nTea,hot; black\nPot,blue\n", {"Artikel": "Tea", "Note": "hot; black"}),
+        ("title,tags\nTea,hot|black\n", {"title": "Tea", "tags": "hot|black"}),
+    ],
+)
+def test_a_comma_is_a_decimal_sign_where_semicolons_separate_as_well(
+    tmp_path: Path, text: str, values: dict[str, str]
+) -> None:
+    assert read(tmp_path, "a.csv", text)[0].values == values
