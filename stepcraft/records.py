@@ -91,25 +91,27 @@ def check_file(path: Path) -> None:
 
 
 def file_encoding(path: Path) -> Encoding:
-    """Return the encoding of a file, based on its first lines.
+    """Return the encoding of a file, based on its first lines (of a table, not only ASCII ones).
 
     Raises:
         BadInput: It is not text.
         OSError: It cannot be read.
     """
+    is_table = path.suffix.lower() in {".csv", ".tsv"}
     with open_regular(path) as file:
-        data = file.read(_SAMPLE + 1)
-    if len(data) > _SAMPLE:  # cut after a whole line, or else after a whole UTF-8 character
-        data = data[: data.rfind(b"\n") + 1] or data[:_SAMPLE].decode(errors="ignore").encode()
+        data = rest = file.read(_SAMPLE + 1)
+        while is_table and len(rest) > _SAMPLE and data.isascii():
+            rest = file.read(_SAMPLE + 1)
+            data = data[: _SAMPLE + 1] + rest
+    if len(rest) > _SAMPLE:  # cut after a whole line, or else after a whole UTF-8 character
+        data = data[: data.rfind(b"\n") + 1] or data.decode(errors="ignore").encode()
     try:
         encoding = encoding_of(data)
     except Unreadable as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
     # JSON is always Unicode, so lines that are not valid UTF-8 are reported one by one.
-    is_other = encoding.note and path.suffix.lower() not in {".csv", ".tsv"}
-    if not is_other or "utf-16" in encoding.name:
-        return encoding
-    return Encoding("utf-8-sig" if encoding.name == "utf-8-sig" else "utf-8")
+    is_other = encoding.note and not is_table and not encoding.name.startswith(("utf-16", "utf-8-"))
+    return Encoding("utf-8") if is_other else encoding
 
 
 def _text(path: Path) -> TextIO:

@@ -133,3 +133,13 @@ def test_a_comma_is_a_decimal_sign_where_semicolons_separate_as_well(
     tmp_path: Path, text: str, values: dict[str, str]
 ) -> None:
     assert read(tmp_path, "a.csv", text)[0].values == values
+
+
+def test_the_first_letters_that_are_not_ascii_may_be_late_in_a_table(tmp_path: Path) -> None:
+    row = "Tea,This is steeped for two minutes.\n"
+    rows = "title,text\n" + row * 30_000 + "Café,Un café crème près de la gare.\n" * 3
+    for encoding in ("cp1252", "utf-8"):
+        *_, last = read(tmp_path, "a.csv", rows.encode(encoding))
+        assert last.values == {"title": "Café", "text": "Un café crème près de la gare."}
+    *_, last = read(tmp_path, "a.jsonl", (f"{TEA}\n" * 60_000).encode() + b'{"title": "Caf\xe9"}\n')
+    assert last.reason == "it is not UTF-8 (byte 0xe9 at character 15)"
