@@ -431,6 +431,46 @@ def test_the_security_of_an_operation_replaces_the_one_of_the_interface(
     assert passage.text.partition("Security: ")[2] == shown
 
 
+BODIES = """\
+swagger: "2.0"
+paths:
+  /swarm:
+    post:
+      parameters:
+        - in: body
+          name: body
+          schema:
+            type: object
+            required: [Addr]
+            properties:
+              Addr: {type: string, description: Where to listen.}
+              Spec: {type: object, required: [Name], properties: {Name: {type: string}}}
+        - {name: ids, in: query, required: true, type: array, items: {type: integer}}
+        - name: filter
+          in: query
+          description: As JSON.
+          content: {text/json: {schema: {properties: {hot: {type: boolean}}}}}
+      responses:
+        200:
+          headers: {X-Pots: {schema: {type: array, items: {properties: {id: {type: integer}}}}}}
+"""
+
+
+def test_the_fields_of_parameters_and_headers_are_read(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, "tea.yaml", BODIES)
+    assert found.text.split("\n\n") == [
+        "Parameters:\n"
+        "- body (body, object)\n"
+        "  - Addr (string, required): Where to listen.\n"
+        "  - Spec (object)\n"
+        "    - Name (string, required)\n"
+        "- ids (query, array of integer, required)\n"
+        "- filter (query, text/json): As JSON.\n"
+        "  - hot (boolean)",
+        "Responses:\n- 200:\n- X-Pots (header, array of values)\n  - id (integer)",
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

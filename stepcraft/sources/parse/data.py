@@ -167,7 +167,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     yield operation.get("deprecated") and "Deprecated"
     listed = operation.get("parameters") or []
     every = common if listed == common else common + listed
-    shown = [_parameter(_resolved(spec, each)) for each in every]
+    shown = [line for each in every for line in _parameter(_resolved(spec, each))]
     if shown:
         yield "\n".join(["Parameters:", *shown])
     if body := _resolved(spec, operation.get("requestBody") or {}):
@@ -204,13 +204,16 @@ def _resolved(spec: _Data, value: _Data | None) -> _Data:
     return {**value, **target} if "$ref" in value else value
 
 
-def _parameter(value: _Data) -> str:
-    schema = _schema(value.get("schema", value))
-    facts = [value.get("in"), _type(schema), "required" if value.get("required") else ""]
+def _parameter(value: _Data) -> Iterator[str]:
+    """Yield the line of a parameter, header or property, and those of its own fields, indented."""
+    content = _dict(value.get("content"))
+    schema = _schema(next(map(_dict, content.values()), value).get("schema", value))
+    facts = [value.get("in"), *content, _type(schema), value.get("required") and "required"]
     facts += _limits({**value, **schema})
     shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})".removesuffix(" ()")
     about = value.get("description") or schema.get("description") or ""
-    return f"{shown}: {' '.join(str(about).split())}".rstrip(": ")
+    yield f"{shown}: {' '.join(str(about).split())}".rstrip(": ")
+    yield from (f"  {line}" for line in _fields(schema))
 
 
 def _limits(schema: _Data) -> Iterator[str]:
@@ -230,9 +233,10 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
     words = [name, value.get("description"), kinds and f"({kinds})"]
     headers = [
-        _parameter({"in": "header", **_resolved(spec, each), "name": header})
+        line
         for header, each in _dict(value.get("headers")).items()
         if isinstance(each, dict)
+        for line in _parameter({"in": "header", **_resolved(spec, each), "name": header})
     ]
     fields: dict[str, str] = {}
     for kind, schema in media.items():
@@ -271,8 +275,7 @@ def _fields(value: object) -> Iterator[str]:
     if isinstance(others := schema.get("additionalProperties"), dict):
         fields["*"] = others
     for name, each in fields.items():
-        yield _parameter({**_schema(each), "name": name, "required": name in required})
-        yield from (f"  {line}" for line in _fields(each))
+        yield from _parameter({"name": name, "required": name in required, "schema": each})
     for name, _ in _COMBINED:
         for each in schema.get(name) or ():
             yield from _fields(each)
