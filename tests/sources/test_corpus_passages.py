@@ -471,6 +471,29 @@ def test_the_fields_of_parameters_and_headers_are_read(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_an_interface_are_read_as_they_are_written(tmp_path: Path) -> None:
+    text = """\
+swagger: 2.0
+info: {title: Tea, version: 1.10}
+paths:
+  /pots:
+    get:
+      parameters:
+        - {name: at, in: query, required: true, type: string, example: 10:30, default: 01067}
+        - {name: size, in: query, enum: [16:9, 4:3, 1_000, on, .5, 0x1F], nullable: true}
+        - {name: most, in: query, type: integer, minimum: 0, maximum: 1e3, default: null}
+      responses: {200: {description: It is hot}}
+"""
+    about, found = read(tmp_path, "tea.yaml", text)
+    assert about.text == "version: 1.10"
+    assert found.text.split("\n\n") == [
+        "Parameters:\n- at (query, string, required, default 01067, example 10:30)\n"
+        "- size (query, one of 16:9, 4:3, 1_000, on, .5, 0x1F, nullable)\n"
+        "- most (query, integer, minimum 0, maximum 1e3, default null)",
+        "Responses:\n- 200: It is hot",
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

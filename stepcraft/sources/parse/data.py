@@ -18,7 +18,7 @@ _OTHERWISE = (AttributeError, LookupError, RecursionError, TypeError, ValueError
 """The errors raised for data that is not laid out like an OpenAPI description."""
 _Data = Mapping[str, Any]
 _BOOL = "tag:yaml.org,2002:bool"
-_AS_WRITTEN = {_BOOL, "tag:yaml.org,2002:timestamp"}
+_AS_WRITTEN = {_BOOL, *map("tag:yaml.org,2002:{}".format, ("int", "float", "timestamp"))}
 _LIMITS = (
     *("format", "pattern", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
     *("multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
@@ -31,7 +31,7 @@ _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # no types
-    """Reads YAML 1.2, in which "on" and "no" are strings, and keeps dates as written."""
+    """Reads YAML 1.2, in which "on" and "no" are strings, and keeps numbers and dates as written."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [each for each in resolvers if each[0] not in _AS_WRITTEN]
