@@ -494,6 +494,42 @@ paths:
     ]
 
 
+FILES = """\
+openapi: 3.0.0
+paths:
+  /users: {$ref: paths/users.yaml}
+  /teas: {$ref: teas.yaml}
+  /pots:
+    get:
+      parameters:
+        - {$ref: ./limit.yaml, description: At most 9.}
+        - {$ref: 'common.yaml#/components/parameters/id'}
+        - {$ref: '#/components/parameters/id'}
+      requestBody: {$ref: '#/components/requestBodies/none'}
+      responses: {200: {$ref: ./pots.yaml}, 404: {$ref: '#/components/responses/a~1b'}}
+components:
+  parameters: {id: {name: another, in: query, type: integer}}
+  responses: {a/b: {description: No such pot}}
+"""
+
+
+def test_references_to_other_files_are_shown(tmp_path: Path) -> None:
+    found = read(tmp_path, "tea.yaml", FILES)
+    assert [(each.title, each.text.split("\n\n")) for each in found] == [
+        ("tea.yaml › /users", ["paths/users.yaml"]),
+        ("tea.yaml › /teas", ["teas.yaml"]),
+        (
+            "tea.yaml › GET /pots",
+            [
+                "Parameters:\n- $ref: ./limit.yaml At most 9.\n"
+                "- $ref: common.yaml#/components/parameters/id\n- another (query, integer)",
+                "Request body: #/components/requestBodies/none",
+                "Responses:\n- 200: ./pots.yaml\n- 404: No such pot",
+            ],
+        ),
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

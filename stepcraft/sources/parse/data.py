@@ -31,7 +31,7 @@ _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # no types
-    """Reads YAML 1.2, in which "on" and "no" are strings, and keeps numbers and dates as written."""
+    """Reads YAML 1.2, where "on" and "no" are strings, and keeps numbers and dates as written."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [each for each in resolvers if each[0] not in _AS_WRITTEN]
@@ -133,6 +133,8 @@ def _operations(spec: _Data) -> Parsed:
     parts += [f"Tag {each.get('name', '')}\n{_rest(each, 'name')}" for each in tags]
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
         shared = _resolved(spec, item)
+        if "$ref" in (item or {}) and shared.keys().isdisjoint(_METHODS):
+            parts += [f"## {path}", shared.get("description")]
         for method in filter(shared.__contains__, _METHODS):
             parts.append(f"## {method.upper()} {path}")
             operation = {**shared, **(shared[method] or {})}
@@ -197,11 +199,15 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
 
 
 def _resolved(spec: _Data, value: _Data | None) -> _Data:
-    """Resolve a reference in a description; return the reference itself if it has no target."""
-    target, value = spec, value or {}
-    for name in str(value.get("$ref") or "").split("/")[1:]:
+    """Resolve a reference; one without a target in this description serves as the description."""
+    others = {**(value or {})}
+    reference = str(others.pop("$ref", None) or "")
+    target = spec if reference.startswith("#/") else {}
+    for name in reference.split("/")[1:]:
         target = target.get(unquote(name).replace("~1", "/").replace("~0", "~")) or {}
-    return {**value, **target} if "$ref" in value else value
+    if reference and not target:
+        target = {"description": f"{reference} {others.get('description') or ''}".strip()}
+    return {**others, **target}
 
 
 def _parameter(value: _Data) -> Iterator[str]:
@@ -210,7 +216,7 @@ def _parameter(value: _Data) -> Iterator[str]:
     schema = _schema(next(map(_dict, content.values()), value).get("schema", value))
     facts = [value.get("in"), *content, _type(schema), value.get("required") and "required"]
     facts += _limits({**value, **schema})
-    shown = f"- {value.get('name')} ({', '.join(filter(None, facts))})".removesuffix(" ()")
+    shown = f"- {value.get('name', '$ref')} ({', '.join(filter(None, facts))})".removesuffix(" ()")
     about = value.get("description") or schema.get("description") or ""
     yield f"{shown}: {' '.join(str(about).split())}".rstrip(": ")
     yield from (f"  {line}" for line in _fields(schema))
