@@ -530,6 +530,53 @@ def test_references_to_other_files_are_shown(tmp_path: Path) -> None:
     ]
 
 
+ABOUT_POTS = """\
+# Note
+Pots are hot.
+
+Size
+----
+Small.
+
+```sh
+# boil
+```
+
+###### Last
+One.
+"""
+
+
+@pytest.mark.parametrize(
+    "code", ["```sh\n# boil", "~~~~\n# boil\n```", "- Do:\n  ```\n  # boil", "> ```"]
+)
+def test_headings_and_fences_of_a_description_end_with_it(tmp_path: Path, code: str) -> None:
+    answers = {
+        200: {"description": f"{code}\n"},
+        404: {"description": "```\nno pot\n```\n", "content": {"text/json": {}}},
+    }
+    operation = {"summary": "Pots", "description": ABOUT_POTS, "responses": answers}
+    spec = {
+        "openapi": "3.0.0",
+        "info": {"title": "Tea", "description": f"All of tea.\n\n# Errors\n{code}"},
+        "paths": {"/pots": {"get": operation, "put": {"description": code}}},
+        "components": {"schemas": {"Pot": {"description": f"# Pot\n{code}"}, "Cup": {}}},
+    }
+    found = read(tmp_path, "tea.json", json.dumps(spec))
+    assert [each.title for each in found] == [
+        "Tea",
+        "Tea › Errors",
+        "Tea › GET /pots",
+        "Tea › GET /pots › Note",
+        "Tea › GET /pots › Note › Last",
+        "Tea › PUT /pots",
+        "Tea › Schema Pot › Pot",
+        "Tea › Schema Cup",
+    ]
+    assert "```sh\n# boil\n```" in found[3].text
+    assert "- 404: (text/json)\n```\nno pot\n```" in found[4].text
+
+
 PORT = "The gateway listens on port 8443."
 
 

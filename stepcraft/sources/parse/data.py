@@ -12,6 +12,7 @@ import yaml
 from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse import TITLES, Parsed, as_heading
 from stepcraft.text.clean import clean
+from stepcraft.text.markdown import code_blocks, replaced
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _OTHERWISE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -27,6 +28,10 @@ _LIMITS = (
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _MAX_INDENT = 100
 """The indentation up to which nested values have lines of their own; deeper ones remain JSON."""
+_HEADING = re.compile(r"^(?: {0,3}#{1,4}(?=\s)|(?= {0,3}(?:=+|-+)[ \t]*$))", re.MULTILINE)
+"""The signs of a heading, or the beginning of a line that can underline one."""
+_FENCE = re.compile(r"([^`~]*)(`+|~+)")
+"""An opening fence, and what precedes it on its line."""
 _COMBINED = (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and "))
 
 
@@ -126,7 +131,8 @@ def _operations(spec: _Data) -> Parsed:
     """
     info = spec.get("info") or {}
     title = str(info.get("title") or "")
-    parts = [title and f"# {title}", info.get("description"), _rest(info, "title", "description")]
+    parts: list[str | None] = [title and f"# {title}", _described(info)]
+    parts.append(_rest(info, "title", "description"))
     parts += [f"{each['url']}\n{_rest(each, 'url')}".strip() for each in spec.get("servers") or ()]
     parts += [f"{spec.get('host') or ''}{spec.get('basePath') or ''}", _extra(spec)]
     tags = [each for each in spec.get("tags") or () if isinstance(each, dict) and len(each) > 1]
@@ -134,7 +140,7 @@ def _operations(spec: _Data) -> Parsed:
     for path, item in {**(spec.get("paths") or {}), **(spec.get("webhooks") or {})}.items():
         shared = _resolved(spec, item)
         if "$ref" in (item or {}) and shared.keys().isdisjoint(_METHODS):
-            parts += [f"## {path}", shared.get("description")]
+            parts += [f"## {path}", _described(shared)]
         for method in filter(shared.__contains__, _METHODS):
             parts.append(f"## {method.upper()} {path}")
             operation = {**shared, **(shared[method] or {})}
@@ -143,7 +149,7 @@ def _operations(spec: _Data) -> Parsed:
     for name, each in (components.get("schemas") or spec.get("definitions") or {}).items():
         schema, fields = _schema(each), "\n".join(_fields(each))
         kind = ", ".join([_type(schema), *_limits(schema)]).removeprefix("object" if fields else "")
-        parts += [f"## Schema {name}", schema.get("description"), kind.removeprefix(", "), fields]
+        parts += [f"## Schema {name}", _described(schema), kind.removeprefix(", "), fields]
     schemes = components.get("securitySchemes") or spec.get("securityDefinitions") or {}
     for name, scheme in schemes.items():
         parts += [f"## Security scheme {name}", as_lines(scheme)]
@@ -165,7 +171,7 @@ def _extra(value: _Data, *names: str) -> str:
 def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[str | None]:
     """Yield the paragraphs for an operation, including the parameters of its path."""
     yield operation.get("summary")
-    yield operation.get("description")
+    yield _described(operation)
     yield operation.get("deprecated") and "Deprecated"
     listed = operation.get("parameters") or []
     every = common if listed == common else common + listed
@@ -196,6 +202,16 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
     if "operationId" in operation:
         yield f"Operation: {operation['operationId']}"
     yield _extra(operation, "servers")
+
+
+def _described(value: _Data) -> str:
+    """Return a value's description with headings below those of operations, and closed fences."""
+    text = clean(str(value.get("description") or "")).rstrip()
+    for block in code_blocks(text):
+        if not block.closed:
+            margin, mark = _FENCE.findall(text, text.rfind("\n", 0, block.start) + 1)[0]
+            text += "\n" + re.sub(r"[^\s>]", " ", margin) + mark
+    return replaced(text, _HEADING, lambda sign: f"{sign[0]}##" if sign[0] else "    ")
 
 
 def _resolved(spec: _Data, value: _Data | None) -> _Data:
@@ -237,7 +253,8 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     if "schema" in value:
         media[""] = value["schema"]
     kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
-    words = [name, value.get("description"), kinds and f"({kinds})"]
+    about = _described(value)
+    words = [name, "" if "\n" in about else about, kinds and f"({kinds})"]
     headers = [
         line
         for header, each in _dict(value.get("headers")).items()
@@ -251,7 +268,8 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     shown = [f"{kind}:\n{text}" if len(fields) > 1 else text for text, kind in fields.items()]
     others = (_extra(each or {}, "example", "examples") for each in (*content.values(), value))
     shown += filter(None, others)
-    return "\n".join([" ".join(filter(None, words)), *headers, *shown])
+    lines = [about, *headers, *shown] if "\n" in about else [*headers, *shown]
+    return "\n".join([" ".join(filter(None, words)), *lines])
 
 
 def _schema(value: object) -> _Data:
