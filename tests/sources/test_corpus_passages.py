@@ -577,6 +577,53 @@ def test_headings_and_fences_of_a_description_end_with_it(tmp_path: Path, code: 
     assert "- 404: (text/json)\n```\nno pot\n```" in found[4].text
 
 
+FACTS = """\
+openapi: 3.0.0
+paths:
+  /pots:
+    description: All pots are blue.
+    get:
+      description: Finds pots.
+      tags: [kitchen]
+      externalDocs: {url: https://tea.example/pots}
+      parameters:
+        - name: ids
+          in: query
+          examples: {two: {value: [1, 2]}}
+          schema: {type: array, items: {type: string, description: An id.}}
+      responses:
+        200: {description: Found, links: {next: {operationId: more}}}
+    put:
+      requestBody:
+        required: true
+        content:
+          text/plain: {schema: {description: The name., type: string, maxLength: 9, default: pot}}
+          text/json:
+            schema:
+              type: object
+              additionalProperties: false
+              patternProperties: {^x-: {type: string}}
+              properties: {lid: {not: {const: none}}, any: {additionalProperties: true}}
+"""
+
+
+def test_no_fact_of_an_operation_is_left_out(tmp_path: Path) -> None:
+    get, put = (each.text.split("\n\n") for each in read(tmp_path, "tea.yaml", FACTS))
+    assert get == [
+        "All pots are blue.",
+        "Finds pots.",
+        'Parameters:\n- ids (query, array of string, examples {"two": {"value": ["1", "2"]}}): An id.',
+        "Responses:\n- 200: Found\nlinks:\n  next:\n    operationId: more",
+        "tags:\n  - kitchen\nexternalDocs:\n  url: https://tea.example/pots",
+    ]
+    assert put == [
+        "All pots are blue.",
+        "Request body: (text/plain string, maxLength 9, default pot; "
+        'text/json object, patternProperties {"^x-": {"type": "string"}}, no other properties)\n'
+        'text/plain:\nThe name.\ntext/json:\n- lid (not {"const": "none"})\n- any\nrequired: true',
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

@@ -23,7 +23,8 @@ _AS_WRITTEN = {_BOOL, *map("tag:yaml.org,2002:{}".format, ("int", "float", "time
 _LIMITS = (
     *("format", "pattern", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"),
     *("multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
-    *("minProperties", "maxProperties", "default", "example"),
+    *("minProperties", "maxProperties", "patternProperties", "discriminator", "not"),
+    *("default", "example", "examples"),
 )
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _MAX_INDENT = 100
@@ -142,14 +143,14 @@ def _operations(spec: _Data) -> Parsed:
         if "$ref" in (item or {}) and shared.keys().isdisjoint(_METHODS):
             parts += [f"## {path}", _described(shared)]
         for method in filter(shared.__contains__, _METHODS):
-            parts.append(f"## {method.upper()} {path}")
-            operation = {**shared, **(shared[method] or {})}
+            parts += [f"## {method.upper()} {path}", shared.get("summary"), _described(shared)]
+            operation = {**shared, "summary": "", "description": "", **(shared[method] or {})}
             parts += _operation(spec, operation, shared.get("parameters") or [])
     components = spec.get("components") or {}
     for name, each in (components.get("schemas") or spec.get("definitions") or {}).items():
         schema, fields = _schema(each), "\n".join(_fields(each))
-        kind = ", ".join([_type(schema), *_limits(schema)]).removeprefix("object" if fields else "")
-        parts += [f"## Schema {name}", _described(schema), kind.removeprefix(", "), fields]
+        kind = _facts(schema).removeprefix("object" if fields else "").removeprefix(", ")
+        parts += [f"## Schema {name}", _described(schema), kind, fields]
     schemes = components.get("securitySchemes") or spec.get("securityDefinitions") or {}
     for name, scheme in schemes.items():
         parts += [f"## Security scheme {name}", as_lines(scheme)]
@@ -201,7 +202,7 @@ def _operation(spec: _Data, operation: _Data, common: list[_Data]) -> Iterator[s
         yield f"Security: {' or '.join(schemes) or 'none'}"
     if "operationId" in operation:
         yield f"Operation: {operation['operationId']}"
-    yield _extra(operation, "servers")
+    yield _extra(operation, "servers", "tags", "externalDocs", "consumes", "produces")
 
 
 def _described(value: _Data) -> str:
@@ -233,7 +234,8 @@ def _parameter(value: _Data) -> Iterator[str]:
     facts = [value.get("in"), *content, _type(schema), value.get("required") and "required"]
     facts += _limits({**value, **schema})
     shown = f"- {value.get('name', '$ref')} ({', '.join(filter(None, facts))})".removesuffix(" ()")
-    about = value.get("description") or schema.get("description") or ""
+    places = (value, schema, _schema(schema.get("items")))
+    about = next(filter(None, (each.get("description") for each in places)), "")
     yield f"{shown}: {' '.join(str(about).split())}".rstrip(": ")
     yield from (f"  {line}" for line in _fields(schema))
 
@@ -242,6 +244,8 @@ def _limits(schema: _Data) -> Iterator[str]:
     """Yield what a schema says about values besides their type."""
     yield from (f"{name} {_scalar(schema[name])}" for name in _LIMITS if name in schema)
     yield from (name for name in _MARKS if schema.get(name) is True)
+    if schema.get("additionalProperties") is False:
+        yield "no other properties"
     if "items" in schema:
         yield from (f"each {limit}" for limit in _limits(_schema(schema["items"])))
 
@@ -252,7 +256,7 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     media = {kind: (each or {}).get("schema") for kind, each in content.items()}
     if "schema" in value:
         media[""] = value["schema"]
-    kinds = "; ".join(f"{kind} {_type(schema)}".strip() for kind, schema in media.items())
+    kinds = "; ".join(f"{kind} {_facts(schema)}".strip() for kind, schema in media.items())
     about = _described(value)
     words = [name, "" if "\n" in about else about, kinds and f"({kinds})"]
     headers = [
@@ -263,13 +267,15 @@ def _body(spec: _Data, name: str, value: _Data) -> str:
     ]
     fields: dict[str, str] = {}
     for kind, schema in media.items():
-        fields.setdefault("\n".join(_fields(schema)), kind)
+        lines = [_described(_schema(schema)), *_fields(schema)]
+        fields.setdefault("\n".join(filter(None, lines)), kind)
     fields.pop("", None)
     shown = [f"{kind}:\n{text}" if len(fields) > 1 else text for text, kind in fields.items()]
-    others = (_extra(each or {}, "example", "examples") for each in (*content.values(), value))
+    names = ("example", "examples", "links", "required")
+    others = (_extra(each or {}, *names) for each in (*content.values(), value))
     shown += filter(None, others)
-    lines = [about, *headers, *shown] if "\n" in about else [*headers, *shown]
-    return "\n".join([" ".join(filter(None, words)), *lines])
+    below = [about, *headers, *shown] if "\n" in about else [*headers, *shown]
+    return "\n".join([" ".join(filter(None, words)), *below])
 
 
 def _schema(value: object) -> _Data:
@@ -289,6 +295,11 @@ def _type(value: object) -> str:
         return f"array of {_type(schema.get('items')) or 'values'}"
     enum = ", ".join(map(_scalar, schema.get("enum") or ()))
     return f"{kind or 'one'} of {enum}" if enum else kind
+
+
+def _facts(value: object) -> str:
+    """Return the type and the limits of a schema."""
+    return ", ".join(filter(None, [_type(value), *_limits(_schema(value))]))
 
 
 def _fields(value: object) -> Iterator[str]:
