@@ -624,6 +624,29 @@ def test_no_fact_of_an_operation_is_left_out(tmp_path: Path) -> None:
     ]
 
 
+GERMAN = "Vor dem Öffnen der Pumpe – der Preis beträgt 5 €."
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "note"),
+    [
+        ("a.yaml", "cp1252", "it is not UTF-8"),
+        ("a.json", "cp1252", "it is not UTF-8"),
+        ("a.yaml", "utf-8", ""),
+        ("a.json", "utf-8", ""),
+    ],
+)
+def test_the_encoding_of_an_interface_is_noted_if_it_was_guessed(
+    tmp_path: Path, name: str, encoding: str, note: str
+) -> None:
+    spec = f'{{"openapi": "3.0.0", "paths": {{"/a": {{"get": {{"summary": "{GERMAN}"}}}}}}}}'
+    if name == "a.yaml":
+        spec = f"openapi: 3.0.0\npaths:\n  /a:\n    get:\n      summary: {GERMAN}\n"
+    found, noted = all_of(tmp_path, name, spec.encode(encoding))
+    assert [(each.title, each.text) for each in found] == [(f"{name} › GET /a", GERMAN)]
+    assert noted.partition(";")[0] == note
+
+
 PORT = "The gateway listens on port 8443."
 
 

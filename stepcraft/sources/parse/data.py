@@ -58,7 +58,7 @@ def json(data: bytes) -> Parsed:
         return "", [clean(text)], note
     if _dict(value).keys() & {"openapi", "swagger"}:
         with suppress(*_OTHERWISE):
-            return _operations(value)
+            return _operations(value, note)
     return "", [clean(lines)], note
 
 
@@ -68,8 +68,9 @@ def openapi(data: bytes) -> Parsed:
     Raises:
         Unreadable: It is not an OpenAPI description.
     """
+    text, note = decoded(data)
     try:
-        return _operations(yaml.load(decoded(data)[0], _Loader))  # noqa: S506 - a safe one
+        return _operations(yaml.load(text, _Loader), note)  # noqa: S506 - a safe one
     except (*_OTHERWISE, yaml.YAMLError) as error:
         raise Unreadable("it is no OpenAPI description") from error
 
@@ -123,8 +124,8 @@ def _scalar(value: object) -> str:
     return value if isinstance(value, str) else json_.dumps(value, ensure_ascii=False)
 
 
-def _operations(spec: _Data) -> Parsed:
-    """Return the operations and schemas of a description.
+def _operations(spec: _Data, note: str) -> Parsed:
+    """Return the operations and schemas of a description, and the note on its encoding.
 
     Raises:
         ValueError: The description has none. The other errors in `_OTHERWISE` mean that the
@@ -156,7 +157,7 @@ def _operations(spec: _Data) -> Parsed:
         parts += [f"## Security scheme {name}", as_lines(scheme)]
     if not any(str(part).startswith("## ") for part in parts):
         raise ValueError("it describes no operation")
-    return title, [clean("\n\n".join(filter(None, parts)))], ""
+    return title, [clean("\n\n".join(filter(None, parts)))], note
 
 
 def _rest(value: _Data, *read: str) -> str:
