@@ -647,6 +647,17 @@ def test_the_encoding_of_an_interface_is_noted_if_it_was_guessed(
     assert noted.partition(";")[0] == note
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_within_a_value_of_json_are_no_headings(tmp_path: Path, end: str) -> None:
+    value = {"body": f"Hot{end}# Cold{end}```{end}x", "list": [f"a{end}# b"], "": {"c": 1}}
+    (found,) = read(tmp_path, "a.json", json.dumps(value))
+    assert found.title == "a.json"
+    assert found.text.split("\n") == [
+        *("body: Hot", "    # Cold", "    ```", "    x"),
+        *("list:", "  - a", "      # b", ":", "  c: 1"),
+    ]
+
+
 PORT = "The gateway listens on port 8443."
 
 

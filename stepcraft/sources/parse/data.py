@@ -94,7 +94,7 @@ def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator
         has_sections |= bool(title) or (is_outermost and any(map(_title, _list(each))))
         if not each or not isinstance(each, dict | list) or len(indent) > _MAX_INDENT:
             # Text indented by more than three spaces is neither a heading nor a fence.
-            yield f"{mark} {_scalar(each)}".replace("\n", f"\n{indent}    ")
+            yield f"{mark} {clean(_scalar(each))}".replace("\n", f"\n{indent}    ")
         elif title and not is_named:
             yield from lines_of(each, outer=False)
         else:
