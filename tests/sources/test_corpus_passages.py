@@ -658,6 +658,19 @@ def test_lines_within_a_value_of_json_are_no_headings(tmp_path: Path, end: str) 
     ]
 
 
+@pytest.mark.parametrize("name", ["# of pots", "### x", "```", "~~~~x"])
+@pytest.mark.parametrize("value", [3, {"green": 1}, [[1]]])
+def test_a_name_in_json_is_no_heading_or_fence(tmp_path: Path, name: str, value: object) -> None:
+    items = [{"name": "A", name: value, "at": {name: 3}, "color": "red"}, {"name": "B", "pots": 1}]
+    found = read(tmp_path, "a.json", json.dumps(items))
+    assert [each.title for each in found] == ["a.json › A", "a.json › B"]
+    assert f"    {name}:" in found[0].text
+    assert f"at:\n      {name}: 3\ncolor: red" in found[0].text
+    found = read(tmp_path, "b.json", json.dumps({"#5": 1, "a ```": 2, name: value, "color": "red"}))
+    assert [each.title for each in found] == ["b.json"]
+    assert found[0].text.startswith("#5: 1\na ```: 2\n")
+
+
 PORT = "The gateway listens on port 8443."
 
 

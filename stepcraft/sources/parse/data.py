@@ -29,6 +29,8 @@ _LIMITS = (
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _MAX_INDENT = 100
 """The indentation up to which nested values have lines of their own; deeper ones remain JSON."""
+_MARKUP = re.compile(r" {0,3}(?:#{1,6}\s|`{3}|~{3})")
+"""What opens a heading or a fence at the beginning of a line."""
 _HEADING = re.compile(r"^(?: {0,3}#{1,4}(?=\s)|(?= {0,3}(?:=+|-+)[ \t]*$))", re.MULTILINE)
 """The signs of a heading, or the beginning of a line that can underline one."""
 _FENCE = re.compile(r"([^`~]*)(`+|~+)")
@@ -85,6 +87,8 @@ def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator
     has_sections = False
     for number, (name, each) in enumerate(items, 1):
         mark = f"{indent}{name}:" if is_named else f"{indent}-"
+        # Text indented by more than three spaces is neither a heading nor a fence.
+        mark = f"    {mark}" if _MARKUP.match(mark) else mark
         title = _title(each) if outer and not is_named else ""
         if has_sections and not title:  # what follows does not belong to the last section
             title = name or f"item {number}"
@@ -93,7 +97,6 @@ def lines_of(value: object, indent: str = "", *, outer: bool = True) -> Iterator
         is_outermost = is_named and outer and not indent
         has_sections |= bool(title) or (is_outermost and any(map(_title, _list(each))))
         if not each or not isinstance(each, dict | list) or len(indent) > _MAX_INDENT:
-            # Text indented by more than three spaces is neither a heading nor a fence.
             yield f"{mark} {clean(_scalar(each))}".replace("\n", f"\n{indent}    ")
         elif title and not is_named:
             yield from lines_of(each, outer=False)
