@@ -283,12 +283,12 @@ def _cells(lines: Sequence[str], delimiter: str) -> tuple[float, int, int]:
     A wrong delimiter can occur often in multi-line cells, but not in every row.
     """
     try:
-        rows = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
     except csv.Error:
         return 0.0, 0, 0
-    counts = Counter(cells for cells in rows if cells > 1)
-    number, cells = max(((many, few) for few, many in counts.items()), default=(0, 0))
-    return number / max(1, len(rows)), number, cells
+    counts = Counter(width for width in widths if width > 1)
+    width = max(counts, key=lambda each: (counts[each], each), default=0)
+    return counts[width] / max(1, len(widths)), counts[width], width
 
 
 def _unique(names: Sequence[str]) -> list[str]:
