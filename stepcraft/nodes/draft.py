@@ -1,5 +1,6 @@
 """Draft the text or the steps from the results of a first search (RAT §3.2, AAG §3.2)."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.llm.reply import answer_text
 from stepcraft.progress import counted
-from stepcraft.text.citations import named_passages, without_marks
+from stepcraft.text.citations import labels, named_passages, without_marks
 from stepcraft.text.clean import is_declined
 from stepcraft.text.lists import numbered, read_steps
 from stepcraft.text.sections import Section
@@ -51,6 +52,12 @@ def found_sections(state: Any, last: int | None = None) -> list[Section]:
     return [*sections, *passages(state["evidence"], sorted(left))]
 
 
+def material(state: Any) -> str:
+    """Return the question, the resources and the passages as one text."""
+    passages = (f"{each['title']}\n{each['text']}" for each in state["evidence"])
+    return "\n".join([state["task"], state.get("task_resources", ""), *passages])
+
+
 def written(text: str, state: Any) -> dict[str, Any]:
     """Return the update for a draft: the answer so far, and how many passages its writer saw.
 
@@ -63,8 +70,7 @@ def written(text: str, state: Any) -> dict[str, Any]:
         raise UnreadableReply("there was no text in it.")
     evidence = state["evidence"]
     seen = 0 if state.get("left_out") else len(evidence)
-    words = [state["task"], *(f"{each['title']}\n{each['text']}" for each in evidence)]
-    named = named_passages(text, len(evidence), unless_in="\n".join(words))
+    named = named_passages(text, len(evidence), unless_in=material(state))
     warning = f"the draft names passages by numbers that only the prompt has: {', '.join(named)}"
     return {
         "first_draft": text,
@@ -90,7 +96,7 @@ def ask(state: Any, settings: Any, *, form: str, kind: str) -> list[BaseMessage]
 
 def read_text(reply: str, state: Any, _settings: Settings) -> dict[str, Any]:
     """Return the draft without passage ids."""
-    text = without_marks(answer_text(reply), plain=False)
+    [text] = _without_ids([answer_text(reply)], state)
     return {**written(text, state), "own_draft": text}
 
 
@@ -102,10 +108,16 @@ def read_steps_of(reply: str, state: Any, _settings: Settings) -> dict[str, Any]
     """
     if is_declined(reply):
         raise UnreadableReply("it declines the task instead of listing steps.")
-    steps = [*filter(None, (without_marks(step, plain=False) for step in read_steps(reply)))]
+    steps = [*filter(None, _without_ids(read_steps(reply), state))]
     if not steps:
         raise UnreadableReply("there was no numbered list of steps in it.")
     return {**written(numbered(steps), state), "steps": steps}
+
+
+def _without_ids(texts: Iterable[str], state: Any) -> list[str]:
+    """Return texts without the ids of passages, except for labels from the material."""
+    last, known = len(state["evidence"]), labels(material(state), ids=True)
+    return [without_marks(each, last, plain=False, unless_in=known) for each in texts]
 
 
 def _read_aag(reply: str, state: Any, settings: AagContext) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from stepcraft.contexts.rpg import MARKS, RpgContext
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, prompt
 from stepcraft.llm.reply import answer_text
-from stepcraft.nodes.draft import found_sections, no_draft, written
-from stepcraft.text.citations import bracketed, marks, with_prompt_marks
+from stepcraft.nodes.draft import found_sections, material, no_draft, written
+from stepcraft.text.citations import bracketed, labels, marks, with_prompt_marks
 
 _FORMAT = "The answer and nothing else."
 
@@ -34,9 +34,9 @@ def read_answer(reply: str, state: Any, _settings: RpgContext) -> dict[str, Any]
     Otherwise, marks such as [2] would no longer count once the check adds marks in that form. (p2)
     counts if there are no marks.
     """
-    text, last = answer_text(reply), len(state["evidence"])
-    marked = with_prompt_marks(text if marks(text) else bracketed(text, last), last)
-    return written(marked, state)
+    text, last, known = answer_text(reply), len(state["evidence"]), labels(material(state))
+    text = text if marks(text, unless_in=known) else bracketed(text, last)
+    return written(with_prompt_marks(text, last, unless_in=known), state)
 
 
 generate = ModelNode(

@@ -25,14 +25,20 @@ from stepcraft.llm.limits import limits_of
 from stepcraft.llm.node import ModelNode
 from stepcraft.llm.prompt import asked, passages, prompt
 from stepcraft.nodes.checks import is_changed, same_statement
-from stepcraft.nodes.draft import found_sections
+from stepcraft.nodes.draft import found_sections, material
 from stepcraft.nodes.finish import finishing_calls
 from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Check, Part, passages_of
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
 from stepcraft.text.changes import Problem, apply_changes, clash, read_changes
-from stepcraft.text.citations import bracketed, marks, with_prompt_marks, without_marks
+from stepcraft.text.citations import (
+    bracketed,
+    labels,
+    marks,
+    with_prompt_marks,
+    without_marks,
+)
 from stepcraft.text.claims import with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.edits import Change
@@ -189,7 +195,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     parts = [part["text"] for part in state["parts"]]
     read, refused, outside = read_changes(reply, parts)
     last = len(state["evidence"])
-    changes = [_with_right_marks(change, parts, last, cites=cites) for change in read]
+    known = f"{labels(material(state), ids=not cites)}\n{labels(state['first_draft'])}"
+    changes = [_with_right_marks(change, parts, last, known, cites=cites) for change in read]
     layout = _layout(state)
     group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
@@ -271,11 +278,19 @@ def _says_unchanged(reply: str) -> bool:
     return len(others) < len(lines) and not is_doubtful
 
 
-def _with_right_marks(change: Change, parts: Sequence[str], last: int, *, cites: bool) -> Change:
+def _with_right_marks(
+    change: Change, parts: Sequence[str], last: int, known: str, *, cites: bool
+) -> Change:
     """Return a change with citations in the style of the text: marks such as [p3], or none.
 
     A change inside code is left alone. If the replaced words contain marks, these are kept.
-    `last` is the number of the last passage.
+
+    Args:
+        change: The change.
+        parts: The parts of the text.
+        last: The number of the last passage.
+        known: The labels of the question, the passages and the draft, which are kept too.
+        cites: Whether the text cites passages.
     """
     text = "".join(parts[change["part"] - 1 : change["part"]])
     old = change["old"]
@@ -285,16 +300,16 @@ def _with_right_marks(change: Change, parts: Sequence[str], last: int, *, cites:
         return change
     new = bracketed(change["new"], last, unless_in=old)
     if cites:
-        new = with_prompt_marks(new, unless_in=old)
+        new = with_prompt_marks(new, unless_in=f"{old}\n{known}")
     elif marks(bracketed(old, last), plain=False):
-        new = _without_new_marks(new, old, last)
+        new = _without_new_marks(new, f"{old}\n{known}", last)
     else:
-        new = without_marks(new, plain=False)
+        new = without_marks(new, last, plain=False, unless_in=known)
     return {**change, "new": new}
 
 
 def _without_new_marks(new: str, old: str, last: int) -> str:
-    """Return new words without marks of passages, except for those in the old words or in code.
+    """Return new words without marks of passages, except for those that are old or in code.
 
     A mark such as [p14] is kept if there are fewer passages (`last`).
     """

@@ -14,9 +14,16 @@ from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
 from stepcraft.nodes.checks import current_text, final_checks
+from stepcraft.nodes.draft import material
 from stepcraft.progress import counted, emit, joined, quoted
 from stepcraft.schema import described
-from stepcraft.text.citations import cited_sentences, marks, unread_marks, without_marks
+from stepcraft.text.citations import (
+    cited_sentences,
+    labels,
+    marks,
+    unread_marks,
+    without_marks,
+)
 from stepcraft.text.claims import claims
 from stepcraft.text.clean import normalised
 from stepcraft.text.names import mentions, names_in
@@ -72,14 +79,18 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
     "Answer:", without marks; its sentences are those of the reasoning that led to it.
     """
     text, evidence = state["answer"], state["evidence"]
-    cited = [number for number in marks(text) if number <= len(evidence)]
+    known = labels(material(state))
+    cited = [number for number in marks(text, unless_in=known) if number <= len(evidence)]
     passages: list[Evidence] = [evidence[number - 1] for number in cited]
     numbers = {number: place for place, number in enumerate(cited, 1)}
-    unconfirmed, unmatched = _unconfirmed(state, [bare for bare, _ in cited_sentences(text, {})])
+    bare = [each for each, _ in cited_sentences(text, {}, unless_in=known)]
+    if known:  # verdicts quote statements without any labels
+        bare = [without_marks(each, plain=False) for each in bare]
+    unconfirmed, unmatched = _unconfirmed(state, bare)
     traced = [
         _traced(sentence, [passages[place - 1] for place in places], state["task"], words)
         for (sentence, places), words in zip(
-            cited_sentences(text, numbers), unconfirmed, strict=True
+            cited_sentences(text, numbers, unless_in=known), unconfirmed, strict=True
         )
     ]
     supported = sum(each["supported"] for each in traced)
@@ -103,7 +114,7 @@ def trace(state: Any, resources: Resources[RpgContext]) -> dict[str, Any]:
         resources.graph,
         state,
         {
-            "answer": short_answer(without_marks(text))
+            "answer": short_answer(without_marks(text, unless_in=known))
             if short
             else "".join(each["text"] for each in traced),
             "sentences": traced,

@@ -1,15 +1,15 @@
 r"""Citation marks such as [p3], which link a draft to passages, and equivalent notations.
 
 Prompts number passages p1, p2 and so on, and ask for marks that cannot be confused with anything
-else. The notations of other products are recognised too. But [3] counts only if there are no other
-marks, and [3, 5] only at the end of a clause, in texts with marks like [3]. Anything inside
-code, LaTeX, URLs and links is ignored.
+else. The notations of other products are recognised too. But [3] and [P3] count only if there are
+no other marks, and [3, 5] only at the end of a clause, in texts with marks like [3]. Anything
+inside code, LaTeX, URLs and links is ignored.
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code, replaced
@@ -38,7 +38,6 @@ _LITERAL = re.compile(
 )
 """Displayed and inline LaTeX, links, and URLs up to any marks or full stop after them."""
 _DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
-_LABEL = re.compile(r"\[(?:\^p?)?\d{1,3}\]")
 
 _WRAPPED = re.compile(
     r"[ \t]+(?:[(*_\[]{1,3}|<sup>)[ \t]*(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{3,}+"
@@ -64,11 +63,13 @@ _NO_LABEL = (
 """Not before the label of a section, as at the beginning of a line in Japanese and Chinese, unless
 a word such as "according to" or "says" follows.
 """
+_NO_ID = r"(?!\[[ \t]*+(?:(?:see|cf)\b[^p\[\]\n]{0,40}+|(?-i:P)[ \t]?\d(?-i:[^p\[\]\n]){0,40}+)\])"
+"""Not before what has no small "p", such as [see 5] or the name of a priority, [P1]."""
 _MARK = (
-    rf"(?:\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
-    rf"|\[{_P}{_NUMBERS}{_NOTE}\]"
-    rf"|\\\[p{_NUMBERS}\\\]"
-    rf"|{_NO_LABEL}[\u3010\uff3b][ \t]*+{_P}?+{_NUMBERS}"
+    rf"(?:{_NO_ID}\[[ \t]*+(?:{_P}|{_WORD}{_P}?+|(?=\d[\d, ]*p\d)){_NUMBERS}\]|\[\^p?\d{{1,3}}\]"
+    rf"|{_NO_ID}\[{_P}{_NUMBERS}{_NOTE}\]"
+    rf"|\\\[(?-i:p){_NUMBERS}\\\]"
+    rf"|{_NO_LABEL}[\u3010\uff3b][ \t]*+(?-i:{_P})?+{_NUMBERS}"
     r"(?:\u2020[^\u3011\n]{0,99}+)?+[\u3011\uff3d])"
 )
 _IN_PARENTHESES = re.compile(r"(?<!\w)\(p\d{1,4}(?:(?:[,;][ \t]?|[ \t]and[ \t])p\d{1,4})*+\)")
@@ -76,7 +77,11 @@ _NAMED = re.compile(r"(?<![\w<>/.#$@&=-])p[1-9]\d{0,3}(?![\w>/=]|[.-]\w)")
 """The number of a passage, as opposed to a tag, a host or a variable."""
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
-_PLAIN = rf"\[[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_PLAIN = rf"\[P?[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_LABEL = re.compile(rf"{_MARK}|\[P?\d{{1,3}}\]", re.IGNORECASE)
+"""Anything in the form of a mark."""
+_ID = re.compile(r"\[p\d")
+"""The beginning of a mark in the form that prompts ask for."""
 _PLAIN_LIST = r"\[[1-9]\d?\d?(?:(?:,[ \t]?|[\u2013-])[1-9]\d?\d?)++\]"
 _BETWEEN = r"[ \t]*+(?:[,;\uff0c\uff1b\u3001][ \t]*+)?+"
 _EACH = re.compile(rf"({_BETWEEN})({_MARK}|{_PLAIN}|{_PLAIN_LIST})", re.IGNORECASE)
@@ -136,15 +141,27 @@ def bracketed(text: str, last: int, *, unless_in: str = "") -> str:
     return replaced(text, _IN_PARENTHESES, in_brackets)
 
 
-def marks(text: str, *, plain: bool = True) -> list[int]:
+def labels(text: str, *, ids: bool = False) -> str:
+    """Return what a text has in the form of marks, but is not a plain number, one on each line.
+
+    Args:
+        text: The text, such as a passage. Its labels are ordinary text where they are quoted.
+        ids: Whether to include [p3]. It is a mark anyway if a prompt asks for such marks.
+    """
+    usual = re.compile(r"\[\d+\]" if ids else r"\[p?\d+\]")
+    return "\n".join(each for each in _LABEL.findall(text) if not usual.fullmatch(each))
+
+
+def marks(text: str, *, plain: bool = True, unless_in: str = "") -> list[int]:
     """Return the numbers of the passages that a text cites, in order and without duplicates.
 
     Args:
         text: The text.
         plain: Whether [1] counts as a mark if there are no others. It should not if the prompt
             asked for no marks, since it may then be ordinary text, as in "Press [1]".
+        unless_in: Labels such as [Doc 2] that also occur in this text are ordinary text.
     """
-    return _numbers(_runs(text, plain=plain))
+    return _numbers(_runs(text, plain=plain, labelled=_LABEL.findall(unless_in)))
 
 
 def unread_marks(text: str) -> list[int]:
@@ -164,9 +181,19 @@ def named_passages(text: str, last: int, *, unless_in: str) -> list[str]:
     return [each for each in named if int(each[1:]) <= last and each not in known]
 
 
-def without_marks(text: str, *, plain: bool = True) -> str:
-    """Return a text without the marks that `marks` finds and the spaces before them."""
-    return _rewritten(text, _runs(text, plain=plain), lambda _: "")
+def without_marks(text: str, last: int = 999, *, plain: bool = True, unless_in: str = "") -> str:
+    """Return a text without the marks that `marks` finds and the spaces before them.
+
+    Args:
+        text: The text.
+        last: The number of the last passage. [Doc 9] is ordinary text if there are fewer passages.
+        plain: As for `marks`.
+        unless_in: As for `marks`.
+    """
+    found = (each[0] for each in _LABEL.finditer(text))
+    higher = (each for each in found if min(_cited(each), default=0) > last and not _ID.match(each))
+    labelled = chain(_LABEL.findall(unless_in), higher)
+    return _rewritten(text, _runs(text, plain=plain, labelled=labelled), lambda _: "")
 
 
 def with_prompt_marks(text: str, last: int = 999, *, unless_in: str = "") -> str:
@@ -178,11 +205,14 @@ def with_prompt_marks(text: str, last: int = 999, *, unless_in: str = "") -> str
             passage, such as [9], is ordinary text.
         unless_in: Labels such as [2] or [^2] that also occur in this text are left alone.
     """
-    runs = _of_passages(_runs(text, plain=True, labelled=unless_in), range(1, last + 1))
+    labelled = [each for each in _LABEL.findall(unless_in) if not _ID.match(each)]
+    runs = _of_passages(_runs(text, plain=True, labelled=labelled), range(1, last + 1))
     return _rewritten(text, runs, lambda cited: "".join(f"[p{number}]" for number in cited))
 
 
-def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, list[int]]]:
+def cited_sentences(
+    text: str, numbers: Mapping[int, int], *, unless_in: str = ""
+) -> list[tuple[str, list[int]]]:
     """Split a text into sentences, each with the numbers that it cites.
 
     A mark directly after a sentence, or on the line after a formula, belongs to it. A code block or
@@ -192,6 +222,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     Args:
         text: The text. Joining the sentences yields this text with its marks in the form [1][2].
         numbers: The new number of each passage. Marks of other passages are dropped.
+        unless_in: Labels such as [Doc 2] that also occur in this text are left alone.
     """
 
     def places(cited: Iterable[int]) -> list[int]:
@@ -200,7 +231,7 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     def written(cited: Iterable[int]) -> str:
         return "".join(f"[{place}]" for place in places(cited))
 
-    shown = _shown(text)
+    shown = _shown(text, _LABEL.findall(unless_in))
     ends = _sentence_ends(shown)
     within: list[list[re.Match[str]]] = [[] for _ in ends]
     for run in _of_passages(_pattern(shown).finditer(shown), numbers):
@@ -211,17 +242,17 @@ def cited_sentences(text: str, numbers: Mapping[int, int]) -> list[tuple[str, li
     ]
 
 
-def _shown(text: str, labelled: str = "") -> str:
+def _shown(text: str, labelled: Iterable[str] = ()) -> str:
     """Return a text of the same length without lookalikes of marks and full stops.
 
-    Placeholder letters replace code, LaTeX, links, URLs, labels that the text defines, and labels
-    that also occur in `labelled`.
+    Placeholder letters replace code, LaTeX, links, URLs, labels that the text defines, and the
+    labels in `labelled`.
     """
     letters = list(text)
     for start, stop in code(text):
         letters[start:stop] = _other(text[start:stop])
     shown = _LITERAL.sub(lambda literal: _other(literal[0]), "".join(letters))
-    defined = {*_DEFINED.findall(shown), *_LABEL.findall(labelled)}
+    defined = {*_DEFINED.findall(shown), *labelled}
     return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
 
 
@@ -231,7 +262,7 @@ def _other(text: str) -> str:
     return (_BLOCK if is_block else "0") * len(text)
 
 
-def _runs(text: str, *, plain: bool, labelled: str = "") -> Iterator[re.Match[str]]:
+def _runs(text: str, *, plain: bool, labelled: Iterable[str]) -> Iterator[re.Match[str]]:
     """Yield the runs of marks in a text."""
     if _BRACKET.search(text):
         shown = _shown(text, labelled)
@@ -300,6 +331,11 @@ def _numbers(runs: Iterable[re.Match[str]]) -> list[int]:
 def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
     """Yield the numbers that each mark in a run cites, with the text before the mark."""
     for between, mark in _EACH.findall(run["run"]):
-        spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0]))
-        cited = (number for a, b in spans for number in range(int(a) or 1, int(b or a) + 1))
-        yield between, list(dict.fromkeys(cited))
+        yield between, _cited(mark)
+
+
+def _cited(mark: str) -> list[int]:
+    """Return the numbers that a mark cites, without duplicates."""
+    spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0]))
+    cited = (number for a, b in spans for number in range(int(a) or 1, int(b or a) + 1))
+    return list(dict.fromkeys(cited))

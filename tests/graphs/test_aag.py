@@ -151,6 +151,23 @@ def test_steps_have_no_ids_of_passages() -> None:
     assert result["steps"] == ["Knead it, and press [1].", "Write `x[p1]`.", "Bake."]
 
 
+@pytest.mark.parametrize(
+    ("label", "is_given"),
+    [
+        *((label, False) for label in ("[P1]", "[P2]", "[see 2]", "[cf. 1]", "[Ref 9]", "[Doc 8]")),
+        *((label, True) for label in ("[Ref 2]", "[Doc 3]", "[p1]", "\u30102\u3011", "[^2]")),
+    ],
+)
+def test_labels_in_steps_are_no_ids_of_passages(label: str, is_given: bool) -> None:
+    goal = {**GOAL, "resources": f"flour, the sign {label}"} if is_given else GOAL
+    draft = f"1. Put {label} in front [p2].\n2. Bake [passage 1]."
+    change = block(2, "Bake", f"Take {label} off [p2][Source 2]")
+    with small_memory() as memory:
+        graph = build_aag(model=ScriptedModel([LOOK_UP, draft, change]), memory=memory)
+        result = graph.invoke(goal, context=AagContext(rounds=1))
+    assert result["steps"] == [f"Put {label} in front.", f"Take {label} off."]
+
+
 def test_rounds_are_at_most_two() -> None:
     again = block(2, "rise", "rise again")
     _, model = run(LOOK_UP, DRAFT, CHANGE, again, "never asked")

@@ -378,6 +378,14 @@ def test_the_marks_of_a_draft_that_comes_in_stay(draft: str, old: str, new: str)
     assert "only the check sees" not in str(result["warnings"])
 
 
+@pytest.mark.parametrize("label", ["[P1]", "[Doc 1]", "[see 1]", "\u30101\u3011"])
+def test_labels_of_a_draft_that_comes_in_stay_in_new_words(label: str) -> None:
+    draft = f"Haldruvin put {label} on it in 1837."
+    given = {**QUESTION, "draft": f"{draft}\n\nIt has arches."}
+    result, _ = run(block(1, "in 1837", f"in 1873, not {label} [p1]"), given=given, rounds=1)
+    assert result["answer"].startswith(draft.replace("1837", f"1873, not {label}"))
+
+
 def test_the_number_of_a_passage_in_code_is_warned_of() -> None:
     draft = "```sh\nbuild 1837\n```"
     change = block(1, "build 1837", "build 1873  # [p1]")

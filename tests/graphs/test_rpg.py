@@ -464,6 +464,25 @@ def test_a_label_in_the_replaced_words_does_not_become_a_citation(
     assert result["answer"] == f"Haldruvin built it [1]. {after}\n\n[^1]: A note."
 
 
+@pytest.mark.parametrize("label", ["[P1]", "[Doc 1]", "[Ref 2]", "\u30101\u3011", "[^1]"])
+def test_labels_of_the_question_or_a_passage_are_no_citations(label: str) -> None:
+    given = {"question": f"{QUESTION['question']} Does {label} stand on it?"}
+    draft = f"Haldruvin put {label} on it [p3]. It has two arches [p1]."
+    verdicts = '1 not found "on it"\n' + block(1, "two arches", f"four arches and {label}")
+    result, _, _ = run(PLAN, GAPS, draft, verdicts, given=given, rounds=1)
+    answer = f"Haldruvin put {label} on it [1]. It has four arches and {label} [2]."
+    assert (result["answer"], result["warnings"]) == (answer, [])
+    assert [each["unconfirmed"] for each in result["sentences"]] == [["on it"], []]
+    assert [len(each["evidence"]) for each in result["sentences"]] == [1, 1]
+
+
+@pytest.mark.parametrize("mark", ["[P1]", "[p1]", "[1]", "[Passage 1]", "[Doc 1]", "\u30101\u3011"])
+def test_marks_in_the_usual_forms_count_where_passages_have_them_too(mark: str) -> None:
+    given = {"question": f"{QUESTION['question']} [1] and [p1]?"}
+    result, _, _ = run(PLAN, GAPS, f"It has arches {mark}.", "1 supported p1", given=given)
+    assert (result["answer"], result["warnings"]) == ("It has arches [1].", [])
+
+
 @pytest.mark.parametrize(
     ("text", "unread"),
     [

@@ -59,6 +59,8 @@ SAME = {number: number for number in range(1, 10)}
         ("It is old [p1, section 3] [p2: arches] [p4, page 9].", [1, 2, 4]),
         ("It is old [p3, p3].", [3]),
         ("The plan is free [3]. A key lasts 5 days [1-2].", [3, 1, 2]),
+        ("It is old [P2]. It has arches.[P1]", [2, 1]),
+        ("Put [P1] or \u3010P2\u3011 in front [p3], not [P1/P2] [see 2].", [3]),
     ],
 )
 def test_marks(text: str, cited: list[int]) -> None:
@@ -215,6 +217,10 @@ def test_what_a_sentence_cites(text: str, sentences: list[tuple[str, list[int]]]
         ("It fell [p3], twice [p1, p2].", "It fell, twice."),
         ("It fell.[p3]\n\nIt rose \u30101\u3011 [passage 2].", "It fell.\n\nIt rose."),
         ("Press [1] to go on.", "Press [1] to go on."),
+        (
+            "Put [P1] in front [p2], or [P1, P2] [see 1][cf. p1].",
+            "Put [P1] in front, or [P1, P2] [see 1].",
+        ),
         ("Write `a[p1]`, or [p2](https://example.org).",) * 2,
         ("```\nx[p1]\n```\n\nFast.[^1]\n\n[^1]: See [2].",) * 2,
     ],
