@@ -300,7 +300,7 @@ def _with_right_marks(
         return change
     new = bracketed(change["new"], last, unless_in=old)
     if cites:
-        new = with_prompt_marks(new, unless_in=f"{old}\n{known}")
+        new = with_prompt_marks(new, last, unless_in=f"{old}\n{known}")
     elif marks(bracketed(old, last), plain=False):
         new = _without_new_marks(new, f"{old}\n{known}", last)
     else:

@@ -447,6 +447,21 @@ def test_a_plain_mark_in_a_change_cites_the_passage_of_that_number() -> None:
 
 
 @pytest.mark.parametrize(
+    ("new", "answer"),
+    [
+        ("Press [9]", "Press [9] to stop [1]."),
+        ("Press [9] or [4]", "Press [9] or [4] to stop [1]."),
+        ("Press it [1]", "Press it [1] to stop [2]."),
+        ("Press it [p9]", "Press it to stop [1]."),
+    ],
+)
+def test_a_plain_number_in_a_change_that_names_no_passage_stays(new: str, answer: str) -> None:
+    change = block(1, "Press the key", new)
+    result, _, _ = run(PLAN, GAPS, "Press the key to stop [p2].", change, rounds=1)
+    assert result["answer"] == answer
+
+
+@pytest.mark.parametrize(
     ("old", "new", "after"),
     [
         ("two arches[^1]", "four arches[^1]", "Key [3] shows four arches[^1] [2]."),
