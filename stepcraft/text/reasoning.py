@@ -109,6 +109,8 @@ def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.
         opening: The tag that opened the current reasoning, if any.
         tag: The closing tag.
     """
+    if tag["closing"][0] in "Hh":  # "Here is my response:"
+        return opening is not None and opening["opening"][0] in "Hh"
     if opening:
         names = [re.findall(r"\w+", each) for each in (opening["opening"], tag["closing"])]
         return names[0] == names[1] or not tag["closing"].startswith("</")

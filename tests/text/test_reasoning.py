@@ -111,6 +111,8 @@ MENTIONS = [
     "Alles bis zum </think> Token wird entfernt. Danach folgt die Antwort.",
     "1. Send the prompt.\n2. Wait for </think>\n3. Read the answer.",
     "Begin the turn with\n\n<think>\n\nand sample from there.",
+    "First check that the order is < 30 days old.\n\nHere is my response:\n\nDear Ms Berg, thanks.",
+    "Here is my response:\n\nCall `<b>`.",
 ]
 
 
@@ -133,6 +135,7 @@ MENTIONS = [
         ("It is Paris\n</think>\n\nParis.", ("Paris.", False)),
         ("It is Paris</think>\nParis.", ("Paris.", False)),
         *((mention, (mention, False)) for mention in MENTIONS),
+        ("<think>So.\nHere is my response: No.\n</think>\nParis.", ("Paris.", False)),
         (
             "<think>q</think>\n\nWait for\n</think>\nthen go.",
             ("Wait for\n</think>\nthen go.", False),
