@@ -64,9 +64,16 @@ _PREAMBLE = re.compile(
 )
 _SPECIAL = r"(?:<[|\uff5c][^<>|\uff5c\s]{1,40}[|\uff5c]>|<(?:start|end)_of_turn>|\[end of text\])"
 _CONTROL = rf"(?:\s*+{_SPECIAL})++"
+_END = f"[{STOPS}{SPACELESS_STOPS}]"
+_CLOSER = "[\"'*_)\u201d\u2019\u00bb\u300d\uff09]"
+_NAMED = (
+    rf"(?!(?<!{_END})(?<!{_END}{_CLOSER})(?<!{_END}{_CLOSER}{{2}})(?<![>\]`]) <"
+    r"|(?<=\n\d\.) <|(?<=[:\uff1a])\s)"
+)
+"""Not before a token that the answer names, as in "A turn ends with <|end|>"."""
 _ROLE = r"(?:\s*+(?:assistant|model)(?=[ \t]*+(?:\n|<[|\uff5c])))?+"
 _CONTROLS = re.compile(
-    rf"\A(?:{_CONTROL}{_ROLE})++(?!{_GOES_ON})|(?<!\s)(?<![|\uff5c]>)(?!(?<=\w) <){_CONTROL}\s*\Z"
+    rf"\A(?:{_CONTROL}{_ROLE})++(?!{_GOES_ON})|(?<!\s)(?<![|\uff5c]>){_NAMED}{_CONTROL}\s*\Z"
 )
 """Special tokens that a server left at the beginning or the end."""
 

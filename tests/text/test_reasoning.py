@@ -114,6 +114,17 @@ MENTIONS = [
     "First check that the order is < 30 days old.\n\nHere is my response:\n\nDear Ms Berg, thanks.",
     "Here is my response:\n\nCall `<b>`.",
 ]
+ENDS = [
+    "The token that ends a turn is: <|im_end|>",
+    "The token that ends a turn is:\n\n<|im_end|>",
+    "**Token** <|eot_id|>",
+    "Qwen ends it with a token (once) <|im_end|>",
+    'It is called "end of turn", <|eot_id|>',
+    "It is known.\n\nAnswer: <|im_end|>",
+    "- <|im_start|>\n- <|im_end|>",
+    "It is one of these.\n1. <|im_start|>\n2. <|im_end|>",
+    "\u7ed3\u675f\u7b26\u662f\uff1a <|im_end|>",
+]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +157,20 @@ MENTIONS = [
 )
 def test_blocks_beside_text(reply: str, expected: tuple[str, bool]) -> None:
     assert without_reasoning(reply) == expected
+
+
+@pytest.mark.parametrize("answer", ENDS)
+@pytest.mark.parametrize("before", ["", f"<think>{THOUGHT}</think>\n\n"])
+def test_a_token_that_an_answer_names_at_its_end_stays(answer: str, before: str) -> None:
+    assert without_reasoning(before + answer) == (answer, False)
+
+
+@pytest.mark.parametrize(
+    "answer", ["It is so.", 'He said "no."', "**Done.**", "So (see it).", "It is old [p1]", "42!"]
+)
+@pytest.mark.parametrize("gap", ["", " ", "\n", "\n\n"])
+def test_a_token_after_a_sentence_goes(answer: str, gap: str) -> None:
+    assert without_reasoning(f"{answer}{gap}<|im_end|>") == (answer, False)
 
 
 @given(st.text(st.sampled_from("aB .\n`<")), st.text(st.sampled_from("aB .\n`<>/")))
