@@ -175,13 +175,19 @@ def _stopped(old: str, new: str, line: str, after: str) -> str:
     """Return the new words with a surplus full stop removed or a missing one added."""
     if new[-1] in STOPS + SPACELESS_STOPS:
         clause_goes_on = after.startswith(_COMMAS) and _STOPPED.search(new)
-        is_stop_extra = new[-1] != old[-1] and (after.startswith(new[-1]) or clause_goes_on)
+        is_stop_extra = new[-1] != old[-1] and (
+            after.startswith(new[-1]) or (clause_goes_on and _ends_sentence(line + new, " Xy"))
+        )
         return new[:-1] if is_stop_extra else new
     behind = old[-1] + after
     is_followed = _FOLLOWED.match(behind) or (_STOPPED.search(old) and _CASELESS.match(behind))
     is_word = unicodedata.category(new[-1])[0] in "LMN"
-    ends = accumulate(map(len, pieces(f"{line}{old}{after}")))  # not after "Dr."
-    return new + old[-1] if is_followed and is_word and len(line) + len(old) in ends else new
+    return new + old[-1] if is_followed and is_word and _ends_sentence(line + old, after) else new
+
+
+def _ends_sentence(text: str, after: str) -> bool:
+    """Return whether a text ends a sentence before other text, as "Dr." does not."""
+    return len(text) in accumulate(map(len, pieces(text + after)))
 
 
 def removal(part: str, start: int, stop: int) -> tuple[int, int]:
