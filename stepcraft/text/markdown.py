@@ -24,8 +24,8 @@ _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]+")
 """Characters that no font displays."""
-_HIDDEN = re.compile(rf"(?<!\\)<!--|\{{/\*.*?\*/\}}|{_INVISIBLE.pattern}", re.DOTALL)
-"""The beginning of an HTML comment, an MDX comment, and characters that no font displays."""
+_HIDDEN = re.compile(rf"(?<!\\)<!--|\{{/\*|{_INVISIBLE.pattern}")
+"""The beginning of an HTML or MDX comment, and characters that no font displays."""
 _BEGINS_LINE = re.compile(r"(?:\A|\n) {0,3}\Z")
 
 _IN_HEADING = (
@@ -165,6 +165,15 @@ def as_shown(text: str, *, comments: bool = True) -> str:
     if not comments:
         return _INVISIBLE.sub(lambda match: " " * len(match[0]), text)
     spans = [*code(text)]
+    found: dict[str, int] = {}
+
+    def next_place(mark: str, start: int) -> int:
+        """Return the next place of a mark, or the end of the text; `start` only increases."""
+        if found.get(mark, -1) < start:
+            place = text.find(mark, start)
+            found[mark] = place if place >= 0 else len(text)
+        return found[mark]
+
     pieces: list[str] = []
     end = position = 0
     while hidden := _HIDDEN.search(text, position):
@@ -173,15 +182,15 @@ def as_shown(text: str, *, comments: bool = True) -> str:
         if place >= 0 and start < spans[place][1]:  # it begins inside code
             position = spans[place][1]
             continue
-        if hidden[0] == "<!--":
-            is_block = _BEGINS_LINE.search(text, max(0, start - 4), start)
-            paragraph_end = text.find("\n\n", start)
-            limit = len(text) if is_block or paragraph_end < 0 else paragraph_end
-            closing = text.find("-->", start + 2, limit)  # "<!-->" is a comment, too
-            if closing < 0 and not is_block:
+        if hidden[0] in {"<!--", "{/*"}:
+            is_html = hidden[0] == "<!--"
+            is_block = is_html and _BEGINS_LINE.search(text, max(0, start - 4), start)
+            limit = next_place("\n\n", start) if is_html and not is_block else len(text)
+            closing = next_place("-->", start + 2) if is_html else next_place("*/}", stop)
+            if closing >= limit and not is_block:
                 position = stop
                 continue
-            stop = closing + 3 if closing >= 0 else limit
+            stop = min(closing + 3, limit)  # "<!-->" is a comment, too
         pieces += [text[end:start], re.sub(r"[^\n]", " ", text[start:stop])]
         end = position = stop
     return "".join([*pieces, text[end:]])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcraft.text.citations import marks
-from stepcraft.text.markdown import code_blocks, lines, outside_code
+from stepcraft.text.markdown import as_shown, code_blocks, lines, outside_code
 
 MARKDOWN = st.lists(
     st.sampled_from(
@@ -85,3 +85,26 @@ def test_a_quotation_may_hold_a_block():
     text = "> ```\n> a [1]\n> ```\nBehind [2].\n"
     assert [row for row, is_code in lines(text) if not is_code] == ["Behind [2].\n"]
     assert marks(text) == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a <!-- b --> c {/* d\n\ne */} f", f"a{' ' * 12}c{' ' * 6}\n\n{' ' * 6}f"),
+        ("a <!-- b\n\nc --> d", "a <!-- b\n\nc --> d"),
+        ("<!-- a\n\nb --> c", "      \n\n      c"),
+        ("a\n<!-- b\n\nc", "a\n      \n\n "),
+        ("a <!-- b\n\nc <!-- d --> e", "a <!-- b\n\nc            e"),
+        ("a {/* b `{/* c */}` d", f"a{' ' * 17}` d"),
+        ("`<!--` a <!--> b {/* c", "`<!--` a       b {/* c"),
+        ("{/*/} a */} b", "            b"),
+    ],
+)
+def test_comments_are_not_shown(text: str, shown: str) -> None:
+    assert as_shown(text) == shown
+
+
+@pytest.mark.parametrize("piece", ["{/*", "x <!-- ", "x <!-- {/*", "<!--x\n\n", "x <!-- a\n\n"])
+def test_hostile_comments_take_linear_time(piece: str) -> None:
+    """What is quadratic in them would take minutes, which the test's time-out ends."""
+    assert len(as_shown(piece * 100_000)) == len(piece) * 100_000
