@@ -38,7 +38,7 @@ _ANSWER = re.compile(
     (?P<mark>[*_]{{1,3}}){_LABEL}(?:(?P=mark)(?:\s*+[:\uff1a]|\n)|\s*+[:\uff1a](?P=mark))
     |\u3010{_LABEL}\u3011
     |(?:(?<=\#[ ])|(?<=^)){_LABEL}[ \t]*+\n(?=[^\n]+\Z)
-    |<answer>(?=(?s:.)*</answer>\s*\Z)
+    |<answer>(?=(?s:.)*+(?<=</answer>))
     |(?P<open>[*_]{{0,3}}){_LABEL}\s*+[:\uff1a])\s*+""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
@@ -130,11 +130,10 @@ def short_answer(text: str) -> str:
     Emphasis around the whole answer is removed. So is the final full stop, unless it belongs to an
     abbreviation or the answer has several sentences.
     """
-    labels = [*_ANSWER.finditer(text)]
+    text = text.rstrip()
+    found = [*_ANSWER.finditer(text)]
     answer = (
-        (labels[-1]["open"] or "") + text[labels[-1].end() :]
-        if labels
-        else text.rpartition("\n\n")[2]
+        (found[-1]["open"] or "") + text[found[-1].end() :] if found else text.rpartition("\n\n")[2]
     )
     answer = answer.strip().removesuffix("</answer>")
     answer = _without_stop(_BOXED.sub(r"\1", answer.strip(), count=1))

@@ -8,6 +8,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from stepcraft import BadInput, RpgContext, build_rpg
+from stepcraft.nodes.trace import short_answer
 from stepcraft.text.sections import parse
 from tests.scripted import ScriptedModel, block
 from tests.shelf import BRIDGE, QUESTION, THREAD, Shelf, ids, shown
@@ -150,6 +151,13 @@ def test_an_answer_whose_citations_are_in_parentheses_or_missing(
 def test_the_forms_of_a_short_answer(text: str, answer: str) -> None:
     result, _, _ = run("KIND: short\n- Oster", GAPS, text, "NO CHANGE")
     assert result["answer"] == answer
+
+
+def test_an_answer_with_many_tags_takes_linear_time() -> None:
+    """What is quadratic in it would take minutes, which the test's time-out ends."""
+    text = "<answer>\n" * 100_000
+    assert short_answer(f"{text}1889</answer>\n") == "1889"
+    assert short_answer(f"{text}\n\n</answer> 1889") == "</answer> 1889"
 
 
 def test_no_more_is_looked_up_than_the_settings_allow() -> None:
