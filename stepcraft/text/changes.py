@@ -17,6 +17,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from stepcraft.text.blanks import line_break
@@ -74,8 +75,12 @@ def read_changes(reply: str, parts: Sequence[str]) -> tuple[list[Change], list[P
     changes: list[Change] = []
     problems: list[Problem] = []
     is_ambiguous = any(_START.search(part) or _END.search(part) for part in parts)
-    outside, *blocks = _START.split(reply.replace("\r\n", "\n"))
-    for margin, kind, number, label, block in zip(*[iter(blocks)] * 5, strict=True):
+    reply = reply.replace("\r\n", "\n")
+    starts = [*_START.finditer(reply)]
+    outside = reply[: starts[0].start()] if starts else reply
+    for start, following in zip_longest(starts, starts[1:]):
+        margin, kind, number, label = start.groups()
+        block = reply[start.end() : following.start() if following else None]
         body, *rest = _END.split(without_numbers(_at_margin(block, margin)))
         outside += "".join(rest)
         change: Change | str
