@@ -71,7 +71,8 @@ def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:
         before = old[origin - 1]["text"] if origin else ""
         place = origin or place  # an inserted part belongs to the part that it follows
         if text == before:  # an insertion without any text is dropped
-            parts += old[origin - 1 : origin]
+            if origin:
+                parts.append(old[origin - 1])
             continue
         revisions.append(
             Revision(
@@ -84,7 +85,8 @@ def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:
         )
         if text.strip() or not of_steps:  # a text keeps removed parts, as empty ones
             parts += as_parts(state, [text], by_statement=not of_steps)
-            pending += [len(parts)] if text.strip() else []
+        if text.strip():
+            pending.append(len(parts))
     return {
         "parts": parts,
         "pending": pending,
