@@ -1,31 +1,42 @@
 """Find the statements in a Markdown text, which a check judges one by one."""
 
 import re
-from itertools import accumulate
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
-_OPENING = re.compile(r"[ \t>\n]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)*")
-_RULE = re.compile(r"[|:= \t-]+")
-_UNSPLIT = re.compile(
-    r"^[^\n|]*\|[^\n]*\n[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*"
-    r"(?:\n[^\n|]*\|[^\n]*)*"
-    r"|^[ \t>]*(?:#{1,6}[ \t]|\|)[^\n]*",
-    re.MULTILINE,
-)
-"""A table, a heading or a row, whose lines are not split into sentences."""
-_NO_CLAIM = re.compile(
-    r"#{1,6}[ \t].*|(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*", re.DOTALL
-)
-"""A heading, a rule, or other text that cannot be true or false."""
-_PAIR = re.compile(
+_ITEM = r"(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+"
+_OPENING = re.compile(rf"[ \t>\n]*(?:{_ITEM})*")
+_PAIR = (
     r"(?i:[|*_ \t]*(?!(?:country|date|item|metric|model|name|region|type|year)\b)(?=\w)[^|\d\n]+)\|"
     r"(?![^|\w\n]{0,5}(?:(?:19|20)\d\d\b|\d+(?:st|nd|rd|th)\b))"
-    r"(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t]*"
+    r"(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t\r]*$"
 )
 """The first row of a table of names and values, such as "| Limit | 100 per minute |"."""
+_TABLE = (
+    r"[^\n|]*\|[^\n]*\n(?=[^\n]*\|)"
+    r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*$"
+)
+"""The first two lines of a table."""
+_END = rf"(?:[{STOPS}](?![a-zA-Z\d])|[{SPACELESS_STOPS}])"
+"""The end of a sentence, which no underlined heading has."""
+_APART = re.compile(
+    rf"^(?P<table>(?={_TABLE})(?:(?![ \t>]*(?:{_ITEM})*{_PAIR})[^\n]*\n[^\n]*)?)?"
+    r"(?P<rows>(?(table)(?:\n?[^\n|]*\|[^\n]*)*+|[ \t>]*\|[^\n]*))"
+    rf"|^(?<!\S\n)(?<!\S\r\n)(?![ \t]*(?:[>|]|\*\*|__|{_ITEM})|[^\n]*{_END})"
+    r"[^\n]*\n[ \t]*(?:=+|-+)[ \t\r]*$"
+    rf"|^[ \t>]*(?:{_ITEM})*#{{1,6}}[ \t][^\n]*"
+    r"|^(?:[^\w\n]*|[ \t\r_]*)$"
+    r"|\Z",
+    re.MULTILINE,
+)
+"""A table, a row, a heading, or a line without words; only the "rows" make claims."""
+_ROW = re.compile(r"[^\n]+")
+_NO_CLAIM = re.compile(r"(?:<[^<>\n]*+>|\W)*+|\[![A-Z]+\]|\[[^\]\n]+\]:[ \t]*<?\w+:\S*")
+"""Text that cannot be true or false, such as a tag or the target of a link."""
 _TITLE = re.compile(r"(\*\*|__)(?:(?!\1)[^\n])+\1[:\uff1a]?")
 _COLON = re.compile(r"[:\uff1a](?:\*\*|__)?$")
 _STEP = r"(?:(?:[^\W\d_]{1,12}[ \t])?\d{1,3}(?:[.):\uff1a](?!\d)[ \t]*|$))?+"
@@ -59,23 +70,24 @@ def claims(text: str) -> list[tuple[int, int]]:
 
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    shown = _UNSPLIT.sub(_whole, text[start:stop])
-    ends = [*accumulate(map(len, pieces(shown)), initial=start), stop]
-    for first, last, following in zip(ends, ends[1:], ends[2:], strict=False):
+    for first, last in _pieces(text, start, stop):
         opening = _OPENING.match(text, first, last)
         begin = opening.end() if opening else first
         end = begin + len(text[begin:last].rstrip())
-        below = text[last:following].strip()
-        is_ruled = text.count("\n", end, last) == 1 and _RULE.fullmatch(below)
-        is_head = is_ruled and not _PAIR.fullmatch(text, begin, end)
-        if not (is_head or _NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
+        if not (_NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
             spans.append((begin, end))
     return spans
 
 
-def _whole(lines: re.Match[str]) -> str:
-    """Replace the characters of lines that must not be split with capital letters."""
-    return re.sub(r"[^\n]", "X", lines[0])
+def _pieces(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of the sentences and rows between headings, rules and blank lines."""
+    end = start
+    for lines in _APART.finditer(text, start, stop):
+        lengths = map(len, pieces(text[end : lines.start()]))
+        yield from pairwise(accumulate(lengths, initial=end))
+        if lines["rows"]:
+            yield from (row.span() for row in _ROW.finditer(text, *lines.span("rows")))
+        end = lines.end()
 
 
 def _is_title(text: str, begin: int, end: int) -> bool:

@@ -68,6 +68,18 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
                 "_", "***", "~~", "\u201c", "\u00bb", " \u00bb", "\u2018", "</b>", "$", "\\)", ')"',
             )
         ),
+        # A line above a rule is a heading only if it is a paragraph without a full stop.
+        ("Limits\n---\n\nLimits\r\n======\r\nnpm is.", ["npm is."]),
+        ("Node.js 2.1\n---\nIt is 8.[1]\n---\nSo is it. B is\n---\n", ["It is 8.[1]", "So is it.", "B is"]),
+        ("- A is b\n---\n> C is d\n---\n1. E is f\n   ---\n", ["A is b", "C is d", "E is f"]),
+        ("- A\n- # B\n  c is.\n\nD is\ne\n---\n", ["A", "c is.", "D is\ne"]),
+        ("**Port: 80**\n---\n**Ports**\n---\nA.", ["**Port: 80**", "A."]),
+        (f"{TABLE.strip()}\n---\n", ["| 1 | 2 |"]),
+        (f"{TABLE.strip()}\n|---|---|\n| 3 | 4 |\na is. B.", ["| 1 | 2 |", "| 3 | 4 |", "a is.", "B."]),
+        ("> | a | b |\r\n> |---|---|\r\n> | 1 | 2 |\r\n", ["| 1 | 2 |"]),
+        ("Use a | b:\n- c is | d. E is.\n", ["Use a | b:", "c is | d.", "E is."]),
+        ("- `._*`\n- `_`\n\n___\n\n_ _ _\n", ["`._*`", "`_`"]),
+        ("The sign is vague. # begins a comment.", ["The sign is vague.", "# begins a comment."]),
         ("<p>A is.</p><p>B is.</p>", ["A is.", "B is."]),
         ("A is.<br/>B is<br>C is.", ["A is.", "B is<br>", "C is."]),
     ],
@@ -101,3 +113,40 @@ def test_each_sentence_is_a_statement_and_a_row_is_one(said: list[str], line: st
     row = f"| {' '.join(said)} | x |"
     text = f"| a | b |\n|---|---|\n{row}\n"
     assert [text[start:stop] for start, stop in claims(text)] == [row]
+
+
+LAYOUTS = [
+    "\n{}\n\n",
+    "\n{}\n\n---\n",
+    "# Heading\n\n{}\n",
+    "## Heading: 2 keys. #\n{}\n",
+    "\nHeading\n===\n\n{}\n",
+    "\nHeading\n---\n{}\n",
+    "**Heading**\n\n{}\n",
+    "***\n{}\n",
+    "- {}\n",
+    "- {}\n---\n",
+    "1. # Heading\n   {}\n",
+    "2) {}\n\n___\n",
+    "> {}\n\n",
+    "> ## Heading\n> {}\n>\n",
+    "> {}\n---\n",
+    "| a | b |\n|---|:-:|\n| c |\n\n{}\n",
+    "\na | b\n--|--\n{}\n",
+    "<br>\n\n{}\n",
+]
+SAID = ["npm allows {}", "iPhones last {}.", "It is {}.[1]", "**it is {}.**", "`npm` has {}", "\u0447\u0430\u0441 {}", "\u5b83\u662f{}\u3002"]  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(SAID)), min_size=1, max_size=6),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_each_sentence_has_a_number_in_every_layout(
+    blocks: list[tuple[str, str]], end: str
+) -> None:
+    said = [sentence.format(number) for number, (_, sentence) in enumerate(blocks)]
+    text = "".join(layout.format(each) for (layout, _), each in zip(blocks, said, strict=True))
+    text = text.replace("\n", end)
+    stated = [text[start:stop] for start, stop in claims(text)]
+    assert [each for each in stated if each != "| c |"] == said
