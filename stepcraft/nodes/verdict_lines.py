@@ -85,9 +85,10 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 """A remark that the passages lack something in a statement."""
-_CODE = re.compile(r"`[^`\n]*`")
-_EXCEPT = re.compile(r"\b(?:except|but not|missing|lacks?|without|not)\b", re.IGNORECASE)
-"""Words between a verdict and quoted details to which it does not apply."""
+_LACKS = r"\b(?:except|but not|missing|lacks?|without|not)\b"
+_NEAR = r"(?:[^\w\n]{0,4}|[^.;:(\n\"]{0,80})"
+_EXCEPT = re.compile(rf'{_LACKS}{_NEAR}""|""{_NEAR}{_LACKS}', re.IGNORECASE)
+"""Words that except quoted details, shown as "", from a verdict."""
 _QUOTED = re.compile(_QUOTE)
 _AGAIN = re.compile(
     r"(?:^|[.!?\u2026][ \t]|[ \t][-\u2013\u2014]+[ \t])[^\w\n\"\u201c|(]{0,4}"
@@ -97,6 +98,11 @@ _AGAIN = re.compile(
 )
 """Words that take a verdict back, so that the next line replaces it."""
 _P = r"\b(?:pp?\.?[ \t]?|(?:passages?|sources?)[ \t#]*)"
+_IGNORED = re.compile(
+    rf"`[^`\n]*`|[(;][ \t]*{_P}\d{{1,4}}[ \t:=\u2013\u2014-]{{1,4}}not[ \t]+(?:found|mentioned)\b",
+    re.IGNORECASE,
+)
+"""Code, and a remark that another passage lacks the statement, as in "(p2: not found)"."""
 _ASIDE = (
     r"[^\w\n]{0,3}(?:[ \t](?:[-\u2010-\u2015\u2026]|\.\.)|\u2014)[^\w\n\[(]*"
     r"\d(?!\d{0,2}[)\]])"
@@ -319,11 +325,10 @@ def _passages(text: str) -> list[int]:
 
 def _verdict_with(match: re.Match[str], rest: str) -> Verdict:
     """Return the verdict in a match, which the rest of its line may weaken."""
-    unquoted = _QUOTED.sub("", rest)
-    remark = _CODE.sub("", unquoted)
+    unquoted = _QUOTED.sub('""', rest)
+    remark = _IGNORED.sub("", unquoted)
     verdict: Verdict = worst(map(_verdict, [match, *_ANOTHER.finditer(remark)]))
-    is_partial = unquoted != rest and _EXCEPT.search(unquoted)
-    if verdict == "supported" and (is_partial or _MISSING.search(remark)):
+    if verdict == "supported" and (_EXCEPT.search(unquoted) or _MISSING.search(remark)):
         return "not found"
     return verdict
 

@@ -754,6 +754,13 @@ def test_numbers_beyond_the_parts_that_count_nothing_are_handed_back() -> None:
         ("supported in part by p1 and in part by p2", "supported"),
         ("supported p1: a cost is not mentioned in the statement", "supported"),
         ("supported only partly by p1", "not found"),
+        ('supported p1: "Arches are fixed" (it says they may not be moved)', "supported"),
+        ('supported p1, as it is not limited: "up to four"', "supported"),
+        ('supported p1: "do not count" and "four"', "supported"),
+        ("supported p1 (p2: not found)", "supported"),
+        ("supported p1; p2 not mentioned", "supported"),
+        ("supported p1 (p2: contradicted)", "contradicted"),
+        ("supported p1; not found", "not found"),
         ("contradicted p1 (the arches are not mentioned)", "contradicted"),
     ],
 )
@@ -792,6 +799,10 @@ def test_a_list_of_verdicts_with_one_part_each_is_no_count() -> None:
         'supported p2 (except "four")',
         'supported p2 but not "four"',
         'supported p2, "four" missing',
+        'supported p2, but it does not say "four"',
+        'supported p2. Missing: "four"',
+        'supported p2; "four" (missing)',
+        'supported p2, "four" is in no passage, and not clear',
     ],
 )
 def test_a_detail_that_is_excepted_is_not_found(line: str) -> None:
