@@ -38,6 +38,11 @@ def read_verdicts(
     lines = _without_asides(read_lines(text, sizes, judges_statements=judges_statements), sizes)
     if judges_statements:
         lines = _numbered_throughout(lines, sizes)
+    else:  # a verdict on a sentence is one on its part
+        lines = [
+            each._replace(first=Place(each.first.part, 0), last=Place(each.last.part, END))
+            for each in lines
+        ]
     problems = _unknown(lines, state, sizes, shown)
     if judges_statements and any(
         not each.first.statement and each.first.part > len(state["parts"]) for each in lines

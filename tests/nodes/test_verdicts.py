@@ -287,6 +287,29 @@ def test_several_verdicts_on_a_part_are_handed_back() -> None:
     assert result["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("lines", "verdict", "several"),
+    [
+        ("1.1 supported p1\n1.2 not found", "not found", True),
+        ("1.1 contradicted p1; 1.2 supported p2", "contradicted", True),
+        ("Part 1: 1 supported p1, 2 not found", "not found", True),
+        ('1.1 supported p1\n1.2 not found "four"', "not found", False),
+        ("1.1 supported p1\n1.2 supported p2", "supported", False),
+        ("1.1-1.2 supported p1", "supported", False),
+        ("1.1 supported p1", "supported", False),
+        ("1 supported p1 (1.2 is not supported)", "supported", False),
+    ],
+)
+def test_verdicts_on_sentences_count_for_their_part(
+    lines: str, verdict: str, *, several: bool
+) -> None:
+    reply = f"{lines}\n{block(1, 'steel', 'stone')}" if verdict == "contradicted" else lines
+    result, model = written("It is of steel. It has four arches.", reply, reply)
+    assert [each["verdict"] for each in result["checks"]] == [verdict]
+    assert len(model.calls) == 2 + several
+    assert ("part 1 has several verdicts" in str(result["warnings"])) is several
+
+
 def test_of_several_verdicts_on_a_part_the_worst_stays() -> None:
     lines = "1 supported p1\n1 not found"
     result, _ = written("It is of steel. It has four arches.", lines, lines)
