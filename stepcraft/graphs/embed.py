@@ -132,6 +132,8 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
+    if "method" in result:  # the message of a chat says all of it
+        return result["messages"][-1].text, dict(result)
     below = (
         sources_below(result, MAX_SOURCES)
         + not_found_below(result)

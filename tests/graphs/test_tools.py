@@ -24,6 +24,7 @@ from stepcraft import (
     RatContext,
     as_tool,
     build_aag,
+    build_chat,
     build_rat,
     get_graph,
     memory_tools,
@@ -110,6 +111,21 @@ def test_the_marks_of_a_draft_are_not_those_of_our_sources(mark: str) -> None:
     (reply,) = replies([as_tool(rat, arguments=["draft"])], call("rat", **QUESTION, draft=draft))
     sources = "- mayor (mayor.md)\n- Oster (Oster.md)"
     assert reply.text == f"{draft}\n\nSources:\n{sources}"
+
+
+def test_an_agent_reads_of_a_chat_what_it_would_read_of_its_graph() -> None:
+    script = ["It has arches [1].", "1 not found"]
+    rat = as_tool(build_rat(model=ScriptedModel(script), sources=Shelf()))
+    route = f"KIND: REASON\nQUESTION: {QUESTION['question']}"
+    model = ScriptedModel([route, *script])
+    chat = as_tool(build_chat(model=model, sources=Shelf()))
+    expected, reply = (
+        replies([tool], call(name, **QUESTION))[0] for tool, name in ((rat, "rat"), (chat, "chat"))
+    )
+    assert "\n\nSources:\n- " in reply.text
+    assert "\n\nNot found in the sources:\n- It has arches" in reply.text
+    assert reply.text == expected.text
+    assert reply.artifact["method"] == "rat"
 
 
 def test_the_marks_of_rpg_are_those_of_its_sources() -> None:
