@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from threading import Lock
 from typing import Annotated, Any
+from uuid import uuid4
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, hook_config
@@ -43,7 +44,7 @@ from stepcraft.text.sections import written
 _Messages = Annotated[Any, InjectedState("messages")]
 """The agent's messages, injected by LangGraph rather than supplied by the model."""
 _Found = tuple[str, dict[str, Any]]
-"""The text that a search returns to the model, and the update that it makes to the state."""
+"""The text that a search returns to the model, and the record of its results."""
 
 NAME = "agent"
 ANSWER_NOW = "You have made all your searches. Answer now, from what you found."
@@ -96,6 +97,7 @@ class Agent(Node):
             result = await calls.result(call, limits.seconds_left())
             answer = _answer(result["messages"])
             counter.resume(result["messages"])
+            searches.resume(result["messages"])
             searches.warnings += ends.warnings
             for reply in counter.replies[-1:]:
                 searches.warnings += ending_warnings(NAME, reply)
@@ -106,7 +108,7 @@ class Agent(Node):
             reason = masked_line(f"{kind}{error}")
             failed = TOO_LATE if limits.has_ended(error) else f"the agent failed: {reason}"
             searches.warnings.append(failed)
-        if searches.count and not searches.has_worked:
+        if searches.made and not searches.has_worked:
             searches.warnings.append("every search failed, so the answer is based on no source")
         return {
             "answer": answer,
@@ -245,7 +247,7 @@ class _Limits(AgentMiddleware[Any, Any, Any]):
 
     def _are_made(self, state: Any) -> bool:
         self.searches.resume(state["messages"])
-        return self.searches.count >= self.most_searches
+        return len(self.searches.made) >= self.most_searches
 
 
 class _Searches:
@@ -256,7 +258,8 @@ class _Searches:
         self.state = {**state, "parts": [], "findings": [], "evidence": []}
         self.passages = Passages(self.state)
         self.warnings: list[str] = []
-        self.count = 0
+        self.made: set[str] = set()
+        """The ids of the searches whose results have been added."""
         self.has_worked = False
         """Whether any search found something, or at least did not fail."""
         self._lock = Lock()
@@ -285,26 +288,29 @@ class _Searches:
     def resume(self, messages: Sequence[Any]) -> None:
         """Add the searches that were made in an earlier process, if the run was resumed."""
         with self._lock:
-            if not self.count:
-                for message in messages:
-                    if isinstance(message, ToolMessage):
-                        self._add(message.artifact or {})
+            for message in messages:
+                if isinstance(message, ToolMessage) and message.artifact:
+                    self._add(message.artifact)
 
-    def _add(self, update: dict[str, Any]) -> list[int]:
-        """Add the results of a search, and return the numbers of its passages."""
-        self.count += 1
-        self.warnings += update.get("warnings", [])
-        self.has_worked |= bool(update.get("evidence") or not update.get("warnings"))
-        return [self.passages.number(each) for each in update.get("evidence", [])]
+    def _add(self, record: dict[str, Any]) -> list[int]:
+        """Add the results of a search, if they are new, and return the numbers of its passages."""
+        search: str = record.get("id", "")  # earlier versions gave none
+        if search not in self.made:
+            self.made.add(search)
+            self.warnings += record["warnings"]
+            self.has_worked |= bool(record["evidence"] or not record["warnings"])
+        return [self.passages.number(each) for each in record["evidence"]]
 
     def _found(self, query: str, update: dict[str, Any]) -> _Found:
-        """Add a search's results to the evidence; return a text for the model and the update.
+        """Add a search's results to the evidence; return a text for the model and a record.
 
         Passages that an earlier search has already shown are listed by id only.
         """
+        record = {key: update.get(key, []) for key in ("evidence", "warnings")}
+        record["id"] = uuid4().hex
         with self._lock:
             before = len(self.passages.evidence)
-            numbers = self._add(update)
+            numbers = self._add(record)
             new = [number for number in numbers if number > before]
             again = [f"p{number}" for number in numbers if number <= before]
             shown = written(passages(self.passages.evidence, new))
@@ -314,5 +320,4 @@ class _Searches:
         elif update.get("warnings"):
             head = f"The search for {quoted(query)} failed, so what it would find is unknown."
         tail = f"Also {', '.join(again)}, shown with another search." if again else ""
-        record = {key: update.get(key, []) for key in ("evidence", "warnings")}
         return "\n\n".join(filter(None, [head, shown, tail])), record

@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 
 from stepcraft import BadInput, ModelFailure, NoAnswer, get_graph
 from stepcraft.contexts.baselines import RagContext, ReactContext
@@ -257,6 +258,25 @@ def test_an_agent_that_was_interrupted_goes_on_with_what_it_found(number: int) -
     assert shelf.queries == ["Oster", "mayor"]
     assert result["answer"] == whole["answer"]
     assert result["evidence"] == whole["evidence"]
+    assert result["usage"]["calls"] == 3
+
+
+def test_an_agent_that_is_paused_within_a_search_keeps_the_others_of_its_turn() -> None:
+    def fail(query: str) -> None:
+        if query == "mayor":
+            interrupt(query)
+
+    saver, shelf = InMemorySaver(), Shelf(fail=fail)
+
+    def run(given: Any, *replies: Any) -> Any:
+        graph = get_graph("react", model=ToolModel(replies), sources=shelf, checkpointer=saver)
+        return graph.invoke(given, THREAD, context=ReactContext(max_searches=4))
+
+    run(QUESTION, searching("Oster", "mayor", "nothing"))
+    result = run(Command(resume="Go on."), searching("Haldruvin"), "Haldruvin, under Quandt.")
+    assert sorted(shelf.queries) == ["Haldruvin", "Oster", "mayor", "mayor", "nothing"]
+    assert sorted(ids(result)) == ["Haldruvin", "Oster", "mayor"]
+    assert result["answer"] == "Haldruvin, under Quandt."
     assert result["usage"]["calls"] == 3
 
 
