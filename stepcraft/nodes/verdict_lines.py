@@ -11,8 +11,10 @@ _NUMBER = r"\d{1,4}(?:\.\d{1,4})?"
 _RANGE = (
     r"[^\w\n]{0,2}(?:[-\u2010-\u2015~\u301c\uff5e]|\.\.\.?|\u2026|\b(?:to|through)\b)[^\w\n]{0,2}"
 )
-_AND = r"[^\w\n]{1,4}(?:and[^\w\n]{1,4})?"
+_AND = r"[^\w\n|]{1,4}(?:and[^\w\n]{1,4})?"
 _QUOTE = '["\u201c\u201e\u00ab]([^"\u201c-\u201e\u00ab\u00bb\\n]+)["\u201d\u201c\u00bb]'
+_CELL = r"[^\w\n|]*\|(?!(?:[^\w\n|]|[\dp])+\|)[^|\n]+(?=\|)"
+"""A cell with the words of a statement, rather than numbers of statements or passages."""
 _WORD = (
     r"(?P<part>(?:partly|partially|mostly|in part)[ \t]+)?"
     r"(?P<verdict>support(?:ed|s)|contradict(?:ed|s)|refuted"
@@ -30,7 +32,8 @@ _VERDICT = re.compile(
     rf"(?:{_BEGIN}|{_EXCEPTION})(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
     r"(?P<numbers>(?!404[^\w\n]{1,4}not[ _-]?found)"
     rf"{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
-    rf"(?:{_SIGNS}{{1,4}}{_QUOTE})?{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
+    rf"(?:{_SIGNS}{{1,4}}(?:{_QUOTE}|['\u2018][^\n]{{1,300}}['\u2019])||{_CELL})"
+    rf"{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
 _PLACE = r"(\d{1,4})(?:\.(\d{1,4}))?"

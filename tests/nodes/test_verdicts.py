@@ -73,6 +73,12 @@ def test_every_statement_has_a_verdict_and_the_passages_that_decide() -> None:
         "1.1 contradicted p2\n1.2-2.1 not found\n\nSummary:\n1.1 contradicted p2\n1.2-2.1 not found",
         "| Statement | Verdict      |\n|-----------|--------------|\n"
         "| 1.1       | contradicted | p2\n| 1.2       | not found    |\n|       2.1 | not found    |",
+        "| # | Statement | Verdict | By |\n|---|---|---|---|\n"
+        "| **1.1** | Haldruvin built it, 1837. | contradicted | p2 |\n"
+        "| **1.2** | Supported by steel | not found | |\n| 2.1 | 4 and 20 | **Not found** | |",
+        "| 1 | 1.1 | contradicted | p2 |\n| 2 | 1.2 | not found | |\n| 3 | 2.1 | not found | |",
+        "| 1.1 | contradicted | supported by none but p2 |\n| 1.2-2.1 | not found | supported by none |",
+        "1.1 'Haldruvin built it' contradicted p2\n1.2-2.1 \u2018It\u2019s steel\u2019 \u2013 not found",
         "1.1          contradicted p2\n1.2          not found\n2.1          not found",
         "**1.1** \u2013 \u274c **Contradicted** (p2)\n**1.2** \u2013 \u2753 **Not found**\n2.1 not found",
     ],
