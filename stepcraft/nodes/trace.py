@@ -65,7 +65,7 @@ class TracedSentence(TypedDict):
     unconfirmed: list[str]
     """The words in it that the check found missing from the evidence or contradicted by it."""
     supported: bool
-    """Whether it cites evidence, the check confirmed all its words, and every name in its code
+    """Whether it cites evidence, no check objected to its words, and every name in its code
     occurs in the evidence that it cites or in the question.
     """
 
