@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 
 from stepcraft.errors import UnreadableReply
 from stepcraft.text.clean import normalised, unfenced
+from stepcraft.text.markdown import outside_code
 from stepcraft.text.reasoning import without_reasoning
 
 _REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "finishReason")
@@ -35,10 +36,15 @@ _TOOL_CALL = re.compile(
         |\w+\.call\(.*\)
         |\[\w+\(\w+=.*\)\]
         |```tool_code\b.*
-    )|.*<[|\uff5c](?:tool|DSML|START_ACTION)[^<>\n]{0,60}>.*""",
+    )""",
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 """A call in a notation that the server did not parse, with at most one line before it."""
+_SPECIAL = r"<[|\uff5c](?:tool|DSML|START_ACTION)[^<>\n]{0,60}>"
+_BEGINS_CALL = re.compile(
+    rf"^[ \t]*{_SPECIAL}|{_SPECIAL}(?:\w|\n?[<{{\[])", re.IGNORECASE | re.MULTILINE
+)
+"""A special token that begins a call, rather than one that running text mentions."""
 _ANSWERED_CALL = re.compile(r"\A\s*<tool_call>\s*\{.*?\}\s*</tool_call>\s*(?=\S)", re.DOTALL)
 """A tool call whose result the model did not wait for before answering."""
 _ARGUMENTS = {"arguments", "parameters", "args", "input"}
@@ -101,6 +107,8 @@ def answer_text(reply: str) -> str:
 def _is_tool_call(text: str) -> bool:
     """Return whether a text is a tool call, or a JSON list of tool calls."""
     if _TOOL_CALL.fullmatch(text):
+        return True
+    if any(_BEGINS_CALL.search(text, *span) for span in outside_code(text)):
         return True
     with suppress(ValueError, RecursionError):
         value = json.loads(unfenced(text))

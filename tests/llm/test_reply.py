@@ -268,6 +268,8 @@ CALL = '{"name": "search", "arguments": {"query": "Oster"}}'
         '[{"tool_call_id": "0", "tool_name": "search", "parameters": {"q": "x"}}]',
         "```tool_code\nsearch(q='limit')\n```",
         "<\uff5ctool\u2581calls\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>search",
+        "I use `search`.<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>search",
+        f"Let me see.\n\nI search. <|tool_call|>[{CALL}]",
     ],
 )
 def test_the_call_of_a_tool_in_the_text_is_no_answer(call: str) -> None:
@@ -293,6 +295,8 @@ def test_a_call_that_the_model_answers_itself_is_left_out() -> None:
         "The model writes\n<tool_call>\u2026</tool_call>\nand waits.",
         f"It replies as follows.\n\n```\n<tool_call>{CALL}</tool_call>\n```",
         "Call `search(query)`.",
+        "Phi-4 puts results into `<|tool_response|>`, and calls into <|tool_call|>\ntokens.",
+        f"It writes:\n\n```\n<|tool_call|>[{CALL}]<|/tool_call|>\n```",
         "Action: none.",
         "[]",
         "[Oster](https://example.org)",
