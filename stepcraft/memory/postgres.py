@@ -253,7 +253,7 @@ class PostgresMemory(StoreMemory):
         if self._has_tables and self._embedder and not self._embeddings:
             with self._plain_failures(), self._pool.connection() as connection:
                 connection.execute(_RECORD, [self._prefix, self._embedder.name])
-            self._embeddings = self._embedder.name
+            self._check_embeddings()
         failed = super()._write(procedures, stored)
         if self._has_tables:
             self._add_words(list(procedures))
@@ -281,6 +281,17 @@ class PostgresMemory(StoreMemory):
         if deleted and self._has_tables:
             self._add_words(None)
         return deleted
+
+    def _check_embeddings(self) -> None:
+        """Reject other embeddings than those recorded, perhaps after this memory was opened."""
+        if self._has_tables and not self._embeddings:
+            for row in self._rows(_RECORDED, (self._prefix,)):
+                check_recorded(self.name, self._embedder, row["embeddings"], COPY)
+                self._embeddings = row["embeddings"]
+
+    def _nearest(self, query: str, count: int, tags: Mapping[str, str]) -> list[Found] | None:
+        self._check_embeddings()
+        return super()._nearest(query, count, tags)
 
     def _best_words(self, query: str, count: int, tags: Mapping[str, str]) -> list[Found]:
         if not self._has_tables:

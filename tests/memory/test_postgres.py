@@ -147,6 +147,30 @@ def test_another_embedding_model_is_refused_with_the_command_that_embeds_anew(
         memory.add(PROCEDURES)
 
 
+def test_an_embedding_model_that_another_has_recorded_since_is_noticed(
+    new_database: Callable[[], str],
+) -> None:
+    class Other(DeterministicFakeEmbedding):
+        pass
+
+    url, fake = f"store+{new_database()}/dishes", DeterministicFakeEmbedding(size=8)
+    with (
+        open_memory(url, embeddings=Other(size=8)) as early,
+        open_memory(url, embeddings=fake) as memory,
+        open_memory(url, embeddings=fake) as another,
+    ):
+        assert early.search("yoghurt") == []
+        memory.add(PROCEDURES)
+        another.add([dish(1)])
+        for opened in (memory, another):
+            assert outputs(opened.search(dish(1).text(), 1)) == ["dish 1"]
+        for call in (lambda: early.search("yoghurt"), lambda: early.add([dish(2)])):
+            with pytest.raises(MemoryFailure, match=r"with embeddings 'Determ.*, not 'Other'"):
+                call()
+        assert outputs(early.search("yoghurt", 1, alpha=0)) == ["make yoghurt"]
+        assert memory.count() == 5
+
+
 def test_words_follow_what_others_write_into_the_store(new_database: Callable[[], str]) -> None:
     url, fake = new_database(), DeterministicFakeEmbedding(size=8)
     with (
