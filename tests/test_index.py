@@ -346,6 +346,21 @@ def test_a_group_is_filled_and_forgotten_as_a_whole(tmp_path: Path):
         assert ids(index, "bad cab face egg") == ["b:egg"]
 
 
+def test_a_file_is_filled_by_one_at_a_time_and_without_a_lock_if_none_can_be_made(tmp_path: Path):
+    path = tmp_path / "i.db"
+    with closing(GroupedIndex(path)) as ours, closing(GroupedIndex(path)) as theirs:
+        with ours.filling(), theirs.filling(wait=False) as is_theirs:
+            assert not is_theirs
+        with theirs.filling(wait=False) as is_theirs:
+            assert is_theirs
+        (tmp_path / "i.db.lock").unlink()
+        (tmp_path / "i.db.lock").mkdir()  # as in a folder that is not writable
+        with ours.filling() as is_ours:
+            assert is_ours
+        with pytest.raises(sqlite3.OperationalError, match="of a reader"), ours.filling():
+            raise sqlite3.OperationalError("of a reader")
+
+
 def test_another_model_is_refused_and_words_alone_may_read(tmp_path: Path):
     path = tmp_path / "i.db"
     index = LocalIndex(path, Letters())

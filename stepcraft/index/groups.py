@@ -4,7 +4,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from stepcraft.errors import Failed
@@ -47,9 +47,13 @@ class GroupedIndex(LocalIndex):
         if self.path == MEMORY:
             yield True
             return
-        with closing(sqlite3.connect(f"{self.path}.lock", timeout=0, isolation_level=None)) as lock:
+        place, lock = f"{self.path}.lock", None
+        with ExitStack() as opened:
             while True:
                 try:
+                    if not lock:
+                        lock = sqlite3.connect(place, timeout=0, isolation_level=None)
+                        opened.callback(lock.close)
                     lock.execute("BEGIN EXCLUSIVE")
                     break
                 except sqlite3.OperationalError as error:
