@@ -71,10 +71,10 @@ class GroupedIndex(LocalIndex):
             return dict(connection.execute("SELECT name, mark FROM groups"))
 
     def numbered(self, group: str, numbers: Iterable[int]) -> list[Entry]:
-        """Return a group's entries whose payload has one of the given values of `number`."""
+        """Return a group's entries whose payload has one of the given numbers, in their order."""
         where = (
             "id > ? AND id < ? AND json_extract(payload, '$.number') IN"
-            " (SELECT value FROM json_each(?))"
+            " (SELECT value FROM json_each(?)) ORDER BY json_extract(payload, '$.number')"
         )
         with self._read() as connection:
             values = f"{group}:", f"{group};", json.dumps(list(numbers))

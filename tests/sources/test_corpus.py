@@ -88,6 +88,19 @@ def test_a_document_says_what_it_is_and_where_it_stands(opened, folder: Path):
     assert first.id == opened().invoke("green tea")[0].id
 
 
+def test_the_passages_beside_one_are_the_one_before_and_the_one_after_it(opened, folder: Path):
+    (folder / "tea.md").write_text("\n\n".join(f"# {n}\n\nInfusion {n}." for n in range(12)))
+    corpus = opened(k=20)
+    beside = {
+        each.page_content: [other.page_content for other in corpus.beside(each.id)]
+        for each in corpus.invoke("infusion")
+    }
+    assert beside == {
+        f"Infusion {n}.": [f"Infusion {m}." for m in (n - 1, n + 1) if 0 <= m < 12]
+        for n in range(12)
+    }
+
+
 def test_paths_are_shown_as_they_were_given(opened, folder: Path):
     with chdir(folder.parent):
         corpus = open_corpus(["files", "files/tea.md"], index=":memory:", embeddings="none")
