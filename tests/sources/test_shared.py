@@ -190,6 +190,40 @@ def test_filters_are_tags_and_the_beginning_of_paths(
         build_corpus([folder], place.url, tags={"path": "x"})
 
 
+class ByTopic:
+    """An embedding model for which all texts on soup are far from all others."""
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [-1.0 if "soup" in text else 1.0, sum(text.encode()) / 1e5]
+
+
+def test_a_filter_finds_what_is_far_from_the_query_where_an_index_is_approximate(
+    new_database: Callable[[], str], folder: Path, opened: Callable[..., SharedCorpus]
+):
+    url, model = f"{new_database()}/docs", ByTopic()
+    for team, count in (("desk", 600), ("soup", 30)):
+        rows = (f"{team} {number},{number} of {team}" for number in range(count))
+        (folder / "faq.csv").write_text("\n".join(["Title,Text", *rows]))
+        build_corpus([folder / "faq.csv"], url, embeddings=model, tags={"team": team})  # type: ignore[arg-type]
+    with psycopg.connect(url.removesuffix("/docs"), autocommit=True) as connection:
+        # A large corpus without these settings is searched like this small one with them.
+        connection.execute("SELECT '[1]'::vector")  # loads pgvector with its settings
+        for setting in ("hnsw.max_scan_tuples = 1", "enable_sort = off"):
+            connection.execute(f"ALTER DATABASE {connection.info.dbname} SET {setting}".encode())
+
+    def found(where: str, k: int) -> list[str]:
+        corpus = opened(f"{url}?where=team={where}", embeddings=model)
+        return [each.metadata["title"].split()[0] for each in corpus.invoke("anything", k=k)]
+
+    assert found("soup", 20) == ["soup"] * 20
+    assert found("soup", 40) == ["soup"] * 30
+    assert found("desk", 5) == ["desk"] * 5
+    assert found("nobody", 5) == []
+
+
 def test_only_new_texts_are_embedded_and_what_is_gone_is_deleted(place: Place, folder: Path):
     model: Any = Counting()
     build_corpus([folder], place.url, embeddings=model)

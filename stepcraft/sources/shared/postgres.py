@@ -169,6 +169,10 @@ class PostgresPassages(SharedPassages):
             else:
                 values["vector"] = _literal(vector)
                 near = _scores(self._run(connection, _NEAREST, values))
+                if len(near) < k:
+                    # pgvector stops early in an HNSW index, perhaps before any match of a filter.
+                    connection.execute("SET LOCAL enable_indexscan = off")
+                    near = _scores(self._run(connection, _NEAREST, values))
             if weight < 1:
                 [row] = self._run(connection, QUERY_WORDS, [" ".join(query_words(query))])
                 if row["words"]:
