@@ -134,10 +134,11 @@ class PostgresPassages(SharedPassages):
     ) -> None:
         super().__init__(url, tags or {})
         self._database, name = parts_of(url)
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
+        if not re.fullmatch(r"(?!(?:words|memories)$)[a-z][a-z0-9_]{0,40}", name):
             raise BadInput(
                 f"{url} names no corpus; write postgresql://host:5432/database/name, with a name "
-                "of small letters, digits and _"
+                "of small letters, digits and _ other than words and memories, which name tables "
+                "of a memory"
             )
         self._table = f"stepcraft_{name}"
         with self._failures():
