@@ -6,7 +6,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import combinations, islice
@@ -15,6 +15,7 @@ import pytest
 
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import AddStopped, StepcraftError
+from stepcraft.memory.weaviate.url import parse_url
 from tests.servers.ports import Ports
 from tests.servers.weaviate_server import WeaviateServer
 
@@ -36,7 +37,7 @@ def fails(match: str) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def serving(version: str) -> Iterator[int]:
+def serving(version: str, host: str = "127.0.0.1") -> Iterator[int]:
     """Something that answers as a Weaviate of another version."""
 
     class Meta(BaseHTTPRequestHandler):
@@ -50,7 +51,10 @@ def serving(version: str) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
-    with HTTPServer(("127.0.0.1", 0), Meta) as server:
+    class Server(HTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    with Server((host, 0), Meta) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield server.server_port
@@ -92,6 +96,39 @@ def test_a_server_that_does_not_answer():
 def test_a_server_too_old_or_of_something_else(version, reason):
     with serving(version) as port, fails(reason):
         open_memory(f"weaviate://127.0.0.1:{port}/Dishes")
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has an IPv6 loopback."""
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_a_server_at_an_ipv6_address(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WEAVIATE_API_KEY", "secret")
+    with serving("1.26.4", "::1") as port, fails(r"1\.26\.4 is not supported.*1\.27"):
+        open_memory(f"weaviate://[::1]:{port}/Dishes")
+    with (
+        serving("1.39.1", "::1") as port,
+        Ports(1) as (closed,),
+        fails(rf"its gRPC port does not at \[::1\]:{closed}"),
+    ):
+        open_memory(f"weaviate://[::1]:{port}/Dishes?grpc={closed}")
+
+
+@pytest.mark.parametrize("listed", ["kitchen,fd00::7", "[FD00::7]"])
+def test_a_key_is_sent_to_an_ipv6_address_that_is_declared_private(
+    listed: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("WEAVIATE_API_KEY", "secret")
+    with fails(r"in the clear to \[?fd00::7"):
+        parse_url("weaviate://[fd00::7]:8080/Dishes").key()
+    monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", listed)
+    assert parse_url("weaviate://[fd00::7]:8080/Dishes").key() == "secret"
+    with fails("in the clear to fd00"):
+        parse_url("weaviate://fd00/Dishes").key()
 
 
 def test_wrong_ports_and_tls(own_weaviate: WeaviateServer):

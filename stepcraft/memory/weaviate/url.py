@@ -35,6 +35,7 @@ class Address:
     """The URL, which contains no secrets."""
     collection: str
     host: str
+    """The name or address; an IPv6 address is in brackets."""
     port: int
     grpc_host: str
     grpc_port: int
@@ -49,8 +50,7 @@ class Address:
     @property
     def url(self) -> str:
         """The URL of the server's HTTP API."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
 
     def key(self) -> str:
         """Return the API key for the server, or "" if there is none.
@@ -60,8 +60,8 @@ class Address:
                 private.
         """
         key = os.environ.get(KEY_VARIABLE, "").strip()
-        private = os.environ.get(KEY_HOSTS, "").lower().replace(" ", "").split(",")
-        if key and not (self.tls or self.host in (*_LOOPBACK, *private)):
+        private = re.sub(r"[\[\] ]", "", os.environ.get(KEY_HOSTS, "").lower()).split(",")
+        if key and not (self.tls or self.host.strip("[]") in (*_LOOPBACK, *private)):
             raise BadInput(
                 f"{self.name}: the key in {KEY_VARIABLE} would be sent in the clear to "
                 f"{self.host}; name a server with tls=true, or unset the key, or add the "
@@ -88,6 +88,8 @@ def parse_url(url: str) -> Address:
         raise BadInput(f"a key does not belong into a URL; set {KEY_VARIABLE} to it")
     folder, _, collection = unquote(parts.path).rpartition("/")
     host, is_cloud = parts.hostname or "", parts.scheme == "weaviate+cloud"
+    if ":" in host:
+        host = f"[{host}]"
     tls = options.pop("tls", str(is_cloud).lower())
     tenant, replicas = options.pop("tenant", ""), options.pop("replicas", "1")
     quantization = options.pop("quantization", "")
