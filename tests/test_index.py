@@ -612,6 +612,36 @@ def test_a_child_that_was_forked_during_searches_can_search_and_write(tmp_path: 
     index.close()
 
 
+FORKING = """
+import os, threading, time
+from stepcraft.index import Entry, LocalIndex
+index = LocalIndex(":memory:")
+
+def fork():
+    if not (child := os.fork()):
+        os._exit(index.count() != 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+def start_forks(*_):
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)  # all of them wait for the end of this transaction
+
+threads = [threading.Thread(target=fork) for _ in range(3)]
+index.put([Entry("id", "text", {})], then=start_forks)
+for thread in threads:
+    thread.join()
+print(index.count())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_can_fork_at_once():
+    command = [sys.executable, "-W", "ignore", "-c", FORKING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "1\n"
+
+
 def test_an_index_that_nobody_uses_is_closed_at_once(tmp_path: Path):
     index = LocalIndex(tmp_path / "index.db")
     index.put(entries("bad"))

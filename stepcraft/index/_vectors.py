@@ -206,6 +206,7 @@ class _Fork:
     def __init__(self) -> None:
         self.generation = 0
         """The number of forks between this process and the first one."""
+        self._forking = threading.Lock()
         self._held: list[Vectors] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -213,8 +214,10 @@ class _Fork:
             )
 
     def _hold(self) -> None:
-        # In the order in which others acquire them: the locks of vectors, then the global one.
+        # After a lock on forking, in the order in which others acquire them: the locks of vectors,
+        # then the global one.
         while True:
+            self._forking.acquire()
             with _sharing:
                 self._held = [*_all]
             for vectors in self._held:
@@ -229,6 +232,7 @@ class _Fork:
         for vectors in self._held:
             vectors.lock.release()
         self._held = []
+        self._forking.release()
 
     def _begin(self) -> None:
         self.generation += 1
