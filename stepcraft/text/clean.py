@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import groupby, islice
 
 from stepcraft.text.markdown import fences
 
@@ -13,13 +14,12 @@ _UNSAFE = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: text is not read as shown
     "\ufeff]"  # byte order mark
 )
-# Normalisation is quadratic in combining marks, and no script needs so many.
-_MARKS = "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
-_MARK_RUN = re.compile(f"({_MARKS}{{30}}){_MARKS}+")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """A sequence that sets a terminal's colours or moves its cursor."""
 _GLUED = re.compile(r"(?<=\S)[\x0b\x0c\x1c-\x1f\x85](?=\S)")
 """Control characters that separate the words around them."""
+_SYMBOLS = re.compile(r"[^\w\s!-~]{31,}")
+"""Many characters that may be combining marks, which `re` does not count as word characters."""
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064]")
 
 STOP_WORDS = frozenset(
@@ -106,7 +106,18 @@ def clean(text: str) -> str:
     if text.isascii():
         return text.translate(_CONTROLS)
     text = _UNSAFE.sub(lambda unsafe: "\ufffd" if "\ud800" <= unsafe[0] <= "\udfff" else "", text)
-    return unicodedata.normalize("NFC", _MARK_RUN.sub(r"\1", text))
+    return unicodedata.normalize("NFC", _SYMBOLS.sub(_with_few_marks, text))
+
+
+def _with_few_marks(symbols: re.Match[str]) -> str:
+    """Drop combining marks after the thirtieth in a row, since normalisation is quadratic in them.
+
+    No script needs so many.
+    """
+    groups = groupby(symbols[0], key=lambda each: unicodedata.combining(each) > 0)
+    return "".join(
+        "".join(islice(group, 30) if are_marks else group) for are_marks, group in groups
+    )
 
 
 def one_line(text: str) -> str:

@@ -33,6 +33,29 @@ def test_clean_thins_marks_beyond_any_script() -> None:
     assert clean("x" + "\u0316" * 30) == "x" + "\u0316" * 30
 
 
+@pytest.mark.parametrize(
+    "marks",
+    ["\u05c2\u05b0", "\u064b\u0650", "\ufe27\ufe20", "\u093c\u094d", "\U0001e8d0\U0001e944"],
+)
+def test_clean_thins_the_marks_of_any_script(marks: str) -> None:
+    """Their number makes normalisation quadratic: a megabyte of them would take an hour."""
+    assert len(clean("x" + marks * 5_000 + "y")) < 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u2500" * 99,
+        "\U0001f600" * 99,
+        "\u0e01\u0e49" * 99,
+        "\u0915\u093e" + "\u093f" * 99,
+        "-" * 99,
+    ],
+)
+def test_clean_keeps_long_runs_of_other_characters(text: str) -> None:
+    assert clean(f"\u00e9{text}") == f"\u00e9{text}"
+
+
 @given(ANY)
 def test_clean_twice_is_clean_once(text: str) -> None:
     assert clean(clean(text)) == clean(text)
