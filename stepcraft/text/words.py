@@ -52,7 +52,8 @@ _ONSET = (
     r"|[bcdfghjkmnptvwxz])?[aeiouy]"
 )
 _STARTS = re.compile(_ONSET)
-_ENDS = re.compile(r"[aeiouy][^aeiouy]{0,4}$")
+_ENDS = re.compile(r"[aeiouy].{0,4}$")
+"""One of the last five letters is a vowel."""
 _LINKED = re.compile(rf"(?:e?s|e?n|er|e)?(?:$|{_ONSET})")
 """The text that can follow a part: the end of the word or another part, possibly after a linking
 letter or an ending.
