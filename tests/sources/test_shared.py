@@ -429,6 +429,42 @@ def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: l
     assert place.stored() == fresh.stored()
 
 
+def test_a_build_leaves_what_a_builder_with_other_tags_is_storing(
+    new_collection: Callable[[], str],
+    weaviate_client: Any,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    url = new_collection()
+    monkeypatch.setattr(SharedPassages, "batch", 1)  # passages are stored before their page is done
+    others = folder / "kitchen"
+    build_corpus([others], url, embeddings="none", tags={"team": "a"})
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    def build_others(report: Any, _: int) -> None:
+        if report.files == 1:
+            (others / "soup.txt").write_text(f"{SOUP}\n\n{'Salt it. ' * 120}")
+            with pytest.raises(InterruptedError):
+                build_corpus(
+                    [others], url, embeddings="none", tags={"team": "a"}, on_progress=interrupt
+                )
+            (others / "soup.txt").write_text(SOUP)
+            build_corpus([others], url, embeddings="none", tags={"team": "a"})
+
+    report = build_corpus(
+        [folder / "tea.md"], url, embeddings="none", tags={"team": "b"}, on_progress=build_others
+    )
+    assert report.passages == 3, "what was stored is not read again"
+    objects = weaviate_client.collections.use(collection_of(url))
+    texts = [item.properties["text"] or "" for item in objects.iterator()]
+    assert not any("Salt" in text for text in texts), "what an interrupted builder left is deleted"
+    with closing(open_source(url, k=9)) as corpus:  # type: ignore[type-var]
+        assert len(corpus.invoke("steep")) == 3
+        assert len(corpus.invoke("potatoes")) == 1
+
+
 def test_searches_see_each_page_in_one_state_while_it_is_built(
     place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -152,7 +152,8 @@ class WeaviatePassages(SharedPassages):
     def tidy(self) -> bool:
         """Delete leftovers from killed builders, and return whether pages must be read again.
 
-        If the number of objects matches the records, they are not examined one by one.
+        If the number of objects matches the records, they are not examined one by one. Passages
+        with other tags are kept, since another builder may be about to publish them.
         """
         records = self._records.values()
         if self._count() == len(records) + sum(each.passages for each in records):
@@ -164,7 +165,7 @@ class WeaviatePassages(SharedPassages):
             version = item.properties["version"]
             if version in versions:
                 counts[version] += 1
-            else:
+            elif (item.properties["tags"] or []) == self.tags:
                 left.append(str(item.uuid))
         self._objects.delete(left)
         lost = [
