@@ -281,6 +281,30 @@ def test_a_folder_without_files_deletes_nothing(place: Place, folder: Path):
     assert place.stored() == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_files_whose_names_look_alike_do_not_replace_each_other(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    texts = {
+        b"\xc3\xeb\xe0\xe2\xe0.md": "Chapter.",  # in an encoding of Windows
+        b"\xca\xed\xe8\xe3\xe0.md": "Book.",
+        b"\xd0\xa7\xd0\xb0\xd0\xb9.md": "Kettle.",  # in UTF-8
+        "caf\u00e9.md".encode(): "Coffee.",
+        "cafe\u0301.md".encode(): "Espresso.",
+    }
+    for name, text in texts.items():
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text(text)
+    report = build_corpus([folder], place.url, embeddings="none")
+    assert (report.read, report.passages, report.problems) == (6, 8, {})
+    assert [*report.left_out.values()] == ["another file is also called docs/caf\u00e9.md"]
+    corpus = opened(place.url, k=9)
+    assert origins(corpus.invoke("chapter")) == [r"docs/\udcc3\udceb\udce0\udce2\udce0.md:1"]
+    assert len(corpus.invoke("book")) == len(corpus.invoke("coffee")) + len(corpus.invoke("espresso"))
+    assert origins(corpus.invoke("kettle")) == ["docs/\u0427\u0430\u0439.md:1"]
+    report = build_corpus([folder], place.url, embeddings="none")
+    assert (report.read, report.removed) == (0, 0)
+
+
 def test_what_cannot_be_read_or_embedded_is_named_and_costs_itself(place: Place, folder: Path):
     (folder / "data.txt").write_bytes(b"\0\1")
     (folder / "bad.md").write_text("# A\n\npoison\n\n# B\n\nMilk.")

@@ -63,14 +63,17 @@ def roots_of(paths: Iterable[str | os.PathLike[str]]) -> Roots:
     return roots
 
 
-def shown_path(path: str, roots: Roots) -> str:
-    """Return a file's path as shown in sources, starting with the path given for the corpus."""
+def shown_path(path: str, roots: Roots, *, escape: bool = False) -> str:
+    """Return a file's path as shown in sources, starting with the path given for the corpus.
+
+    Bytes of a name that are not UTF-8 become U+FFFD, or escapes if different names must differ.
+    """
     for root, name in roots.items():
         if Path(path).is_relative_to(root):
             below = Path(path).relative_to(root)
             path = url_below(name, below.as_posix()) if is_url(name) else str(Path(name, below))
             break
-    return clean(path)
+    return clean(path.encode(errors="backslashreplace").decode() if escape else path)
 
 
 class Files(NamedTuple):

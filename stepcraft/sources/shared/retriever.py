@@ -126,7 +126,7 @@ def build_corpus(
     with closing(index), index.building():
 
         def refresh() -> Updated:
-            pages = _pages(files, roots, index.tags, fields)
+            pages = _pages(files, roots, index.tags, fields, left_out)
             done = update(index, pages, set(), lambda report: on_progress(report, len(files)))
             index.finish()
             return done
@@ -159,10 +159,19 @@ def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those
 
 
 def _pages(
-    files: Iterable[File], roots: Roots, tags: Iterable[str], fields: Fields
+    files: Iterable[File],
+    roots: Roots,
+    tags: Iterable[str],
+    fields: Fields,
+    left_out: dict[str, str],
 ) -> Iterator[Page]:
+    names = set[str]()
     for path, *_ in files:
-        name = shown_path(path, roots)
+        name = shown_path(path, roots, escape=True)
+        if name in names:
+            left_out[path] = f"another file is also called {name}"
+            continue
+        names.add(name)
         state = state_of(fields, words.VERSION, _digest_of(path))
         yield Page(path, name, name, state, digest(name, state, *tags), fields)
 
