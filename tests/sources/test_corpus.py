@@ -295,6 +295,30 @@ def test_a_file_that_can_no_longer_be_opened_keeps_its_passages(
     assert opened().notes == []
 
 
+def test_a_folder_that_cannot_be_listed_for_a_moment_keeps_its_passages(
+    opened, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "kitchen-old").mkdir()
+    (folder / "kitchen-old" / "rye.md").write_text("Rye.")
+    corpus = opened()
+    (folder / "kitchen-old" / "rye.md").unlink()
+    (folder / "tea.md").unlink()
+
+    def scandir(path: Any, scan: Any = os.scandir) -> Any:
+        if str(path).endswith("kitchen"):
+            raise OSError(5, "Input/output error", str(path))
+        return scan(path)
+
+    with monkeypatch.context() as fails:
+        fails.setattr(os, "scandir", scandir)
+        corpus.refresh()
+    assert [entry.text for entry in corpus.index] == [f"soup.txt\n{SOUP}"]
+    assert f"{folder}/kitchen: it cannot be read: Input/output error" in corpus.notes[0]
+    (folder / "kitchen" / "soup.txt").write_text("Peel the carrots.")
+    corpus.refresh()
+    assert [entry.text for entry in corpus.index] == ["soup.txt\nPeel the carrots."]
+
+
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
     (folder / "data").write_bytes(b"\0\1")

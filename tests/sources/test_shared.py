@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import SharedCorpus, build_corpus
 from stepcraft.sources.shared.passages import SharedPassages
 from stepcraft.text import words
+from tests.servers.pages_server import PagesServer, Served, html
 from tests.servers.weaviate_server import WeaviateServer, collection_of
 
 TEA = """# Tea
@@ -299,10 +301,64 @@ def test_files_whose_names_look_alike_do_not_replace_each_other(
     assert [*report.left_out.values()] == ["another file is also called docs/caf\u00e9.md"]
     corpus = opened(place.url, k=9)
     assert origins(corpus.invoke("chapter")) == [r"docs/\udcc3\udceb\udce0\udce2\udce0.md:1"]
-    assert len(corpus.invoke("book")) == len(corpus.invoke("coffee")) + len(corpus.invoke("espresso"))
+    assert len(corpus.invoke("book")) == len(corpus.invoke("coffee")) + len(
+        corpus.invoke("espresso")
+    )
     assert origins(corpus.invoke("kettle")) == ["docs/\u0427\u0430\u0439.md:1"]
     report = build_corpus([folder], place.url, embeddings="none")
     assert (report.read, report.removed) == (0, 0)
+
+
+def test_only_what_is_known_to_be_gone_is_deleted(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    files = [folder / "kitchen-old" / "rye.md", Path("notes/milk.md"), Path("desk/pens.md")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(f"The recipe of {file.stem}.")
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        roots = ["docs", "notes", "desk", f"{server.url}/sitemap.xml"]
+        offered = {
+            f"/{name}": html(f"The recipe of {name} is told in this long sentence. " * 3)
+            for name in ("cake", "bread")
+        }
+
+        def built(number: int, *pages: str, **served: Served) -> tuple[set[str], set[str]]:
+            """What is named after a build with an empty cache, and what is found."""
+            listed = "".join(f"<url><loc>{server.url}{page}</loc></url>" for page in pages)
+            sitemap = Served(f"<urlset>{listed}</urlset>".encode(), type="application/xml")
+            server.routes = {"/sitemap.xml": sitemap, **offered} | served
+            monkeypatch.setenv("XDG_CACHE_HOME", str(folder.absolute().parent / f"cache{number}"))
+            report = build_corpus(roots, place.url, embeddings="none")
+            reasons = {why.partition(",")[0].partition(":")[0] for why in report.problems.values()}
+            documents = opened(place.url, k=9).invoke("recipe, steep, potatoes")
+            names = (re.sub(r":\d+$", "", path) for path in origins(documents))
+            return reasons, {name.rpartition("/")[2] for name in names}
+
+        every = {"tea.md", "soup.txt", "rye.md", "milk.md", "pens.md", "cake", "bread"}
+        assert built(1, *offered) == (set(), every)
+
+        def scandir(path: Any, scan: Callable[..., Any] = os.scandir) -> Any:
+            if str(path).endswith("kitchen"):
+                raise OSError(5, "Input/output error", path)
+            return scan(path)
+
+        with monkeypatch.context() as fails:
+            fails.setattr(os, "scandir", scandir)
+            files[0].unlink()
+            files[1].unlink()
+            reasons, found = built(2, **{"/sitemap.xml": Served(status=503)})
+        assert found == every - {"rye.md"}, "it was in a folder that could be listed"
+        assert reasons == {"it cannot be read", "it cannot be listed", "there is no file in it"}
+        files[1].write_text("The recipe of milk.")
+        assert built(3, "/cake", **{"/cake": Served(status=503)}) == (
+            {"it cannot be copied"},
+            every - {"rye.md", "bread"},
+        )
+        files[2].unlink()
+        (files[2].parent / "note.md").write_text("Nothing.")
+        assert built(4, "/cake") == (set(), every - {"rye.md", "bread", "pens.md"})
 
 
 def test_what_cannot_be_read_or_embedded_is_named_and_costs_itself(place: Place, folder: Path):

@@ -76,6 +76,11 @@ def shown_path(path: str, roots: Roots, *, escape: bool = False) -> str:
     return clean(path.encode(errors="backslashreplace").decode() if escape else path)
 
 
+def above(path: str) -> list[Path]:
+    """Return a path and the folders that contain it, from the inside out."""
+    return [Path(path), *Path(path).parents]
+
+
 class Files(NamedTuple):
     """The files in a corpus, and why others are not among them."""
 

@@ -61,6 +61,11 @@ def url_below(url: str, path: str) -> str:
     return url if path == "." or url.endswith(f"/{path}") else f"{url}/{path}"
 
 
+def start_of(name: str) -> str:
+    """Return what the shown paths of all files begin with, given a path or URL of a corpus."""
+    return _site(name) if _SITEMAP.fullmatch(name) else name
+
+
 def folder_of(url: str) -> Path:
     """Create and return the folder for copies of the files at a URL.
 

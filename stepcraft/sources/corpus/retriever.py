@@ -18,7 +18,7 @@ from stepcraft.files import cache_folder, named_path
 from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
-from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown_path
+from stepcraft.sources.corpus.files import File, Roots, above, files_of, roots_of, shown_path
 from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
 from stepcraft.sources.corpus.update import Page, digest, state_of, update
 from stepcraft.sources.passage import passage_of
@@ -125,7 +125,14 @@ class CorpusRetriever(Source):
     def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
         files, problems, left_out = files_of(self.roots, copied_s=copied_s)
-        report = update(self.index, map(self._page, files), self._tried)
+        unread = {*map(Path, problems)}
+
+        def is_gone(group: str) -> bool:
+            entries = self.index.numbered(group, range(100)) if unread else []
+            paths = {path for entry in entries for path in above(entry.payload["path"])}
+            return unread.isdisjoint(paths)
+
+        report = update(self.index, map(self._page, files), self._tried, is_gone=is_gone)
         self.problems, self.left_out = problems | report.problems, left_out
         self.paths, self.read = [file.path for file in files], report.read
 

@@ -73,6 +73,7 @@ def update(
     pages: Iterable[Page],
     tried: set[str],
     on_progress: Callable[[Updated], object] = lambda _: None,
+    is_gone: Callable[[str], bool] = lambda _: True,
 ) -> Updated:
     """Read new and changed pages into an index, and drop deleted ones.
 
@@ -82,6 +83,8 @@ def update(
         tried: The states of files whose parser failed, which are not parsed again. New ones are
             added.
         on_progress: Called with the progress so far after each file.
+        is_gone: Takes the group of a page that is not among `pages`, and returns whether to drop
+            it.
     """
     marks, reader = index.marks(), _Reader(index)
     report = reader.report
@@ -96,9 +99,9 @@ def update(
             report.problems[page.path] = problem
         on_progress(report)
     reader.fill()
-    if marks:
-        index.forget(marks)
-        report.removed = len(marks)
+    if gone := [*filter(is_gone, marks)]:
+        index.forget(gone)
+        report.removed = len(gone)
     return report
 
 

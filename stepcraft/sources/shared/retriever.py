@@ -16,8 +16,9 @@ from stepcraft.memory.procedure import checked_tags
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.corpus.files import File, Roots, files_of, roots_of, shown_path
+from stepcraft.sources.corpus.files import File, Roots, above, files_of, roots_of, shown_path
 from stepcraft.sources.corpus.passages import Fields, fields_of
+from stepcraft.sources.corpus.remote import is_url, start_of
 from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.shared.passages import PATH, SharedPassages
@@ -94,9 +95,9 @@ def build_corpus(
     """Bring a corpus in Weaviate or Postgres up to date with files and folders.
 
     Only files whose content has changed are read, and only texts that are not stored yet are
-    embedded. Files that are gone are deleted from the corpus at the end. If a builder is killed,
-    the next one continues. Two builders that read the same files at once end up with the same
-    result.
+    embedded. Files that are gone are deleted from the corpus at the end; those that cannot be
+    listed, fetched or opened this time stay, and are named. If a builder is killed, the next one
+    continues. Two builders that read the same files at once end up with the same result.
 
     Args:
         paths: As for `open_corpus`. Files are identified by their paths as given here.
@@ -123,11 +124,20 @@ def build_corpus(
         names = "; ".join([", ".join(roots.values()), *problems.values()])
         raise BadInput(f"there is no file to read in {names}; nothing was changed")
     index = _opened(url, embeddings=embeddings, tags=tags, create=True)
+    unread = _unread(files, problems, roots)
+
+    def is_gone(name: str) -> bool:
+        reasons = [unread[each] for each in above(name) if each in unread]
+        problems.update(reasons[:1])
+        return not reasons
+
     with closing(index), index.building():
 
         def refresh() -> Updated:
             pages = _pages(files, roots, index.tags, fields, left_out)
-            done = update(index, pages, set(), lambda report: on_progress(report, len(files)))
+            done = update(
+                index, pages, set(), lambda report: on_progress(report, len(files)), is_gone
+            )
             index.finish()
             return done
 
@@ -156,6 +166,26 @@ def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those
             f"{url} needs the packages of Postgres ({error}): pip install 'stepcraft[postgres]'"
         ) from error
     return PostgresPassages(url, **options)
+
+
+def _unread(
+    files: Iterable[File], problems: Mapping[str, str], roots: Roots
+) -> dict[Path, tuple[str, str]]:
+    """Map the start of the names of pages that may still exist to a path and why it was not read.
+
+    This includes an empty folder, in which another one may have been mounted.
+    """
+    folders = [folder.resolve() for folder in {Path(file.path).parent for file in files}]
+    reasons = {
+        str(root): "there is no file in it, so its earlier files stay; leave it out to delete them"
+        for root, name in roots.items()
+        if not (is_url(name) or root.is_file() or any(it.is_relative_to(root) for it in folders))
+    }
+    unread: dict[Path, tuple[str, str]] = {}
+    for path, reason in (reasons | {**problems}).items():
+        name = shown_path(path, roots, escape=True)
+        unread[Path(start_of(name) if Path(path) in roots else name)] = path, reason
+    return unread
 
 
 def _pages(
