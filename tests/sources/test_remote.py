@@ -198,6 +198,22 @@ def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.Monk
         assert sorted(again) == ["/gone", "/more.xml", "/sitemap.xml"]
 
 
+def test_the_title_of_a_page_is_kept_as_it_is(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        title = 'Caf\u00e9: "Th\u00e9" \U0001f375'
+        server.routes |= {
+            "/sitemap.xml": sitemap(f"<loc>{server.url}/tea</loc>"),
+            "/tea": page("Green tea is steeped for two minutes here.", title=title),
+        }
+        [tea] = opened(f"{server.url}/sitemap.xml").invoke("green tea")
+        assert tea.metadata["title"] == title
+        assert tea.page_content.startswith("title: ")
+        assert title.split(":")[0] in tea.page_content
+
+
 def test_more_sitemaps_than_are_read_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     with PagesServer({}) as server:
         host = server.url.removesuffix("/")

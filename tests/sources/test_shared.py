@@ -309,6 +309,20 @@ def test_files_whose_names_look_alike_do_not_replace_each_other(
     assert (report.read, report.removed) == (0, 0)
 
 
+def test_a_title_may_hold_escaped_characters(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    for name, title in {
+        "rocket": r"\ud83d\ude80 Caf\u00e9",
+        "half": r"\ud83d Half",
+        "nothing": r"a\0b",
+    }.items():
+        (folder / f"{name}.md").write_text(f'---\ntitle: "{title}"\n---\nThe {name} flies.')
+    assert build_corpus([folder], place.url, embeddings="wordllama").problems == {}
+    titles = {each.metadata["title"] for each in opened(place.url, k=9).invoke("flies")}
+    assert titles >= {"\U0001f680 Caf\u00e9", "\ufffd Half", "ab"}
+
+
 def test_only_what_is_known_to_be_gone_is_deleted(
     place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
 ):

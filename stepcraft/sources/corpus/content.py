@@ -186,7 +186,9 @@ def _title_in(fields: str, *, is_toml: bool) -> str:
         values: Any = tomllib.loads(short) if is_toml else yaml.load(short, loader)  # noqa: S506
         if isinstance(values, dict):
             by_name = {name.lower(): value for name, value in values.items()}
-            return next((by_name[it] for it in _TITLES if isinstance(by_name.get(it), str)), "")
+            title = next((by_name[it] for it in _TITLES if isinstance(by_name.get(it), str)), "")
+            # JSON escapes a character such as an emoji as two surrogates.
+            return clean(title.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return ""
 
 

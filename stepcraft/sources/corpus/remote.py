@@ -24,6 +24,7 @@ from stepcraft.files import cache_folder
 from stepcraft.secrets import excerpt, masked_line
 from stepcraft.sources.corpus.content import PAGE
 from stepcraft.sources.corpus.update import digest
+from stepcraft.text.clean import clean
 
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:[?#].*)?", re.IGNORECASE)
@@ -198,8 +199,8 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
 
                 def copy(to: Path, page: str = page) -> None:
                     read = reader.get(page).result()
-                    front = f"---\ntitle: {json.dumps(read.title)}\n---\n\n"
-                    to.write_text(front + read.text, encoding="utf-8")
+                    title = json.dumps(clean(read.title), ensure_ascii=False)
+                    to.write_text(f"---\ntitle: {title}\n---\n\n{read.text}", encoding="utf-8")
 
                 yield f"{quote(path) or '%2E'}{PAGE}", _File(changed or _today(), copy)
     if len(sitemaps) > _MOST_SITEMAPS:
