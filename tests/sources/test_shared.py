@@ -137,9 +137,10 @@ class Counting:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.forbidden = "poison"
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        if any("poison" in text for text in texts):
+        if any(self.forbidden in text for text in texts):
             raise ValueError("a word is not allowed")
         self.texts += texts
         return [[1.0, len(text)] for text in texts]
@@ -623,6 +624,20 @@ def test_passages_that_a_server_lost_are_stored_again(
     objects.data.delete_by_id(lost.uuid)
     assert build_corpus([folder], url, embeddings="none").passages == 3
     assert {str(item.uuid) for item in objects.iterator()} == before
+
+
+def test_a_lost_passage_that_is_refused_now_is_named(
+    new_collection: Callable[[], str], weaviate_client: Any, folder: Path
+):
+    url, model = new_collection(), Counting()
+    (folder / "bad.md").write_text("A safe text.")
+    build_corpus([folder], url, embeddings=model)  # type: ignore[arg-type]
+    objects = weaviate_client.collections.use(collection_of(url))
+    lost = next(item for item in objects.iterator() if "safe" in (item.properties["text"] or ""))
+    objects.data.delete_by_id(lost.uuid)
+    model.forbidden = "safe"
+    report = build_corpus([folder], url, embeddings=model)  # type: ignore[arg-type]
+    assert "a word is not allowed" in report.problems[str(folder.absolute() / "bad.md")]
 
 
 def test_a_corpus_of_several_tenants(new_collection: Callable[..., str], folder: Path):

@@ -143,7 +143,9 @@ def build_corpus(
 
         report = refresh()
         if index.tidy():  # a killed server has lost passages
-            report.passages += refresh().passages
+            again = refresh()
+            report.passages += again.passages
+            report.problems |= again.problems
     report.problems |= problems
     report.left_out = left_out
     return report
