@@ -513,6 +513,25 @@ def test_what_an_unfinished_build_has_stored_is_not_found(
     assert place.stored() == fresh.stored()
 
 
+def test_a_page_is_found_behind_many_better_passages_of_an_unfinished_build(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "kitchen" / "soup.txt").write_text(f"{SOUP} Elderflower goes well with it.")
+    build_corpus([folder], place.url, embeddings="none")
+    monkeypatch.setattr(SharedPassages, "batch", 50)
+    sections = (f"## Elderflower {number}\n\nElderflower." for number in range(210))
+    (folder / "tea.md").write_text("\n\n".join(sections))
+
+    def fail(report: Any, _: int) -> None:
+        if report.passages >= 210:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        build_corpus([folder], place.url, embeddings="none", on_progress=fail)
+    assert origins(opened(place.url).invoke("elderflower", k=2)) == ["docs/kitchen/soup.txt:1"]
+    assert opened(place.with_option("where=path=docs/tea")).invoke("elderflower", k=2) == []
+
+
 def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):
     for version in (1, 2):
         many(folder, version)

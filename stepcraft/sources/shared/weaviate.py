@@ -107,15 +107,26 @@ class WeaviatePassages(SharedPassages):
         filters = [Filter.by_property("tags").contains_all(tags)] if tags else []
         if path:
             filters.append(Filter.by_property("path").like(f"{path}*"))
+        total = 0
+
+        def published(objects: Objects, hits: Hits) -> Hits:
+            nonlocal total
+            total = len(hits)
+            return self._published(objects, hits, k)
+
         # Passages of versions that are being stored or deleted also count towards the limit.
-        hits = self._objects.search(
-            query,
-            min(2 * k, MOST_RESULTS),
-            alpha=ALPHA if alpha is None else alpha,
-            filters=Filter.all_of(filters) if filters else None,
-            refine=partial(self._published, k=k),
-        )
-        return [_hit(item, score) for item, score in hits[:k]]
+        limit = min(2 * k, MOST_RESULTS)
+        while True:
+            hits = self._objects.search(
+                query,
+                limit,
+                alpha=ALPHA if alpha is None else alpha,
+                filters=Filter.all_of(filters) if filters else None,
+                refine=published,
+            )
+            if len(hits) >= k or total < limit or limit == MOST_RESULTS:
+                return [_hit(item, score) for item, score in hits[:k]]
+            limit = min(4 * limit, MOST_RESULTS)
 
     def beside(self, key: str) -> list[Hit]:
         """Return the passages directly before and after the one with this id, in the same page."""
@@ -189,7 +200,7 @@ class WeaviatePassages(SharedPassages):
         if not self._is_building and len(pages) == len(versions):
             return hits
         published: list[tuple[Any, float]] = []
-        for some in batch_iterate(2 * k, hits):
+        for some in batch_iterate(max(2 * k, len(hits) // 10), hits):
             records = {_page_id(item) for item, _ in some}
             reply = objects.query.fetch_objects(
                 filters=Filter.by_id().contains_any([*records]),
