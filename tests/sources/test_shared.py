@@ -532,6 +532,29 @@ def test_a_page_is_found_behind_many_better_passages_of_an_unfinished_build(
     assert opened(place.with_option("where=path=docs/tea")).invoke("elderflower", k=2) == []
 
 
+def test_a_build_that_ends_lets_searches_know_about_another_one(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], monkeypatch: pytest.MonkeyPatch
+):
+    if place.url.startswith("postgresql"):
+        pytest.skip("only one builder at a time")
+    build_corpus([folder], place.url, embeddings="none")
+    monkeypatch.setattr(SharedPassages, "batch", 2)  # a page is stored in several batches
+    (folder / "a.md").write_text("A short note.")
+    found = []
+
+    def then(report: Any, _: int) -> None:
+        if report.files == 1:
+            build_corpus([folder], place.url, embeddings="none")
+            sections = (f"## Tea {number}\n\nElderflower {number}." for number in range(9))
+            (folder / "tea.md").write_text("\n\n".join(sections))
+        elif report.files == 2:
+            found.append(opened(place.url, k=9).invoke("elderflower"))
+
+    build_corpus([folder], place.url, embeddings="none", on_progress=then)
+    assert found == [[]]
+    assert len(opened(place.url, k=9).invoke("elderflower")) == 9
+
+
 def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):
     for version in (1, 2):
         many(folder, version)

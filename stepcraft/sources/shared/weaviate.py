@@ -147,9 +147,12 @@ class WeaviatePassages(SharedPassages):
     @contextmanager
     def building(self) -> Generator[None]:
         """Let searches know about the build until it is finished."""
-        self._insert([_BUILDING._replace(tags=self.tags)], _record_object)
+        self._announce()
         yield
         self._objects.delete([_record_id(_BUILDING.path, self.tags)])
+
+    def _announce(self) -> None:
+        self._insert([_BUILDING._replace(tags=self.tags)], _record_object)
 
     def is_empty(self) -> bool:
         """Return whether nothing is stored."""
@@ -225,6 +228,7 @@ class WeaviatePassages(SharedPassages):
     def _store(
         self, items: Sequence[Item], records: Sequence[PageRecord], replaced: Sequence[str]
     ) -> None:
+        self._announce()  # again, since a builder with the same tags may have ended
         self._insert(items, partial(_object, tags=self.tags))
         self._insert(records, _record_object)
         self._delete_versions(replaced)
