@@ -29,6 +29,7 @@ from stepcraft.cli import app
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import SharedCorpus, build_corpus
+from stepcraft.sources.shared import weaviate
 from stepcraft.sources.shared.passages import SharedPassages
 from stepcraft.text import words
 from tests.servers.pages_server import PagesServer, Served, html
@@ -553,6 +554,23 @@ def test_a_build_that_ends_lets_searches_know_about_another_one(
     build_corpus([folder], place.url, embeddings="none", on_progress=then)
     assert found == [[]]
     assert len(opened(place.url, k=9).invoke("elderflower")) == 9
+
+
+def test_a_text_stored_for_many_pages_is_not_embedded_again(
+    new_collection: Callable[[], str], folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url, model = new_collection(), Counting()
+    monkeypatch.setattr(weaviate, "BATCH", 20, raising=False)
+    sections = [f"## Tea {number}\n\nElderflower {number}." for number in range(60)]
+    (folder / "tea.md").write_text("\n\n".join(sections))
+    for version in range(6):
+        tags = {"version": str(version)}
+        build_corpus([folder / "tea.md"], url, embeddings=model, tags=tags)  # type: ignore[arg-type]
+    assert len(model.texts) == 60
+    (folder / "tea.md").write_text("\n\n".join([*sections, "## Milk\n\nMilk."]))
+    build_corpus([folder / "tea.md"], url, embeddings=model, tags=tags)  # type: ignore[arg-type]
+    build_corpus([folder / "tea.md"], url, embeddings=model)  # type: ignore[arg-type]
+    assert model.texts[60:] == ["tea.md \u203a Milk\nMilk."]
 
 
 def test_two_builders_at_once_end_as_one(place: Place, folder: Path, builders: list[Builder]):

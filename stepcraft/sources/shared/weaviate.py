@@ -17,6 +17,7 @@ from weaviate.classes.query import Filter
 from stepcraft.errors import MemoryFailure
 from stepcraft.index import MOST_RESULTS, Entry, Hit
 from stepcraft.memory.weaviate.collection import (
+    BATCH,
     Hits,
     OpenCollection,
     vector_of,
@@ -217,13 +218,18 @@ class WeaviatePassages(SharedPassages):
         return published
 
     def _vectors(self, digests: Sequence[str]) -> Mapping[str, bytes]:
-        same = Filter.by_property("digest").contains_any([*digests])
-        items = self._objects.matching(same, 2 * len(digests), vectors=True)
-        return {
-            str(item.properties["digest"]): vector.tobytes()
-            for item in items
-            if (vector := vector_of(item)).any()
-        }
+        vectors: dict[str, bytes] = {}
+        for part in batch_iterate(BATCH, digests):
+            missing, is_more = {*part}, True
+            while missing and is_more:  # the objects may be many copies of a few texts
+                same = Filter.by_property("digest").contains_any([*missing])
+                items = self._objects.matching(same, BATCH, vectors=True)
+                for item in items:
+                    missing.discard(item.properties["digest"])
+                    if (vector := vector_of(item)).any():
+                        vectors[item.properties["digest"]] = vector.tobytes()
+                is_more = len(items) == BATCH
+        return vectors
 
     def _store(
         self, items: Sequence[Item], records: Sequence[PageRecord], replaced: Sequence[str]
