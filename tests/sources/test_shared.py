@@ -228,6 +228,17 @@ def test_a_filter_finds_what_is_far_from_the_query_where_an_index_is_approximate
     assert found("nobody", 5) == []
 
 
+@pytest.mark.parametrize("k", [-1, 10_001, 50_000])
+def test_a_number_of_passages_that_is_refused(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus], k: int
+):
+    build_corpus([folder], place.url, embeddings="none")
+    corpus = opened(place.url)
+    with pytest.raises(BadInput, match=f"whole number from 1 to 10,000, .* not {k} and"):
+        corpus.invoke("tea", k=k)
+    assert len(corpus.invoke("steep", k=10_000)) == 3
+
+
 def test_only_new_texts_are_embedded_and_what_is_gone_is_deleted(place: Place, folder: Path):
     model: Any = Counting()
     build_corpus([folder], place.url, embeddings=model)

@@ -15,7 +15,7 @@ from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
 
 from stepcraft.errors import MemoryFailure
-from stepcraft.index import MOST_RESULTS, Entry, Hit
+from stepcraft.index import MOST_RESULTS, Entry, Hit, check_search
 from stepcraft.memory.weaviate.collection import (
     BATCH,
     Hits,
@@ -104,6 +104,8 @@ class WeaviatePassages(SharedPassages):
         self, query: str, k: int, *, alpha: float | None, where: Mapping[str, str]
     ) -> list[Hit]:
         """Return the k best-matching passages, using Weaviate's vector index and BM25."""
+        alpha = ALPHA if alpha is None else alpha
+        check_search(k, alpha)
         path, tags = as_filters(where)
         filters = [Filter.by_property("tags").contains_all(tags)] if tags else []
         if path:
@@ -121,7 +123,7 @@ class WeaviatePassages(SharedPassages):
             hits = self._objects.search(
                 query,
                 limit,
-                alpha=ALPHA if alpha is None else alpha,
+                alpha=alpha,
                 filters=Filter.all_of(filters) if filters else None,
                 refine=published,
             )
@@ -153,6 +155,7 @@ class WeaviatePassages(SharedPassages):
         self._objects.delete([_record_id(_BUILDING.path, self.tags)])
 
     def _announce(self) -> None:
+        """Let searches know that a build is running."""
         self._insert([_BUILDING._replace(tags=self.tags)], _record_object)
 
     def is_empty(self) -> bool:
