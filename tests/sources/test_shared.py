@@ -228,6 +228,23 @@ def test_a_filter_finds_what_is_far_from_the_query_where_an_index_is_approximate
     assert found("nobody", 5) == []
 
 
+def test_a_path_in_a_filter_is_no_pattern(
+    place: Place, folder: Path, opened: Callable[..., SharedCorpus]
+):
+    for name in ("a*b", "axxb"):
+        (folder / name).mkdir()
+        (folder / name / "tea.md").write_text("Tea is hot.")
+    build_corpus([folder], place.url, embeddings="none")
+
+    def found(path: str) -> set[str]:
+        documents = opened(place.with_option(f"where=path={path}")).invoke("tea hot", k=9)
+        return {*origins(documents)}
+
+    assert found("docs/a*b/") == {"docs/a*b/tea.md:1"}
+    assert found("docs/a") == {"docs/a*b/tea.md:1", "docs/axxb/tea.md:1"}
+    assert found("docs/?") == set()
+
+
 @pytest.mark.parametrize("k", [-1, 10_001, 50_000])
 def test_a_number_of_passages_that_is_refused(
     place: Place, folder: Path, opened: Callable[..., SharedCorpus], k: int

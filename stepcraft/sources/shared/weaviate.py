@@ -114,7 +114,8 @@ class WeaviatePassages(SharedPassages):
 
         def published(objects: Objects, hits: Hits) -> Hits:
             nonlocal total
-            total = len(hits)
+            total = len(hits)  # of which some may only match the path as a pattern
+            hits = [hit for hit in hits if hit[0].properties["path"].startswith(path)]
             return self._published(objects, hits, k)
 
         # Passages of versions that are being stored or deleted also count towards the limit.
