@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from typer.testing import CliRunner
 from stepcraft import open_memory, open_source
 from stepcraft.cli import app
 from stepcraft.errors import BadInput, MemoryFailure
+from stepcraft.memory.postgres import LOCK
 from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import SharedCorpus, build_corpus
 from stepcraft.sources.shared import weaviate
@@ -679,6 +681,34 @@ def test_searches_see_each_page_in_one_state_while_it_is_built(
         finally:
             is_over.set()
         assert min(searcher.result() for searcher in searchers) > 3
+
+
+def test_a_builder_waits_for_another_one_whatever_limits_the_database_sets(
+    new_database: Callable[[], str], folder: Path
+):
+    database = new_database()
+    with psycopg.connect(database, autocommit=True) as other:
+        name = other.info.dbname
+        other.execute(f'ALTER DATABASE "{name}" SET statement_timeout = 300')
+        other.execute(f'ALTER DATABASE "{name}" SET lock_timeout = 300')
+        build_corpus([folder], f"{database}/docs", embeddings="none")
+        other.execute(LOCK, ("stepcraft_docs",))
+        (folder / "tea.md").unlink()
+        with ThreadPoolExecutor(1) as pool:
+            build = pool.submit(build_corpus, [folder], f"{database}/docs", embeddings="none")
+            time.sleep(1)
+            assert not build.done()
+            other.execute("SELECT pg_advisory_unlock_all()")
+            assert build.result().removed == 1
+
+            other.execute(LOCK, ("stepcraft_docs",))
+            build = pool.submit(build_corpus, [folder], f"{database}/docs", embeddings="none")
+            waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while not (rows := other.execute(waiting).fetchall()):
+                time.sleep(0.01)
+            other.execute("SELECT pg_terminate_backend(%s)", rows[0])
+            with pytest.raises(MemoryFailure, match="docs failed: terminating connection"):
+                build.result()
 
 
 def test_a_server_that_is_killed_while_it_is_filled(own_weaviate: WeaviateServer, folder: Path):

@@ -197,7 +197,9 @@ class PostgresPassages(SharedPassages):
         with self._failures():
             connection = connected(self._database)
         with connection:
-            connection.execute(LOCK, (self._table,))
+            with self._failures():
+                connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+                connection.execute(LOCK, (self._table,))
             yield
 
     def tidy(self) -> bool:
