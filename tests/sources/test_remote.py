@@ -211,7 +211,7 @@ def test_the_title_of_a_page_is_kept_as_it_is(
         [tea] = opened(f"{server.url}/sitemap.xml").invoke("green tea")
         assert tea.metadata["title"] == title
         assert tea.page_content.startswith("title: ")
-        assert title.split(":")[0] in tea.page_content
+        assert title.split(":", maxsplit=1)[0] in tea.page_content
 
 
 def test_more_sitemaps_than_are_read_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

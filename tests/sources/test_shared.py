@@ -590,7 +590,7 @@ def test_a_text_stored_for_many_pages_is_not_embedded_again(
     new_collection: Callable[[], str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     url, model = new_collection(), Counting()
-    monkeypatch.setattr(weaviate, "BATCH", 20, raising=False)
+    monkeypatch.setattr(weaviate, "BATCH", 20)
     sections = [f"## Tea {number}\n\nElderflower {number}." for number in range(60)]
     (folder / "tea.md").write_text("\n\n".join(sections))
     for version in range(6):
