@@ -194,6 +194,15 @@ class Ledger:
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT ?"
         return self._records(query, self._memory, number)
 
+    def latest_placed(self, number: int) -> list[str]:
+        """Return the ids of the procedures most recently placed in the memory, newest first."""
+        query = (
+            "SELECT json_extract(value, '$.id') FROM documents, json_each(record, '$.placed')"
+            " WHERE memory = ? AND json_extract(value, '$.how') != 'removed'"
+            " ORDER BY documents.rowid DESC LIMIT ?"
+        )
+        return [id_ for (id_,) in self._rows(query, self._memory, number)]
+
     def keys(self) -> set[str]:
         """Return the keys of all documents that have a record."""
         rows = self._rows("SELECT key FROM documents WHERE memory = ?", self._memory)

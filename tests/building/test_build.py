@@ -206,6 +206,22 @@ def test_another_memory_is_filled_again_whatever_it_holds(docs: Path, tmp_path: 
     assert {*procedures(tmp_path)} == {"Bake", "alphaclose", "betaclose", "gammaclose"}
 
 
+def test_another_memory_is_filled_again_although_the_latest_pages_taught_nothing(
+    docs: Path, tmp_path: Path
+) -> None:
+    for number in range(25):
+        (docs / f"reference{number}.md").write_text(f"# Reference {number}\n\nNothing is done here.\n")
+    build(tmp_path, concurrency=1)
+    assert build(tmp_path, ScriptedModel([])).placed == {"added": 1}
+    (tmp_path / "m.db").unlink()
+    build(tmp_path, ScriptedModel([]))
+    assert {*procedures(tmp_path)} == {"alphaclose"}
+    with open_memory(str(tmp_path / "m.db")) as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    build(tmp_path, ScriptedModel([]))
+    assert procedures(tmp_path) == {}, "somebody removed it"
+
+
 @pytest.mark.parametrize("left", [{"betaclose"}, {"Bake"}, set[str]()], ids=len)
 def test_what_was_removed_from_the_memory_stays_out(
     docs: Path, tmp_path: Path, left: set[str]
