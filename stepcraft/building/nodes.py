@@ -9,7 +9,7 @@ from collections import deque
 from copy import deepcopy
 
 from langchain_core.messages import BaseMessage
-from langchain_text_splitters import MarkdownTextSplitter
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from typing_extensions import TypedDict
 
 from stepcraft.building.drafted import Rejected, Written
@@ -54,6 +54,11 @@ _FIRST_STEP = re.compile(
     STEPS.pattern + r"|^(?=\s*(?:\*\*|__)?(?:step\s+)?\d{1,3}[.):\u3001])",
     re.IGNORECASE | re.MULTILINE,
 )
+# While a text is split, control characters stand for the line breaks before its headings, and for
+# the line breaks and spaces in its code.
+_BEFORE_HEADING = "\f"
+_IN_CODE = str.maketrans("\n ", "\v\x1f")
+_AS_BEFORE = str.maketrans("\f\v\x1f", "\n\n ")
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
 
 
@@ -78,16 +83,26 @@ class PartRead(TypedDict):
 def parts_of(text: str, settings: ExtractContext) -> list[Part]:
     """Split a document before headings, or else at blank lines or line ends.
 
-    A part has at most `max_characters`, including the overlap with the preceding part.
+    A code block that fits in a part is kept whole. A part has at most `max_characters`, including
+    the overlap with the preceding part.
     """
     size = settings.max_characters
-    chunks = MarkdownTextSplitter(
+    headings = deque(markdown_headings(text))
+    marked = [*text]
+    for block in markdown.code_blocks(text):
+        if block.stop - block.start < size:
+            code = text[block.start : block.stop]
+            marked[block.start : block.stop] = code.translate(_IN_CODE)
+    for heading in headings:
+        if heading.start and marked[heading.start - 1] == "\n":
+            marked[heading.start - 1] = _BEFORE_HEADING
+    chunks = RecursiveCharacterTextSplitter(
+        separators=[_BEFORE_HEADING, "\n\n", "\n", " ", ""],
         chunk_size=size,
         chunk_overlap=min(settings.overlap, size // 2),
         strip_whitespace=False,
         add_start_index=True,
-    ).create_documents([text] if text.strip() else [])
-    headings = deque(markdown_headings(text))
+    ).create_documents(["".join(marked)] if text.strip() else [])
     parts: list[Part] = []
     above: list[Heading] = []
     for number, chunk in enumerate(chunks, 1):
@@ -98,7 +113,7 @@ def parts_of(text: str, settings: ExtractContext) -> list[Part]:
             Part(
                 number=f"part {number} of {len(chunks)}" if len(chunks) > 1 else "",
                 place=" > ".join(heading.text for heading in above),
-                text=chunk.page_content,
+                text=chunk.page_content.translate(_AS_BEFORE),
             )
         )
     return parts

@@ -210,7 +210,9 @@ def test_another_memory_is_filled_again_although_the_latest_pages_taught_nothing
     docs: Path, tmp_path: Path
 ) -> None:
     for number in range(25):
-        (docs / f"reference{number}.md").write_text(f"# Reference {number}\n\nNothing is done here.\n")
+        (docs / f"reference{number}.md").write_text(
+            f"# Reference {number}\n\nNothing is done here.\n"
+        )
     build(tmp_path, concurrency=1)
     assert build(tmp_path, ScriptedModel([])).placed == {"added": 1}
     (tmp_path / "m.db").unlink()

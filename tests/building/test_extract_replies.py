@@ -124,6 +124,38 @@ def test_parts_end_before_headings_and_overlap() -> None:
     assert split[1]["place"].startswith("Part ")
 
 
+def guide(number: int, code: str = "x = 1\n\n# no heading\n") -> str:
+    prose = "Some words. " * 8
+    return f"## Task {number}\n\n{prose}\n\n```sh\n{code}```\n\nMore of {number}: {prose}\n\n"
+
+
+@pytest.mark.parametrize("overlap", [0, 100, 500])
+def test_parts_begin_with_a_heading_rather_than_at_a_fence(overlap: int) -> None:
+    text = "".join(map(guide, range(20)))
+    split = [part["text"] for part in parts(text, 1000, overlap)]
+    assert "".join(split) == text or overlap
+    assert [part.lstrip()[:7] for part in split] == ["## Task"] * len(split)
+    assert ("".join(split).count("## Task") > 20) == (overlap == 500), "whole sections overlap"
+
+
+def test_a_long_section_is_split_at_blank_lines_outside_of_the_code_that_fits() -> None:
+    text = (
+        "# Long\n\n"
+        + "Words.\n\n" * 70
+        + "1. Run:\n   ```sh\n"
+        + "   x\n\n" * 120
+        + "   ```\n\nEnd.\n"
+    )
+    for size, overlap in ((1000, 0), (1000, 400), (1100, 300)):
+        split = [part["text"] for part in parts(text, size, overlap)]
+        assert [part.count("```") % 2 for part in split] == [0] * len(split)
+        assert all(len(part) <= size for part in split)
+        assert (text.startswith(split[0]), text.endswith(split[-1])) == (True, True)
+    script = "```sh\n" + "echo 1\n" * 300 + "```\n"
+    assert "".join(part["text"] for part in parts(script, 1000, 0)) == script
+    assert parts(script, 1000, 0)[1]["text"].lstrip().startswith("echo 1\n"), "it does not fit"
+
+
 def test_nothing_of_a_document_without_headings_is_lost() -> None:
     assert [len(part["text"]) for part in parts("x" * 3500, 1000, 0)] == [1000, 1000, 1000, 500]
     text = "Words.\n\n" * 110 + "```\n" + "x = 1\n\n" * 40 + "```\n\n" + "More words.\n\n" * 80
