@@ -6,6 +6,7 @@ are added by the next build.
 """
 
 import json
+import os
 import re
 import sqlite3
 from dataclasses import dataclass, field, replace
@@ -138,6 +139,7 @@ class Ledger:
             self._database = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
+            self._database.text_factory = os.fsdecode  # keys may be paths that are not UTF-8
             try:
                 self._prepare()
             except BaseException:
@@ -162,8 +164,8 @@ class Ledger:
 
     def get(self, key: str) -> Record | None:
         """Return the record for a document."""
-        query = "SELECT record FROM documents WHERE memory = ? AND key = ?"
-        return next(iter(self._records(query, self._memory, key)), None)
+        query = "SELECT record FROM documents WHERE memory = ? AND key = CAST(? AS TEXT)"
+        return next(iter(self._records(query, self._memory, os.fsencode(key))), None)
 
     def same(self, digest: str, identity: str) -> Record | None:
         """Return any document's error-free record with this digest and identity, or None.
@@ -176,7 +178,7 @@ class Ledger:
             " ORDER BY memory = ? DESC LIMIT 1"
         )
         for text, is_ours in self._rows(query, self._memory, digest, identity, self._memory):
-            record = _RECORD.validate_json(text)
+            record = _RECORD.validate_python(json.loads(text))
             return record if is_ours else replace(record, removed={})
         return None
 
@@ -187,7 +189,8 @@ class Ledger:
             RunStopped: It cannot be written, for example because the disk is full.
         """
         text = json.dumps(_RECORD.dump_python(record))
-        self._rows("REPLACE INTO documents VALUES (?, ?, ?)", self._memory, key, text)
+        query = "REPLACE INTO documents VALUES (?, CAST(? AS TEXT), ?)"
+        self._rows(query, self._memory, os.fsencode(key), text)
 
     def latest(self, number: int) -> list[Record]:
         """Return the most recently written records, newest first, up to the given number."""
@@ -230,7 +233,8 @@ class Ledger:
         self._rows("REPLACE INTO verdicts VALUES (?, ?)", question, json.dumps(verdict))
 
     def _records(self, query: str, *values: object) -> list[Record]:
-        return [_RECORD.validate_json(text) for (text,) in self._rows(query, *values)]
+        rows = self._rows(query, *values)
+        return [_RECORD.validate_python(json.loads(text)) for (text,) in rows]
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -400,6 +401,25 @@ def test_what_a_model_has_read_under_another_name_is_not_paid_for_again(
     assert (report.unchanged, report.placed) == (1, {"present": 1})
     assert marks(tmp_path) == {"alphaclose": None}
     assert procedures(tmp_path)["alphaclose"].source == f"{docs}/renamed.md#task-alpha"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_that_are_no_text_are_built_like_others(docs: Path, tmp_path: Path) -> None:
+    folder = docs.rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    for name, last in (
+        (b"caf\xe9.md", "shut"),
+        (b"caf\xe8.md", "lock"),
+        (b"caf\xc3\xa9.md", "bar"),
+    ):
+        (folder / os.fsdecode(name)).write_text(page("beta", last))
+    assert build(tmp_path, sources=[str(folder)]).placed == {"added": 4}
+    report = build(tmp_path, ScriptedModel([]), [str(folder)])
+    assert (report.unchanged, report.failed, report.stale) == (4, [], 0)
+    for name in (b"caf\xe9.md", b"caf\xc3\xa9.md"):
+        (folder / os.fsdecode(name)).unlink()
+    assert build(tmp_path, ScriptedModel([]), [str(folder)]).stale == 2
+    stale = [last for last, why in marks(tmp_path).items() if why]
+    assert stale == ["betabar", "betashut"]
 
 
 def test_two_folders_may_have_files_of_the_same_path(docs: Path, tmp_path: Path) -> None:
