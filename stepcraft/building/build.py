@@ -220,7 +220,9 @@ class _Build:
 
         The model is called unless it has already read the same content elsewhere.
         """
+        memory = self.placer.memory
         if same := self.ledger.same(document.digest, self.reader.identity):
+            same.removed |= await asyncio.to_thread(removed_by_people, same, memory)
             record = same.of(listed)
             self.report.unchanged += 1
         elif self.calls_left < 1:
@@ -233,9 +235,8 @@ class _Build:
         if earlier:
             record.taught = earlier.taught_so_far()
             record.usage = add_usage(earlier.usage, record.usage)
-            record.removed = earlier.removed | await asyncio.to_thread(
-                removed_by_people, earlier, self.placer.memory
-            )
+            record.removed |= earlier.removed
+            record.removed |= await asyncio.to_thread(removed_by_people, earlier, memory)
         self.ledger.put(listed.key, record)  # it has been paid for
         return record
 

@@ -170,7 +170,8 @@ class Ledger:
     def same(self, digest: str, identity: str) -> Record | None:
         """Return any document's error-free record with this digest and identity, or None.
 
-        The record lists removals only if it belongs to this memory.
+        The record says what was added to the memory or removed from it only if it belongs to this
+        memory.
         """
         query = (
             "SELECT record, memory = ? FROM documents WHERE json_extract(record, '$.digest') = ?"
@@ -179,7 +180,7 @@ class Ledger:
         )
         for text, is_ours in self._rows(query, self._memory, digest, identity, self._memory):
             record = _RECORD.validate_python(json.loads(text))
-            return record if is_ours else replace(record, removed={})
+            return record if is_ours else replace(record, done=False, removed={})
         return None
 
     def put(self, key: str, record: Record) -> None:

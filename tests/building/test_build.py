@@ -239,6 +239,30 @@ def test_what_was_removed_from_the_memory_stays_out(
         assert {*procedures(tmp_path)} == left
 
 
+def test_what_was_removed_from_the_memory_does_not_come_back_with_a_copy_of_its_page(
+    docs: Path, tmp_path: Path
+) -> None:
+    write_pages(docs, "beta")
+    (docs / "other.md").write_text("# About\n\nNothing is done here.\n")
+    build(tmp_path)
+    with open_memory(str(tmp_path / "m.db")) as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    for copy in ("copy.md", "other.md"):
+        (docs / copy).write_text((docs / "alpha.md").read_text())
+        assert build(tmp_path, ScriptedModel([])).placed["removed"]
+        assert {*procedures(tmp_path)} == {"betaclose"}
+    (docs / "again.md").write_text((docs / "beta.md").read_text())
+    assert build(tmp_path, ScriptedModel([])).placed["present"] == 1
+
+
+@pytest.mark.usefixtures("docs")
+def test_what_another_memory_does_not_have_is_not_taken_for_removed(tmp_path: Path) -> None:
+    ledger = tmp_path / "builds"
+    build(tmp_path, ledger=ledger)
+    report = build(tmp_path, ScriptedModel([]), memory=str(tmp_path / "n.db"), ledger=ledger)
+    assert report.placed == {"added": 1}
+
+
 def test_a_backup_from_before_a_build_is_filled_again(docs: Path, tmp_path: Path) -> None:
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         memory.add([cake := Procedure("flour", "a cake", ("Bake it.",)), dish(1)])
@@ -406,11 +430,7 @@ def test_what_a_model_has_read_under_another_name_is_not_paid_for_again(
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
 def test_names_that_are_no_text_are_built_like_others(docs: Path, tmp_path: Path) -> None:
     folder = docs.rename(tmp_path / os.fsdecode(b"caf\xe9"))
-    for name, last in (
-        (b"caf\xe9.md", "shut"),
-        (b"caf\xe8.md", "lock"),
-        (b"caf\xc3\xa9.md", "bar"),
-    ):
+    for name, last in ((b"caf\xe9.md", "shut"), (b"caf\xe8.md", "lock"), (b"caf\xc3\xa9.md", "bar")):
         (folder / os.fsdecode(name)).write_text(page("beta", last))
     assert build(tmp_path, sources=[str(folder)]).placed == {"added": 4}
     report = build(tmp_path, ScriptedModel([]), [str(folder)])
