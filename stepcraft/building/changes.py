@@ -5,7 +5,7 @@ from functools import partial
 from itertools import filterfalse
 from pathlib import Path
 
-from stepcraft.building.documents import Listing, key_of
+from stepcraft.building.documents import Listing
 from stepcraft.building.drafted import Drafted
 from stepcraft.building.duplicates import changed_in, nearest_alike
 from stepcraft.building.ledger import Ledger, Record
@@ -29,7 +29,6 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
         ledger.place_again()
     moved = _follow_listed(listing, ledger, memory)
     stale, listed = 0, {each.key for each in listing.documents}
-    unread = tuple(key_of(failed.where) for failed in listing.failed)
     for key in ledger.keys() - listed:
         record = ledger.get(key)
         if not (record and record.root):
@@ -40,7 +39,8 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
             record = _followed(record, str(path), root, memory)
             ledger.put(key, record)
         is_below = any(map(path.is_relative_to, listing.roots))
-        is_gone = is_below and not (str(path).startswith(unread) or path.exists())
+        is_unread = any(map(path.is_relative_to, listing.unread))
+        is_gone = is_below and not (is_unread or path.exists())
         if is_gone and (record.done or record.taught):
             record.removed |= removed_by_people(record, memory)
             record.taught = record.taught_so_far()

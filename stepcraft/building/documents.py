@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -65,6 +65,8 @@ class Listing:
     failed: list[Failed]
     roots: list[Path]
     """The files and folders among the sources, resolved."""
+    unread: set[str] = field(default_factory=set)
+    """The paths of files and folders below these that cannot be listed or copied."""
 
     def read(self) -> Iterator[tuple[Listed, Document]]:
         """Yield the documents as they are read; those that cannot be read are added to `failed`."""

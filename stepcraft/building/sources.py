@@ -107,6 +107,7 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
                 stamp=f"{file.changed} {file.size}",
                 root=str(root),
             )
+    listing.unread.update(problems)
     listing.failed += [Failed(shown_path(path, roots), why) for path, why in problems.items()]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from stepcraft import (
 )
 from stepcraft.building import build_memory
 from stepcraft.building.build import BuildReport
+from stepcraft.building.dedupe import dedupe
+from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger, ledger_of
 from stepcraft.building.provenance import Provenance
 from stepcraft.errors import AddReport
@@ -37,6 +40,7 @@ from tests.building.built import NOTHING, name_in, page, procedure, read, write_
 from tests.kitchen import dish
 from tests.scripted import Reply, ScriptedModel
 from tests.servers.chromium import opened
+from tests.servers.pages_server import PagesServer, Served, html
 
 ROOT = Path(__file__).parents[2]
 
@@ -339,6 +343,44 @@ def test_what_a_file_that_is_gone_taught_is_stale_until_it_is_back(
     assert marks(tmp_path) == {"alphaclose": None, "betaclose": None}
 
 
+def test_a_file_that_cannot_be_read_is_not_gone_whatever_its_folder_is_called(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pages(docs, "beta")
+    docs.rename(folder := tmp_path / "my:docs")
+    monkeypatch.chdir(tmp_path)
+    build(tmp_path, sources=["my:docs"])
+    (folder / "alpha.md").unlink()
+    (folder / "alpha.md").symlink_to("nowhere.md")
+    report = build(tmp_path, sources=["my:docs"])
+    assert ([each.where for each in report.failed], report.stale) == (["my:docs/alpha.md"], 0)
+    (folder / "alpha.md").unlink()
+    assert build(tmp_path, sources=["my:docs"]).stale == 1
+
+
+def test_a_page_that_cannot_be_fetched_is_not_gone_where_the_cache_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with PagesServer({}) as server:
+        host = server.url.removesuffix("/")
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", host.partition("//")[2])
+        names = ("alpha", "beta", "gamma")
+        lines = "".join(f"<url><loc>{host}/{name}</loc></url>" for name in names)
+        server.routes |= {
+            "/sitemap.xml": Served(
+                f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{lines}</urlset>'.encode(),
+                type="application/xml",
+            ),
+            **{f"/{name}": html(page(name).split("\n")[2] * 4, title=name) for name in names},
+        }
+        assert build(tmp_path, sources=[f"corpus:{host}/sitemap.xml"]).placed == {"added": 3}
+        shutil.rmtree(tmp_path / "cache")
+        server.routes |= {"/alpha": Served(status=503)}
+        report = build(tmp_path, sources=[f"corpus:{host}/sitemap.xml"])
+        assert ([each.where for each in report.failed], report.stale) == ([f"{host}/alpha"], 0)
+
+
 def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(
     docs: Path, tmp_path: Path
 ) -> None:
@@ -430,7 +472,11 @@ def test_what_a_model_has_read_under_another_name_is_not_paid_for_again(
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
 def test_names_that_are_no_text_are_built_like_others(docs: Path, tmp_path: Path) -> None:
     folder = docs.rename(tmp_path / os.fsdecode(b"caf\xe9"))
-    for name, last in ((b"caf\xe9.md", "shut"), (b"caf\xe8.md", "lock"), (b"caf\xc3\xa9.md", "bar")):
+    for name, last in (
+        (b"caf\xe9.md", "shut"),
+        (b"caf\xe8.md", "lock"),
+        (b"caf\xc3\xa9.md", "bar"),
+    ):
         (folder / os.fsdecode(name)).write_text(page("beta", last))
     assert build(tmp_path, sources=[str(folder)]).placed == {"added": 4}
     report = build(tmp_path, ScriptedModel([]), [str(folder)])
