@@ -250,7 +250,9 @@ class Placer:
             with reason(f"{plan.how}: {plan.procedure.output}", by=plan.procedure.source):
                 if not changed_in(memory, plan.stored.id, plan.change, made_from):
                     raise Conflict(f"{plan.stored.id} was deleted meanwhile")
-        if plan.how == "merged" and not is_new:
+        if plan.stored and plan.how == "merged" and not is_new:
+            if self.ledger:  # or the documents that teach it could not be found any more
+                self.ledger.merge(id_, into=plan.stored.id)
             memory.delete([id_])
 
 

@@ -224,6 +224,11 @@ class Ledger:
         query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
         self._rows(query, self._memory)
 
+    def merge(self, id_: str, into: str) -> None:
+        """Write the id of the procedure that another was merged into in place of the other's."""
+        query = "UPDATE documents SET record = replace(record, ?, ?) WHERE memory = ?"
+        self._rows(query, json.dumps(id_), json.dumps(into), self._memory)
+
     def verdict(self, question: str) -> dict[str, Any] | None:
         """Return a model's stored answer to this question, if there is one."""
         rows = self._rows("SELECT verdict FROM verdicts WHERE question = ?", question)

@@ -381,6 +381,34 @@ def test_a_page_that_cannot_be_fetched_is_not_gone_where_the_cache_is_empty(
         assert ([each.where for each in report.failed], report.stale) == ([f"{host}/alpha"], 0)
 
 
+def test_what_was_merged_later_is_stale_when_no_document_teaches_it(
+    docs: Path, tmp_path: Path
+) -> None:
+    (docs / "again.md").write_text(page("alpha", "shut"))
+
+    class Other(ScriptedModel):
+        """Not asked by the build, so that no answer of it is known."""
+
+    different = "DIFFERENCE: the end.\nVERDICT: DIFFERENT"
+    model = ScriptedModel(lambda node, text: different if node == "compare" else read(node, text))
+    assert build(tmp_path, model).placed == {"added": 2}
+    steps = "OUTPUT: alphaware\nINPUT: alphastuff\nSTEPS:\n1. alphaopen `alpha.start`."
+    same = Other([f"DIFFERENCE: NONE\nVERDICT: SAME\n{steps}"])
+    with (
+        open_memory(str(tmp_path / "m.db")) as memory,
+        Ledger(tmp_path / "m.db.build", str(tmp_path / "m.db")) as ledger,
+    ):
+        assert asyncio.run(dedupe(Placer(memory, same, ledger=ledger))).count("merged") == 1
+    assert build(tmp_path, ScriptedModel([])).unchanged == 2
+    for name, left in (("alpha", ["again"]), ("again", ["again"])):
+        (docs / f"{name}.md").unlink()
+        write_pages(docs, "beta")
+        assert build(tmp_path).stale == (name == "again")
+        [merged] = [each for each in procedures(tmp_path).values() if each.output == "alphaware"]
+        teachers = Provenance.of(merged).teachers
+        assert [Path(each.document).stem for each in teachers] == left
+
+
 def test_what_was_merged_from_two_documents_is_stale_when_neither_teaches_it(
     docs: Path, tmp_path: Path
 ) -> None:
