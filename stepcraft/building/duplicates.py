@@ -284,13 +284,14 @@ def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedu
     Stale procedures are left out: each belongs to an earlier version and must not be merged with
     its replacement.
     """
-    hits = memory.search(procedure.text(), NEAREST + 1, alpha=1)
-    others = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
-    return [
-        other
-        for other in others[:NEAREST]
-        if _is_alike(procedure, other) and not Provenance.of(other).stale
-    ]
+    number = NEAREST + 1
+    while True:
+        hits = memory.search(procedure.text(), number, alpha=1)
+        found = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
+        others = [other for other in found if not Provenance.of(other).stale][:NEAREST]
+        if len(others) == NEAREST or len(hits) < number:
+            return [other for other in others if _is_alike(procedure, other)]
+        number *= 2
 
 
 def _is_alike(procedure: Procedure, other: Procedure) -> bool:

@@ -175,6 +175,19 @@ async def test_what_is_stale_is_not_compared_but_renewed_by_what_teaches_it_now(
     assert (kept.source, provenance.stale, len(provenance.teachers)) == ("b.md", "", 1)
 
 
+@pytest.mark.parametrize("versions", [1, 6, 30])
+async def test_stale_versions_do_not_hide_a_procedure_for_the_same_task(
+    memory: LocalMemory, versions: int
+):
+    stale = [replace(LEAF, id="", output=f"{LEAF.output}, {n}") for n in range(versions)]
+    memory.add([built(each, "leaf.md", stale="it was edited") for each in stale])
+    memory.add([GREEN])
+    assert (await Placer(memory, taster()).place(LEAF)).how == "merged"
+    assert memory.count() == versions + 1
+    memory.delete([GREEN.id])
+    assert (await Placer(memory, taster()).place(BREWED)).how == "added"
+
+
 def test_a_merged_procedure_has_what_both_have():
     kept, other = (
         replace(procedure, metadata={**procedure.metadata, **more}, outcomes=outcomes)
