@@ -50,7 +50,7 @@ class Listed:
     key: str
     """The key that identifies the document: for a file, normally its path relative to `root`."""
     stamp: str = ""
-    """A value that changes when the file does, or "" if only reading the document shows changes."""
+    """A value that changes when the document does, or "" if only reading it shows changes."""
     root: str = ""
     """The resolved path of the named folder, or of the folder that contains the named file; "" for
     other sources.
@@ -81,7 +81,7 @@ class Listing:
 
 def listed(document: Document) -> Listed:
     """Return a listing entry for a document that has already been read."""
-    return Listed(document.source, lambda: document, document.source)
+    return Listed(document.source, lambda: document, document.source, stamp=document.digest)
 
 
 def key_of(source: str) -> str:

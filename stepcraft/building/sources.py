@@ -60,11 +60,17 @@ def list_documents(sources: Sequence[Source]) -> Listing:
             why = f": {listing.failed[-1].reason}" if listing.failed else "; name other files"
             raise BadInput(f"{spec} holds no document{why}")
         for each in entries:
-            if documents.setdefault(each.key, each).root != each.root:  # same path in two folders
-                key = str(Path(each.root, each.key)) if each.root else f"{spec}#{each.key}"
-                documents.setdefault(key, replace(each, key=key))
+            key = each.key
+            while not _is_same(documents.setdefault(key, replace(each, key=key)), each):
+                is_path = each.root and key == each.key
+                key = str(Path(each.root, key)) if is_path else f"{spec}#{key}"
     listing.documents = [*documents.values()]
     return listing
+
+
+def _is_same(known: Listed, other: Listed) -> bool:
+    """Return whether two entries with the same key are for the same file, or have the same text."""
+    return (known.root or known.stamp) == (other.root or other.stamp)
 
 
 def _of_name(name: str, listing: Listing) -> Iterator[Listed]:

@@ -145,6 +145,17 @@ def test_a_folder_without_documents_is_refused(tmp_path: Path) -> None:
         list_documents([str(tmp_path)])
 
 
+def test_documents_of_several_loaders_may_have_the_same_name() -> None:
+    teams = [
+        [LangChainDocument(f"Of {team}.", metadata={"source": "handbook.md"})] for team in "abc"
+    ]
+    listing = list_documents([*teams, teams[0], f"{OWN}:documents", f"{OWN}:documents"])
+    texts = [each.read().text for each in listing.documents]
+    assert texts == ["Of a.", "Of b.", "Of c.", "first", "second"]
+    assert len({each.key for each in listing.documents}) == 5
+    assert listing.documents[0].key == "handbook.md"
+
+
 def test_a_loader_may_name_its_documents_as_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# File\n\nOf a file.\n")
     document = LangChainDocument("Of a loader.", metadata={"source": "a.md"})
