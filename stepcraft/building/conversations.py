@@ -94,9 +94,12 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
     for name in ("values", "outputs", "data"):
         if isinstance(inner := values.get(name), dict):
             inputs = values.get("inputs")
-            values = {**(inputs if isinstance(inputs, dict) else {}), **inner}
+            inner = {**(inputs if isinstance(inputs, dict) else {}), **inner}
+            # A run of LangSmith has events of its own, which are no messages.
+            if _history(inner) or not _history({**values, "events": []}):
+                values = inner
             break
-    history: list[Any] = next(filter(_is_list, map(values.get, _LISTS)), [])
+    history = _history(values)
     if _is_list(steps := values.get("trajectory")):  # in SWE-agent, whose history repeats it
         before = (each for each in history if not each.get("is_demo"))
         begin = takewhile(lambda each: each.get("role") != "assistant", before)
@@ -106,6 +109,10 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
         request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]
         history = [*request, *output]
     return {**values, "messages": history} if history else values
+
+
+def _history(values: Mapping[str, Any]) -> list[Any]:
+    return next(filter(_is_list, map(values.get, _LISTS)), [])
 
 
 def _is_list(value: object) -> TypeGuard[list[Any]]:

@@ -103,6 +103,8 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if value.get("lc"):
         kind = str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message").lower()
         return {"type": kind, **value["kwargs"]}
+    if "role" in value and not value.keys().isdisjoint(_CONTENTS):
+        return value
     for name in ("data", "payload", "message"):
         if isinstance(inner := value.get(name), Mapping):
             return {**{key: value[key] for key in _OF_LINE if key in value}, **inner}

@@ -400,6 +400,29 @@ def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
 
 
+@pytest.mark.parametrize("name", ["data", "outputs", "values"])
+@pytest.mark.parametrize("form", ["OpenAI", "Anthropic"])
+def test_what_else_a_record_says_does_not_replace_its_messages(
+    tmp_path: Path, name: str, form: str
+) -> None:
+    messages = FORMS["functions of OpenAI" if form == "OpenAI" else form]
+    record = {"messages": messages, name: {"customer": "Ana"}}
+    wrapped = {name: {"messages": messages}, "events": [{"name": "start"}]}
+    answered = {name: {"question": GOAL, "answer": "Done."}, "events": [{"name": "start"}]}
+    path = tmp_path / "runs.jsonl"
+    first, second, third = documents(lines(path, record, {**wrapped, "thread_id": 1}, answered))
+    assert first.text == second.text
+    assert "# Answer\n\n```\nDone." in first.text
+    assert third.text.startswith(f"# Goal\n\n```\n{GOAL}\n")
+
+
+def test_a_message_may_have_data_of_its_own(tmp_path: Path) -> None:
+    messages = [{**each, "data": {"id": 7}} for each in FORMS["functions of OpenAI"]]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    assert document.text.startswith(f"# Goal\n\n```\n{GOAL}\n")
+    assert document.text.count("Result:") == 1
+
+
 @pytest.mark.parametrize("name", ["thread_id", "session_id", "sessionId", "conversation_id"])
 def test_messages_in_records_of_their_own_are_grouped_by_thread(tmp_path: Path, name: str) -> None:
     rows = [
