@@ -19,10 +19,12 @@ from stepcraft.secrets import excerpt, masked_line, without_secrets
 from stepcraft.sources.corpus.content import Content, file_title, read_content
 from stepcraft.sources.corpus.files import files_of, roots_of, shown_path
 from stepcraft.sources.open import corpus_paths, is_dotted, named_object
+from stepcraft.text.markdown import replaced
 
 Source: TypeAlias = str | BaseLoader | Iterable[LangChainDocument]
 """A source of documents: a name, or an object that contains them."""
 
+_HEADING = re.compile(r"#{1,6}[ \t]")
 _AUTOMATIC = re.compile(r"^([ \t]*)#\.[ \t]+(?=\S)", re.MULTILINE)
 """An item that reStructuredText numbers by itself."""
 _PROSE = re.compile(
@@ -136,10 +138,11 @@ def _as_markdown(content: Content) -> str:
     """Return a file's text with all headings, and the numbered lists of markup, as in Markdown."""
     parts, end = list[str](), 0
     for block in content.blocks:
-        if block.level and not content.text.startswith("#", block.start):
+        if block.level and not _HEADING.match(content.text, block.start):
             parts += [content.text[end : block.start], f"{'#' * block.level} {block.text}\n"]
             end = block.stop
-    return _AUTOMATIC.sub(r"\g<1>1. ", "".join([*parts, content.text[end:]]))
+    text = "".join([*parts, content.text[end:]])
+    return replaced(text, _AUTOMATIC, lambda item: f"{item[1]}1. ")
 
 
 def _of_page(url: str) -> Listed:

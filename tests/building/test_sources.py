@@ -70,6 +70,15 @@ def test_headings_and_lists_of_other_markup_are_written_as_markdown(tmp_path: Pa
     assert [line for line in md.splitlines() if line] == ["# Keys", "## Rotate ##", "1. Stop it."]
 
 
+def test_overlined_titles_are_headings_and_code_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.rst").write_text("####\nPart\n####\n\nRotate\n======\n\n#. Stop ``#. it``.\n")
+    code = "# Names\n\n```po\n#. Translators: name of the app\n```\n\n#.\n"
+    (tmp_path / "b.md").write_text(code)
+    rst, md = [one.read().text for one in list_documents([str(tmp_path)]).documents]
+    assert [*filter(None, rst.splitlines())] == ["# Part", "## Rotate", "1. Stop ``#. it``."]
+    assert md == code
+
+
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
     (tmp_path / "torn.ipynb").write_text("{")
