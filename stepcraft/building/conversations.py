@@ -122,12 +122,13 @@ def _is_list(value: object) -> TypeGuard[list[Any]]:
 def feedback_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the feedback scores, or an environment's verdict as the score `success`."""
     scores = values.get("feedback")
+    stats = values.get("feedback_stats")
     if isinstance(scores, list):
-        return {
+        scores = {
             str(each.get("key")): each.get("score") for each in scores if isinstance(each, dict)
         }
-    if isinstance(scores, dict):
+    elif not isinstance(scores, dict) and isinstance(stats, dict):
+        scores = {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
+    if isinstance(scores, dict) and scores:
         return scores
-    if isinstance(stats := values.get("feedback_stats"), dict):
-        return {key: each.get("avg") for key, each in stats.items() if isinstance(each, dict)}
     return {"success": first_of(values, _OUTCOMES)}

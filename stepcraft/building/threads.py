@@ -29,7 +29,8 @@ MAX_CHARACTERS = 30_000
 """The maximum length of a transcript, if shortening its results can achieve it."""
 
 FEEDBACK = ("success", "thumbs_up")
-"""The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not.
+"""The feedback keys that say whether a run reached its goal: 1 means it did, 0 that it did not. The
+first one counts.
 
 Other keys can use any scale and direction (0 is good for `toxicity`, and one star out of five is
 bad). For these, and for scores between 0 and 1, a model is asked.
@@ -159,6 +160,7 @@ def transcript(
     for key in FEEDBACK:
         if (score := (feedback or {}).get(key)) in (0, 1):
             succeeded, outcome = score == 1, f"its feedback {key} is {score:g}"
+            break
     judged = succeeded
     if error:
         succeeded, outcome = False, f"it ended with an error: {masked(error)[:300]}"

@@ -569,6 +569,27 @@ def test_arguments_that_are_no_json_stay_as_a_text(tmp_path: Path) -> None:
     assert 'arguments: "{order: 17"' in document.text
 
 
+@pytest.mark.parametrize(
+    ("fields", "succeeded"),
+    [
+        ({"feedback": [], "success": True}, True),
+        ({"feedback": {}, "reward": 0}, False),
+        ({"feedback": [{"key": "success", "score": 0}], "success": True}, False),
+        ({"feedback": [{"key": "thumbs_up", "score": 0}], "success": True}, False),
+        ({"feedback_stats": {}, "resolved": True}, True),
+        ({"feedback": {"success": 0, "thumbs_up": 1}}, False),
+        ({"feedback": {"success": None, "thumbs_up": 1}}, True),
+        ({"feedback": []}, None),
+    ],
+)
+def test_an_outcome_counts_where_there_is_no_feedback_and_success_before_thumbs_up(
+    tmp_path: Path, fields: dict[str, Any], succeeded: bool | None
+) -> None:
+    record = {"messages": FORMS["Anthropic"], **fields}
+    [document] = documents(lines(tmp_path / "threads.jsonl", record))
+    assert document.succeeded is succeeded
+
+
 @pytest.mark.parametrize(("result", "shown"), [({}, "{}"), (0, "0"), (None, "")])
 def test_a_result_that_is_no_text_stays_as_json(tmp_path: Path, result: object, shown: str) -> None:
     request, call, _, answer = FORMS["functions of OpenAI"]
