@@ -76,7 +76,6 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
             failed.append(Failed(path, note))
     for session in sessions.values():
         yield session._replace(note=note)
-        note = ""
 
 
 def _is_entry(values: Mapping[str, Any]) -> bool:

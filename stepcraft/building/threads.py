@@ -225,8 +225,11 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
     yield "# At hand", "\n".join([*system, *tools]), 1_500
     numbers = count(1)
+    known = {call["id"] or "" for each in messages for call in _calls(each)}
     for message in messages:
         calls = _calls(message)
+        if isinstance(message, ToolMessage) and message.tool_call_id not in known:
+            yield _result(message)
         if message is messages[-1] and message.type == "ai" and not calls:
             yield "# Answer", message.text, 4_000
         elif message.text and message.type in _SPEAKERS and message is not goal:
@@ -239,8 +242,11 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
             label = f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
             yield label, "\n".join(arguments) or "(no arguments)", 0
             if waiting := replies.get(call["id"] or ""):
-                reply = waiting.pop(0)
-                yield "It failed:" if reply.status == "error" else "Result:", reply.text, 0
+                yield _result(waiting.pop(0))
+
+
+def _result(reply: ToolMessage) -> tuple[str, str, int]:
+    return "It failed:" if reply.status == "error" else "Result:", reply.text, 0
 
 
 def shortened(text: str, limit: int) -> str:

@@ -590,6 +590,26 @@ def test_an_outcome_counts_where_there_is_no_feedback_and_success_before_thumbs_
     assert document.succeeded is succeeded
 
 
+def test_every_session_says_what_was_left_out_of_its_file(tmp_path: Path) -> None:
+    refused = {"thread_id": "a", "role": "planner", "content": "First."}
+    kept = [{"thread_id": "b", **each} for each in FORMS["functions of OpenAI"]]
+    path = tmp_path / "runs.jsonl"
+    listing = list_documents([lines(path, refused, {"sessionId": "a", "type": "ghost"}, *kept)])
+    assert [each.where for each in listing.failed] == [f"{path}:1"]
+    [document] = [each.read() for each in listing.documents]
+    assert document.note == f"{path}: 1 record of unknown kinds left out: ghost"
+
+
+def test_a_result_without_its_call_is_shown() -> None:
+    """The beginning of a long session is left out of its log."""
+    goal, result = HumanMessage(GOAL), called("search", "order 17")[1]
+    text = transcript([goal, result, *called("refund", "refunded", order=17)], "x").text
+    places = [text.find(part) for part in ("Result:", "order 17", "# Call 1: `refund`", "refunded")]
+    assert places == sorted(places), text
+    assert min(places) > 0, text
+    assert text.count("Result:") == 2
+
+
 @pytest.mark.parametrize(("result", "shown"), [({}, "{}"), (0, "0"), (None, "")])
 def test_a_result_that_is_no_text_stays_as_json(tmp_path: Path, result: object, shown: str) -> None:
     request, call, _, answer = FORMS["functions of OpenAI"]
