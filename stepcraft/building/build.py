@@ -203,15 +203,17 @@ class _Build:
         Raises:
             SourceFailure: The document cannot be read.
         """
-        identity, earlier = self.reader.identity, self.ledger.get(listed.key)
-        valid = earlier if earlier and (earlier.error, earlier.identity) == ("", identity) else None
-        if not (valid and listed.stamp and valid.stamp == listed.stamp):
+        record, identity = self.ledger.get(listed.key), self.reader.identity
+        is_valid = record and (record.error, record.identity) == ("", identity)
+        if not (record and is_valid and listed.stamp and record.stamp == listed.stamp):
             document = await asyncio.to_thread(listed.read)
-            if not (valid and valid.digest == document.digest):
+            if not (record and is_valid and record.digest == document.digest):
                 async with self.reading[document.digest]:
-                    return await self._read(listed, document, earlier)
+                    return await self._read(listed, document, record)
+            record.stamp = listed.stamp
+            self.ledger.put(listed.key, record)  # so that it is not read again until it changes
         self.report.unchanged += 1
-        return valid
+        return record
 
     async def _read(
         self, listed: Listed, document: Document, earlier: Record | None

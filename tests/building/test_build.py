@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -157,6 +158,17 @@ def test_a_changed_page_leaves_the_old_procedure_stale_and_brings_it_back(
     build(tmp_path)
     assert marks(tmp_path) == {"alphaclose": None, "alphashut": reason}
     assert procedures(tmp_path)["alphaclose"].metadata["by"] == "cook"
+
+
+def test_a_file_that_was_only_touched_is_read_once_more(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path)
+    os.utime(docs / "alpha.md", (0, 0))
+    assert build(tmp_path, ScriptedModel([])).unchanged == 1
+    monkeypatch.delattr("stepcraft.building.sources.read_content")
+    report = build(tmp_path, ScriptedModel([]))
+    assert (report.unchanged, report.failed, report.placed) == (1, [], {"added": 1})
 
 
 @pytest.mark.parametrize("moment", ["a call", "an addition"])

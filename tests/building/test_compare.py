@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from stepcraft.building.compare import compare
+from stepcraft.building.replies import rewritten
 from stepcraft.building.settings import DuplicatesContext
 from stepcraft.errors import UnreadableReply
 from stepcraft.memory.procedure import Content
