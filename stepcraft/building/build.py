@@ -155,7 +155,11 @@ async def build_memory(
                 "and the same command goes on from there"
             ) from error
         finally:
-            write_page(open_ledger, memory.name, report.failed)
+            try:
+                write_page(open_ledger, memory.name, report.failed)
+            except (OSError, RunStopped) as error:
+                warning = f"the page {report.page} cannot be written: {error}"
+                report.warnings = add_warnings(report.warnings, [warning])
     if report.done < number:
         raise RunStopped(
             f"the budget of {max_calls:,} calls is used up: {report.done:,} of {number:,} "

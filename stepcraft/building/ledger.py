@@ -214,10 +214,16 @@ class Ledger:
 
     def calls(self) -> int:
         """Return the number of model calls made for all records."""
+        return self.counts()[2]
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return the numbers of documents, procedures and model calls in all records."""
         query = (
-            "SELECT total(json_extract(record, '$.usage.calls')) FROM documents WHERE memory = ?"
+            "SELECT count(*), total(json_array_length(record, '$.procedures')),"
+            " total(json_extract(record, '$.usage.calls')) FROM documents WHERE memory = ?"
         )
-        return int(self._rows(query, self._memory)[0][0])
+        documents, procedures, calls = map(int, self._rows(query, self._memory)[0])
+        return documents, procedures, calls
 
     def place_again(self) -> None:
         """Mark all procedures as missing from the memory, so that they are added again."""

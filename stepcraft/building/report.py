@@ -27,7 +27,9 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
 
     Raises:
         OSError: The page cannot be written.
+        RunStopped: The ledger cannot be read.
     """
+    documents, procedures, calls = ledger.counts()
     records = sorted(ledger.latest(MOST), key=lambda record: record.source)
     text = rendered(
         "building.html.j2",
@@ -36,9 +38,10 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
         title="Building a memory",
         heading=memory,
         facts=[
-            counted(len(records), "document"),
-            counted(sum(len(record.procedures) for record in records), "procedure"),
-            counted(sum(record.usage["calls"] for record in records), "model call"),
+            counted(documents, "document"),
+            counted(procedures, "procedure"),
+            counted(calls, "model call"),
+            *[f"the latest {MOST:,} are shown"] * (documents > MOST),
         ],
         sections=[("warnings", "Warnings")] * bool(failed) + [("documents", "Documents")],
         warnings=[f"{failure.where}: {failure.reason}" for failure in failed],

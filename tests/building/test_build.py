@@ -171,6 +171,31 @@ def test_a_file_that_was_only_touched_is_read_once_more(
     assert (report.unchanged, report.failed, report.placed) == (1, [], {"added": 1})
 
 
+def test_the_page_counts_the_documents_that_it_does_not_show(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pages(docs, "beta", "gamma")
+    facts = r"3 documents\W.*3 procedures\W.*3 model calls\W"
+    text = build(tmp_path).page.read_text("utf-8")
+    assert (re.search(facts, text, re.DOTALL) is None, "are shown" in text) == (False, False)
+    monkeypatch.setattr("stepcraft.building.report.MOST", 2)
+    text = build(tmp_path).page.read_text("utf-8")
+    assert re.search(rf"{facts}.*the latest 2 are shown", text, re.DOTALL)
+
+
+@pytest.mark.usefixtures("docs")
+def test_a_page_that_cannot_be_written_is_a_warning_and_hides_no_reason(tmp_path: Path) -> None:
+    (tmp_path / "m.db.build.html").mkdir()
+    with (
+        Unwritable(tmp_path / "m.db", embeddings="none") as full,
+        pytest.raises(RunStopped, match="the disk is full; make room"),
+    ):
+        build(tmp_path, memory=full)
+    report = build(tmp_path)
+    assert report.placed == {"added": 1}
+    assert f"{report.page} cannot be written: " in report.warnings[-1]
+
+
 @pytest.mark.parametrize("moment", ["a call", "an addition"])
 def test_a_killed_build_goes_on_and_asks_nothing_twice(tmp_path: Path, moment: str) -> None:
     names = [f"page{number}x" for number in range(20)]
