@@ -118,8 +118,12 @@ def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]
     removed: dict[str, str] = {}
     for draft, placed in zip(record.procedures, record.placed, strict=False):
         if record.done and placed.how != "removed" and not memory.get(placed.id):
-            rivals = nearest_alike(memory, drafted_procedure(record, draft))
-            if not any(placed.id in Provenance.of(each).also for each in rivals):
+            rivals = map(Provenance.of, nearest_alike(memory, drafted_procedure(record, draft)))
+            # If it was merged into one of these, that names the document; if linked, it does not.
+            if not any(
+                placed.id in rival.also and rival.others(record.source) != rival.teachers
+                for rival in rivals
+            ):
                 removed[placed.id] = f"{draft['source']}\n{draft['output']}"
     return removed
 

@@ -612,6 +612,26 @@ def test_a_procedure_that_was_removed_stays_out_after_its_page_is_edited(
         assert {*procedures(tmp_path)} == {"betaclose"}
 
 
+@pytest.mark.parametrize("name", ["alpha", "again"])
+def test_a_linked_procedure_that_was_removed_stays_out_after_its_page_is_edited(
+    docs: Path, tmp_path: Path, name: str
+) -> None:
+    (docs / "again.md").write_text(page("alpha", "shut"))
+
+    def reply(node: str, prompt: str) -> str:
+        return "DIFFERENCE: NONE\nVERDICT: SAME" if node == "compare" else read(node, prompt)
+
+    assert build(tmp_path, ScriptedModel(reply)).placed == {"added": 1, "linked": 1}
+    last, other = ("close", "shut") if name == "alpha" else ("shut", "close")
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        memory.delete([procedures(tmp_path)[f"alpha{last}"].id])
+    (docs / f"{name}.md").write_text(page("alpha", last) + "\nA typo less.\n")
+    assert build(tmp_path, ScriptedModel(reply)).placed["removed"] == 1
+    [left] = procedures(tmp_path).values()
+    assert left.steps[-1].startswith(f"alpha{other}")
+    assert len(Provenance.of(left).teachers) == 1
+
+
 def test_one_of_two_tasks_below_a_heading_stays_out_after_both_are_edited(
     docs: Path, tmp_path: Path
 ) -> None:
