@@ -28,8 +28,9 @@ _HEADING = re.compile(r"#{1,6}[ \t]")
 _AUTOMATIC = re.compile(r"^([ \t]*)#\.[ \t]+(?=\S)", re.MULTILINE)
 """An item that reStructuredText numbers by itself."""
 _PROSE = re.compile(
-    r"\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mdc|mdx?|mhtml?|odt"
-    r"|org|pdf|pptx|qmd|rmd|rst|rtf|tex|txt|[1-9])$",
+    r"(?:\.(?:adoc|asciidoc|docx|eml|epub|(?<!\.build\.)x?html?|ipynb|man|markdown|mbox|mdc|mdx?"
+    r"|mhtml?|odt|org|pdf|pptx|qmd|rmd|rst|rtf|srt|tex|te?xt|textile|vtt|[1-9])"
+    r"|/(?:INSTALL|README))$",
     re.IGNORECASE,
 )
 """Matches the names of files to read in folders. The pages that builds write are skipped, and so

@@ -43,6 +43,16 @@ def test_files_of_prose_in_folders_and_named_files(tmp_path: Path) -> None:
     ]
 
 
+def test_prose_in_folders_is_read_whatever_its_suffix(tmp_path: Path) -> None:
+    prose = ["INSTALL", "README", "a.mbox", "b.srt", "c.text", "d.textile", "e.vtt", "sub/readme"]
+    skipped = ["LICENSE", "Makefile", "a.csv", "b.xml", "c.build.html", "f.READMES", "notreadme"]
+    for name in (*prose, *skipped):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("Some text here.")
+    listed = [Path(one.source).name for one in list_documents([str(tmp_path)]).documents]
+    assert listed == [Path(name).name for name in prose]
+
+
 def test_titles_and_headings_of_formats(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntitle: Front\n---\n# First\n\nText.\n")
     (tmp_path / "b.md").write_text("# First\n\nText.\n")
