@@ -59,7 +59,9 @@ _FIRST_STEP = re.compile(
 _BEFORE_HEADING = "\f"
 _IN_CODE = str.maketrans("\n ", "\v\x1f")
 _AS_BEFORE = str.maketrans("\f\v\x1f", "\n\n ")
-_QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb "
+_QUOTED = re.compile(
+    "\"([^\"]*)\"|'([^']*)'|\u201c([^\u201c]*)\u201d|\u2018([^\u2018]*)\u2019|\u00ab([^\u00ab]*)\u00bb"
+)
 
 
 class Part(TypedDict):
@@ -175,7 +177,9 @@ def read_procedures(reply: str, state: State, _settings: ExtractContext) -> Upda
     for kind, text in blocks:
         values, steps = labelled(text, _FIRST_STEP)
         for name, value in values.items():
-            values[name] = " ".join(value.split()).strip(_QUOTES)
+            line = " ".join(value.split())
+            quoted = _QUOTED.fullmatch(line)
+            values[name] = quoted[quoted.lastindex or 0].strip() if quoted else line
         output = values["output"]
         written = Written(
             output=output, input=values["input"], steps=steps, heading=values["heading"]

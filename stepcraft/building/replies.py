@@ -76,7 +76,8 @@ def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
     """Return the labelled values in a reply, and the procedure in it if there is one."""
     texts, steps = labelled(unfenced(reply), STEPS)
     for name, value in texts.items():
-        texts[name] = value.partition("\n")[0].strip(" *_")
+        line = value.partition("\n")[0].strip(" *")
+        texts[name] = re.sub(r"\A(_+)([^_]+)\1\Z", r"\2", line)
     if not (steps or "output" in texts):
         return texts, None
     output, needs = normalised(texts["output"]), normalised(texts["input"])

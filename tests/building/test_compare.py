@@ -90,6 +90,21 @@ def test_values_on_several_lines(value: str, needs: str):
 
 
 @pytest.mark.parametrize(
+    ("written", "output"),
+    [
+        ("implement __call__", "implement __call__"),
+        ("**load it**", "load it"),
+        ("_load it_", "load it"),
+        ("load it**", "load it"),
+    ],
+)
+def test_underscores_of_names_are_no_emphasis(written: str, output: str):
+    _, content = rewritten(f"OUTPUT: {written}\nINPUT: a file\nSTEPS:\n1. Call.")
+    assert content
+    assert content["output"] == output
+
+
+@pytest.mark.parametrize(
     "step",
     [
         "**Load**\n1. Call:\n```sh\nupload\n```\n2. Look.\n\n> Not as root.",

@@ -81,6 +81,23 @@ def test_several_blocks_with_code() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('create a page called "Home"', 'create a page called "Home"'),
+        ('"Home" and "Work"', '"Home" and "Work"'),
+        ("ouvrir \u00ab Param\u00e8tres \u00bb", "ouvrir \u00ab Param\u00e8tres \u00bb"),
+        ('"open the page"', "open the page"),
+        ("\u00ab ouvrir \u00bb", "ouvrir"),
+        ("\u2018open Ana\u2019s page\u2019", "open Ana\u2019s page"),
+        ("'open'", "open"),
+    ],
+)
+def test_only_quotes_around_a_whole_value_are_taken_off(written: str, read: str) -> None:
+    reply = f"PROCEDURE\nHeading: A\nOutput: {written}\nInput: x\n1. A.\n2. B."
+    assert found(reply)["procedures"][0]["output"] == read
+
+
+@pytest.mark.parametrize(
     ("block", "reason"),
     [
         ("Output: do b\n1. C.\n2. D.\n", "input is empty"),
