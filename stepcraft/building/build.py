@@ -192,6 +192,7 @@ class _Build:
             # Its record is kept, so that it need not be read again once its folder is back.
             self.report.failed.append(Failed(listed.source, str(error)))
             self.report.done += 1
+            self.on_progress(self.report)
             return
         if not record:
             return

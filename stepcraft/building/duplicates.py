@@ -202,7 +202,7 @@ class Placer:
             async with self._turn:
                 latest, current = await asyncio.to_thread(self._current, procedure, rivals)
                 if not latest:
-                    return Plan("removed", procedure)
+                    return Plan("removed", procedure, verdicts=[*verdicts.values()])
                 procedure = latest
                 if plan := _plan(procedure, current, verdicts):
                     with suppress(Conflict):
@@ -258,10 +258,10 @@ class Placer:
 
 def _plan(procedure: Procedure, rivals: Sequence[Procedure], verdicts: Verdicts) -> Plan | None:
     """Return the plan for a procedure, or None if it must first be compared with a rival."""
+    asked = [*verdicts.values()]
     for rival in rivals:
         if procedure.id in (rival.id, *Provenance.of(rival).also):
-            return Plan("present", procedure, rival)
-    asked = [*verdicts.values()]
+            return Plan("present", procedure, rival, verdicts=asked)
     for rival in rivals:
         verdict = verdicts.get(versions_of(procedure, rival))
         if not verdict:

@@ -148,7 +148,8 @@ class Ledger:
         except (OSError, sqlite3.Error) as error:
             locked = f"a build is running with {path}; wait for it or name another ledger"
             other = f"{path} cannot be a ledger: {error}; name another file"
-            raise BadInput(locked if "locked" in str(error) else other) from error
+            is_locked = isinstance(error, sqlite3.Error) and "locked" in str(error)
+            raise BadInput(locked if is_locked else other) from error
 
     def _prepare(self) -> None:
         tables = self._database.execute("SELECT name FROM sqlite_schema").fetchall()

@@ -714,6 +714,9 @@ def test_a_file_that_is_no_ledger_is_refused(docs: Path, tmp_path: Path) -> None
     with pytest.raises(BadInput, match=r"alpha\.md cannot be a ledger: .*; name another file"):
         build(tmp_path, ledger=docs / "alpha.md")
     open_memory(str(tmp_path / "other.db")).close()
+    (tmp_path / "locked").write_text("")
+    with pytest.raises(BadInput, match=r"cannot be a ledger: .*; name another file"):
+        build(tmp_path, ledger=tmp_path / "locked" / "m.build")
     with pytest.raises(BadInput, match=r"other\.db is a memory or an index; name another file"):
         build(tmp_path, ledger=tmp_path / "other.db")
 
@@ -778,10 +781,13 @@ def test_a_source_that_disappears_in_the_middle_costs_what_is_left_of_it(
         docs.rename(tmp_path / "away")
         return read(node, prompt)
 
-    report = build(tmp_path, ScriptedModel(reply), concurrency=1)
+    seen: list[int] = []
+    model = ScriptedModel(reply)
+    report = build(tmp_path, model, concurrency=1, on_progress=lambda it: seen.append(it.done))
     assert report.placed == {"added": 1}
     reasons = [each.reason for each in report.failed]
     assert reasons == ["it cannot be read: No such file or directory"] * 2
+    assert seen == [1, 2, 3]
     (tmp_path / "away").rename(docs)
     build(tmp_path, model := ScriptedModel(read))
     assert (len(model.calls), len(procedures(tmp_path))) == (2, 3)

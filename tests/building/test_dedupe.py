@@ -151,6 +151,16 @@ async def test_what_a_person_changes_meanwhile_is_compared_again(memory: Countin
     assert Provenance.of(kept).also == (GREEN.id,)
 
 
+async def test_calls_for_one_that_was_removed_meanwhile_are_counted(memory: Counting):
+    def say(_node: str, _prompt: str) -> str:
+        memory.delete([BREWED.id])
+        return SAME
+
+    memory.delete([ICED.id])
+    result = await dedupe(Placer(memory, ScriptedModel(say)), concurrency=1)
+    assert (result.changes, result.compared, result.usage["calls"]) == ([], 1, 1)
+
+
 async def test_what_a_person_removes_meanwhile_stays_out(memory: Counting):
     def say(_node: str, _prompt: str) -> str:
         memory.delete([BREWED.id])
