@@ -27,7 +27,7 @@ from stepcraft.building.changes import (
     removed_by_people,
 )
 from stepcraft.building.documents import Document, Listed
-from stepcraft.building.duplicates import Placer
+from stepcraft.building.duplicates import NoCallsLeft, Placer
 from stepcraft.building.ledger import Ledger, Placed, Record, ledger_of
 from stepcraft.building.read import Reader
 from stepcraft.building.report import write_page
@@ -183,6 +183,8 @@ class _Build:
     reading: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     """A lock for each content digest, so that documents with the same content are read only once.
     """
+    started: set[str] = field(default_factory=set)
+    """The keys of the documents that the model reads in this build, which are always finished."""
 
     async def document(self, listed: Listed) -> None:
         """Process a document, unless it is done or no calls are left."""
@@ -197,7 +199,10 @@ class _Build:
         if not record:
             return
         if not record.done:
-            await self._place(record)
+            try:
+                await self._place(record, may_ask=listed.key in self.started or self.calls_left > 0)
+            except NoCallsLeft:
+                return
             self.ledger.put(listed.key, record)
         self.report.count(record)
         self.on_progress(self.report)
@@ -235,6 +240,7 @@ class _Build:
         elif self.calls_left < 1:
             return None
         else:
+            self.started.add(listed.key)
             self.calls_left -= 1  # until the actual number is known
             record = await self.reader.read(listed, document, self.parts)
             self.calls_left += 1
@@ -251,8 +257,12 @@ class _Build:
         self.calls_left -= usage["calls"]
         self.report.usage = add_usage(self.report.usage, usage)
 
-    async def _place(self, record: Record) -> None:
-        """Add a record's procedures to the memory; mark those no longer taught as stale."""
+    async def _place(self, record: Record, *, may_ask: bool) -> None:
+        """Add a record's procedures to the memory; mark those no longer taught as stale.
+
+        Raises:
+            NoCallsLeft: A comparison needs a call, and `may_ask` is false.
+        """
         procedures = [drafted_procedure(record, draft) for draft in record.procedures]
         if not record.error:
             # Done first, so that new procedures are not merged with those that they replace.
@@ -265,7 +275,7 @@ class _Build:
                 why = "it was removed from the memory, and stays out"
                 record.placed.append(Placed(min(removed), "removed", why))
                 continue
-            plan = await self.placer.place(procedure)
+            plan = await self.placer.place(procedure, may_ask=may_ask)
             name = plan.stored.id if plan.stored and plan.how != "linked" else procedure.id
             record.placed.append(Placed(name, plan.how, plan.verdict.why))
             for verdict in plan.verdicts:

@@ -53,6 +53,10 @@ class Verdict:
     usage: Usage = field(default_factory=no_usage)
 
 
+class NoCallsLeft(Exception):
+    """A comparison needs a call of the model, and no more may be made."""
+
+
 Verdicts: TypeAlias = dict[tuple[str, str, str], Verdict]
 """A model's verdicts on a procedure and its rivals (merge candidates), keyed by `versions_of`."""
 
@@ -123,7 +127,12 @@ class Placer:
         self._turn = asyncio.Lock()
 
     async def compare(
-        self, first: Procedure, second: Procedure, *, is_new: bool = False
+        self,
+        first: Procedure,
+        second: Procedure,
+        *,
+        is_new: bool = False,
+        may_ask: bool = True,
     ) -> Verdict:
         """Return the model's verdict on two procedures; equal ones need no model call.
 
@@ -134,6 +143,7 @@ class Placer:
 
         Raises:
             ModelFailure: The model refuses the call.
+            NoCallsLeft: A call is needed, and `may_ask` is false.
         """
         contents = content_of(first), content_of(second)
         marks = ((each.tags, each.key, each.expires) for each in (first, second))
@@ -147,6 +157,8 @@ class Placer:
         question = json.dumps([name, contents, COMPARE_INSTRUCTIONS, settings])
         answer = self.ledger.verdict(question) if self.ledger else None
         if not answer:
+            if not may_ask:
+                raise NoCallsLeft
             state: Any = {"first": contents[0], "second": contents[1]}
             result = await self._graph.ainvoke(state, context=self.settings)
             answer = {name: result[name] for name in Verdict.__annotations__}
@@ -163,6 +175,7 @@ class Placer:
         known: Verdicts,
         *,
         is_new: bool = False,
+        may_ask: bool = True,
     ) -> Verdicts:
         """Compare a procedure with others until one for the same task is found.
 
@@ -173,7 +186,9 @@ class Placer:
         for rival in rivals:
             versions = versions_of(procedure, rival)
             if versions not in verdicts:
-                verdicts[versions] = await self.compare(rival, procedure, is_new=is_new)
+                verdicts[versions] = await self.compare(
+                    rival, procedure, is_new=is_new, may_ask=may_ask
+                )
             if verdicts[versions].same:
                 break
         return verdicts
@@ -183,6 +198,8 @@ class Placer:
         procedure: Procedure,
         rivals: Sequence[Procedure] | None = None,
         verdicts: Verdicts | None = None,
+        *,
+        may_ask: bool = True,
     ) -> Plan:
         """Add a procedure, merging or linking it with any procedure for the same task.
 
@@ -191,9 +208,11 @@ class Placer:
             rivals: For a procedure already in the memory, the procedures that it can be merged
                 with.
             verdicts: The model's verdicts so far on the procedure and these rivals.
+            may_ask: Whether the model may be called.
 
         Raises:
             ModelFailure: The model refuses the call.
+            NoCallsLeft: A call is needed, and `may_ask` is false.
             MemoryFailure: The memory cannot be read or written.
         """
         is_new = rivals is None
@@ -209,7 +228,9 @@ class Placer:
                         await asyncio.to_thread(self._write, plan, is_new=is_new)
                         return plan
                     continue
-            verdicts = await self.compare_all(procedure, current, verdicts, is_new=is_new)
+            verdicts = await self.compare_all(
+                procedure, current, verdicts, is_new=is_new, may_ask=may_ask
+            )
         raise MemoryFailure(
             f"{self.memory.name}: others keep changing the procedures that {procedure.id} is "
             "compared with; start again when they are done"

@@ -669,6 +669,26 @@ def test_with_no_calls_no_model_is_asked(tmp_path: Path) -> None:
         build(tmp_path, ScriptedModel([]), max_calls=0)
 
 
+def test_with_no_calls_no_procedures_are_compared(docs: Path, tmp_path: Path) -> None:
+    (docs / "again.md").write_text(page("alpha", "shut"))
+    pages = [str(docs / f"{name}.md") for name in ("alpha", "again")]
+
+    def into(name: str, *sources: str, **options: Any) -> Counter[str]:
+        options = {"memory": str(tmp_path / name), "ledger": tmp_path / "builds", **options}
+        return build(tmp_path, sources=[*sources], **options).placed
+
+    def reply(node: str, prompt: str) -> str:
+        return "DIFFERENCE: NONE\nVERDICT: SAME" if node == "compare" else read(node, prompt)
+
+    for place, source in enumerate(pages):
+        assert into(f"{place}.db", source) == {"added": 1}
+    for _ in range(2):
+        with pytest.raises(RunStopped, match="budget of 0 calls is used up: 1 of 2 documents"):
+            into("m.db", *pages, model=ScriptedModel([]), max_calls=0)
+    assert into("m.db", *pages, model=ScriptedModel(reply), max_calls=1)["linked"] == 1
+    assert into("n.db", *pages, model=ScriptedModel([]), max_calls=0)["linked"] == 1
+
+
 @pytest.mark.usefixtures("docs")
 def test_a_build_does_not_read_its_own_records(tmp_path: Path) -> None:
     for _ in range(2):
