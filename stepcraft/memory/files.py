@@ -319,7 +319,7 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
     if not isinstance(value, dict):
         return [str(value)]
     text = _text_of(value)
-    if text and ("@type" in value or not isinstance(text, str)):
+    if text and "@type" in value:
         return _items(text)
     # For example, an ingredient and its amount, or a step's name and its command.
     rest = {
@@ -330,12 +330,18 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
     }
     if not text:
         return ["\n".join(_items([*rest.values()]))]
-    texts = [
-        each if isinstance(each, str) else f"{name}: {each}"
-        for name, each in rest.items()
-        if isinstance(each, str | int | float) and not isinstance(each, bool)
-    ]
-    return ["\n".join(filter(None, texts))]
+    # If the text is a list, other fields go into its first item if above it, else into its last.
+    items: list[list[str]] = [[]]
+    for name, each in rest.items():
+        if each is text:
+            first, *others = _items(each) or [""]
+            items[-1].append(first)
+            items += [[other] for other in others]
+        elif isinstance(each, list | dict):
+            items[-1] += texts_of(each)
+        elif each is not None and not isinstance(each, bool):
+            items[-1].append(each if isinstance(each, str) else f"{name}: {each}")
+    return ["\n".join(filter(None, lines)) for lines in items if any(lines)]
 
 
 def _counts_up(values: list[object]) -> bool:

@@ -416,6 +416,24 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
             ["Heat to 200.\nWait.", "Bake."],
         ),
         (
+            [{"text": "flour", "brands": [], "amount": {"unit": "g", "value": 500}}],
+            "flour unit: g value: 500",
+            [
+                {"instruction": "Drain it.", "commands": ["cordon n1", "[1, 2]"], "done": []},
+                {"step": {"text": "Wait."}, "substeps": [{"id": 7, "name": "Watch it."}]},
+                {"title": "Restart", "step": ["Stop it.", "Start it."], "note": "Slowly."},
+                {"step": [""], "tools": [{"id": 9}]},
+                "Tell the team.",
+            ],
+            [
+                "Drain it.\ncordon n1\n[1, 2]",
+                "Wait.\nWatch it.",
+                "Restart\nStop it.",
+                "Start it.\nSlowly.",
+                "Tell the team.",
+            ],
+        ),
+        (
             [{"@type": "HowToSupply", "name": "flour", "image": "f.png"}],
             "flour",
             [
