@@ -260,7 +260,7 @@ def _json_texts(text: str) -> list[str]:
     """Return the strings in a JSON array, or in an object with numeric keys, or else [].
 
     The array may be a value in an object, and its items may be objects with a single string, or
-    with a title and a string.
+    with a title and a string, but not with lists or objects that say more.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
@@ -274,6 +274,8 @@ def _json_texts(text: str) -> list[str]:
         values = values.values() if all(map(str.isdecimal, values)) else next(iter(lists), [])
     items = [each if isinstance(each, dict) else {"": each} for each in values]
     texts = [{key: each for key, each in item.items() if isinstance(each, str)} for item in items]
+    if any(each and isinstance(each, list | dict) for item in items for each in item.values()):
+        return []
     if all(len(each) == 1 or (len(each) == 2 and _TITLES & {*each}) for each in texts):
         return [": ".join(each.values()) for each in texts]
     return []

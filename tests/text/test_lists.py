@@ -203,6 +203,10 @@ REPLIES = {
         '[{"title": "Peel", "description": "Peel it."}, {"title": "Boil", "text": "Boil it."}]',
         ["Peel: Peel it.", "Boil: Boil it."],
     ),
+    "objects of JSON with lists that say nothing": (
+        '[{"step": "Peel", "tools": []}, {"step": "Boil", "heat": {}, "minutes": 5}]',
+        ["Peel", "Boil"],
+    ),
     "notes below the steps": ("1. Peel\n2. Boil\n\n## Notes\n\n1. It keeps.", ["Peel", "Boil"]),
     "notes within a step of headings": (
         "## Step 1: Peel\n1. Wash.\n2. Peel.\n\n#### Note\nThinly.\n\n## Step 2: Boil\n1. Boil.\n\n## Notes\n- Hot.",
@@ -274,6 +278,8 @@ def test_no_letter_of_a_step_is_cut_off(style: str, step: str) -> None:
         "| Step | Action |\n|---|---|\n| 1 | Peel |\n| 2 | Boil |",
         "Here are the steps:\n\n<steps>\n<step>Peel.</step>\n<step>Boil.</step>\n</steps>",
         '{\n"steps": ["Peel",\n"Boil"',
+        '[{"title": "Peel", "actions": ["Wash.", "Peel."]},\n{"title": "Boil", "actions": ["Boil."]}]',
+        '{"steps": [{"step": "Run", "code": {"text": "boil"}}, {"step": "Stop", "code": {}}]}',
     ],
 )
 def test_no_list_gives_no_steps(text: str) -> None:
