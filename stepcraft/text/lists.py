@@ -99,6 +99,8 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 """An item that explains the one above it: it is a sentence, or begins with, say, "because"."""
+_NAMES = re.compile(rf"{_STEPS_TITLE.pattern}|(?:queries|questions|searches)", re.IGNORECASE)
+"""The keys of a list in JSON, if the object has others."""
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
 _MARKUP = ("<", "|", "{")
@@ -259,8 +261,9 @@ def numbered(steps: Sequence[str], *, code_at_margin: bool = False) -> str:
 def _json_texts(text: str) -> list[str]:
     """Return the strings in a JSON array, or in an object with numeric keys, or else [].
 
-    The array may be a value in an object, and its items may be objects with a single string, or
-    with a title and a string, but not with lists or objects that say more.
+    The array may be a value in an object: its only one, or the one named "steps" or "queries". Its
+    items may be objects with a single string, or with a title and a string, but not with lists or
+    objects that say more.
     """
     text = unfenced(text).strip()
     if not text.startswith(("[", "{")):
@@ -270,8 +273,9 @@ def _json_texts(text: str) -> list[str]:
     except (ValueError, RecursionError):
         return []
     if isinstance(values, dict):
-        lists = [each for each in values.values() if isinstance(each, list)]
-        values = values.values() if all(map(str.isdecimal, values)) else next(iter(lists), [])
+        lists = {name: each for name, each in values.items() if each and isinstance(each, list)}
+        named = [each for name, each in lists.items() if len(lists) == 1 or _NAMES.fullmatch(name)]
+        values = values.values() if all(map(str.isdecimal, values)) else next(iter(named), [])
     items = [each if isinstance(each, dict) else {"": each} for each in values]
     texts = [{key: each for key, each in item.items() if isinstance(each, str)} for item in items]
     if any(each and isinstance(each, list | dict) for item in items for each in item.values()):

@@ -203,6 +203,14 @@ REPLIES = {
         '[{"title": "Peel", "description": "Peel it."}, {"title": "Boil", "text": "Boil it."}]',
         ["Peel: Peel it.", "Boil: Boil it."],
     ),
+    "steps of JSON among other lists": (
+        '{"resources": ["leeks", "salt"], "Steps": ["Peel", "Boil"], "notes": ["It keeps."]}',
+        ["Peel", "Boil"],
+    ),
+    "a list of JSON with another name, and an empty one": (
+        '{"warnings": [], "plan": ["Peel", "Boil"]}',
+        ["Peel", "Boil"],
+    ),
     "objects of JSON with lists that say nothing": (
         '[{"step": "Peel", "tools": []}, {"step": "Boil", "heat": {}, "minutes": 5}]',
         ["Peel", "Boil"],
@@ -279,6 +287,7 @@ def test_no_letter_of_a_step_is_cut_off(style: str, step: str) -> None:
         "Here are the steps:\n\n<steps>\n<step>Peel.</step>\n<step>Boil.</step>\n</steps>",
         '{\n"steps": ["Peel",\n"Boil"',
         '[{"title": "Peel", "actions": ["Wash.", "Peel."]},\n{"title": "Boil", "actions": ["Boil."]}]',
+        '{"resources": ["leeks"], "notes": ["It keeps."]}',
         '{"steps": [{"step": "Run", "code": {"text": "boil"}}, {"step": "Stop", "code": {}}]}',
     ],
 )
@@ -393,6 +402,7 @@ def test_lines_go_without_bullets_quotes_and_headings(reply: str, lines: list[st
         ('```json\n{"queries": [{"query": "How?"}, {"query": "Why?"}]}\n```', ["How?", "Why?"]),
         ('{"queries": [{"query": "How?", "why": "so"}]}', []),
         ('{"queries": []}', []),
+        ('{"known": ["Who?"], "queries": ["How?", "Why?"]}', ["How?", "Why?"]),
         ("{}", []),
         ("How?\nWhy?", []),
     ],
