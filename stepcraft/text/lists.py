@@ -148,7 +148,9 @@ def read_steps(text: str) -> list[str]:
     text without items, every line is a step, but a single line, a table and XML are not lists.
     """
     if steps := _json_texts(text):
-        return steps
+        plain = [*map(without_number, steps)]
+        has_numbers = all(new and new != step for new, step in zip(plain, steps, strict=True))
+        return plain if has_numbers else steps
     lines = [line.without(_STEP) if line.mark else line for line in _lines(text)]
     lines = _led(_without_notes(lines))
     return _items(lines) or _without_items(lines)

@@ -203,6 +203,9 @@ REPLIES = {
         '[{"title": "Peel", "description": "Peel it."}, {"title": "Boil", "text": "Boil it."}]',
         ["Peel: Peel it.", "Boil: Boil it."],
     ),
+    "numbers in JSON": ('{"steps": ["1. Peel", "2. 3 of them"]}', ["Peel", "3 of them"]),
+    "labels in JSON": ('["Step 1: Peel", "Step 2: Boil\\n1. salt"]', ["Peel", "Boil\n1. salt"]),
+    "one number in JSON": ('["Peel", "2. Gang einlegen"]', ["Peel", "2. Gang einlegen"]),
     "steps of JSON among other lists": (
         '{"resources": ["leeks", "salt"], "Steps": ["Peel", "Boil"], "notes": ["It keeps."]}',
         ["Peel", "Boil"],
