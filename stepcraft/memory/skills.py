@@ -52,9 +52,13 @@ _EDITED = (
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(.+)$", re.MULTILINE)
 _TITLE = re.compile(r"\A\s*# (.+)")
-_HEADING = re.compile(r"(#{2,6})[ \t]+(.+)")
-_WORKFLOW = re.compile(r"\W*(?:workflow|steps|instructions|procedure|process)\b", re.IGNORECASE)
-_NEEDS = re.compile(r"(?:needs|inputs?|requirements|prerequisites)\b", re.IGNORECASE)
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.+)")
+_MORE = r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and)\b|\d).*)?"
+"""What may follow in a title: "Steps (short)" and "Steps to bake" are steps, "Process files" is not."""
+_WORKFLOW = re.compile(
+    rf"\W*(?:workflow|steps|instructions|procedure|process(?!\s+and)){_MORE}", re.IGNORECASE
+)
+_NEEDS = re.compile(rf"(?:needs|inputs?|requirements|prerequisites){_MORE}", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:step )?\d+\b", re.IGNORECASE).match
 _STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
 
@@ -406,7 +410,7 @@ def _step(sections: Sequence[Section]) -> str:
 
 def _named(sections: Sequence[Section], title: re.Pattern[str]) -> slice:
     """Return the slice with the first section whose title matches and the sections below it."""
-    slices = (_below(sections, at) for at, each in enumerate(sections) if title.match(each.title))
+    slices = (_below(sections, at) for at, each in enumerate(sections) if title.fullmatch(each.title))
     return next(slices, slice(0))
 
 

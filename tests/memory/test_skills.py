@@ -387,6 +387,30 @@ def test_the_workflow_counts_and_not_a_list_before_it(tmp_path: Path):
     )
 
 
+EXTRACT = "## Extract text\n1. Open it.\n2. Read it.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (f"{EXTRACT}## Process scanned files\nRun `ocr`.\n", ("Open it.", "Read it.")),
+        (f"{EXTRACT}## Process and merge\n1. Sort.\n2. Join.\n", ("Open it.", "Read it.")),
+        (f"{EXTRACT}## Instructions\n1. Sort.\n2. Join.\n", ("Sort.", "Join.")),
+        (f"{EXTRACT}## Workflow: merge\n1. Sort.\n2. Join.\n", ("Sort.", "Join.")),
+        (f"{EXTRACT}## Steps for two files\n1. Sort.\n2. Join.\n", ("Sort.", "Join.")),
+        (f"{EXTRACT}# Workflow\n1. Sort.\n2. Join.\n", ("Sort.", "Join.")),
+        (
+            "## Workflow\n### Requirements gathering\nAsk.\n### Input validation\nLook.\n",
+            ("Requirements gathering\nAsk.", "Input validation\nLook."),
+        ),
+    ],
+)
+def test_a_section_of_the_steps_is_known_by_its_whole_title(
+    tmp_path: Path, text: str, steps: tuple[str, ...]
+):
+    assert steps_of(tmp_path, text) == steps
+
+
 def test_skills_of_any_depth_and_with_a_colon_in_their_description(tmp_path: Path):
     deep = tmp_path / "plugin" / "skills" / "x"
     deep.mkdir(parents=True)
