@@ -376,7 +376,10 @@ def _content(body: str) -> tuple[str, str, list[str], list[str]]:
     needs = sections[place]
     del sections[place]
     input_ = (needs[0].text + _text(needs[1:])).strip() if needs else ""
-    input_ = ", ".join(read_bullets(input_)) or input_ or "nothing in particular"
+    items = read_bullets(input_)
+    beside = (line.strip("*_") for line in outside_steps(input_, items))
+    is_list = all(line.startswith("#") or line.endswith((":", "\uff1a")) for line in beside)
+    input_ = (is_list and ", ".join(items)) or input_ or "nothing in particular"
     steps = _steps(sections)
     return title[1] if title else "", input_, steps, outside_steps(_text(sections), steps)
 

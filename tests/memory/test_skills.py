@@ -217,6 +217,13 @@ def test_a_paragraph_added_to_the_needs_belongs_to_them() -> None:
     assert edited(BREAD, body) == replace(BREAD, input="flour, yeast\n\nand an oven")
 
 
+def test_a_list_with_a_remark_in_the_needs_is_kept_as_it_is_written() -> None:
+    body = body_of(BREAD).replace("flour, yeast\n", "- flour\n- yeast\n\nAn oven with steam.\n")
+    edit = edited(BREAD, body)
+    assert edit == replace(BREAD, input="- flour\n- yeast\n\nAn oven with steam.")
+    assert edited(edit, body_of(edit).replace("Knead.", "Mix.")).input == edit.input
+
+
 @pytest.mark.parametrize("title", ["## Workflow", "## Steps to bake", ""])
 def test_the_title_of_the_steps_may_be_another_one(title: str) -> None:
     body = body_of(BREAD).replace("## Steps", title).replace("Bake it.", "Bake.")
@@ -302,6 +309,9 @@ def test_the_steps_of_a_text(tmp_path: Path, body: str, steps: tuple[str, ...]) 
     [
         ("You need:\n\n### Tools\n\n- git\n\n### Access\n\n- root\n", "git, root"),
         ("```sh\n## none\nmake\n```\n", "```sh\n## none\nmake\n```"),
+        ("Python 3.11\n\n- requests\n- pandas\n", "Python 3.11\n\n- requests\n- pandas"),
+        ("- flour\n- yeast\n\nAn oven.\n", "- flour\n- yeast\n\nAn oven."),
+        ("**Tools:**\n\n1. git\n2. a shell\n   of any kind\n", "git, a shell\nof any kind"),
     ],
 )
 def test_the_resources_have_all_of_their_section(tmp_path: Path, needs: str, input_: str) -> None:
