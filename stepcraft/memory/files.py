@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -43,6 +44,8 @@ _COUNTS = ("number", "position")
 OUTSIDE = "outside_steps"
 """The metadata key for the lines that belong to no step."""
 _NUMBERED = re.compile(r"\D*\d{1,9}")
+_MAX_AROUND = 1_000
+"""The maximum length of a field around records that goes into the metadata of each."""
 
 
 def _r_vector(text: str) -> object:
@@ -69,8 +72,9 @@ def read_procedures(
 
     Steps can be a list, or a string that contains a JSON list or numbered lines. An id that is not
     a UUID goes into the metadata, as do unknown fields, fields such as tags whose values do not
-    have the expected form, and, as `outside_steps`, the lines around a list of steps. A field that
-    `fields` names for `expires` must contain dates.
+    have the expected form, the short fields of an object around several records, and, as
+    `outside_steps`, the lines around a list of steps. A field that `fields` names for `expires`
+    must contain dates.
 
     A record that has the text of an earlier one but other tags is refused, unless it has a key or
     id.
@@ -94,7 +98,8 @@ def read_procedures(
     reason, is_read = "it is empty", False
     tags: dict[str, Mapping[str, str]] = {}
     is_table = Path(path).suffix.lower() == ".csv"
-    for record in (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names)):
+    found = (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names))
+    for record, around in found:
         columns = record.values if is_table else None
         if columns and (unknown := {*given.values()} - {*columns}):
             raise BadInput(
@@ -102,6 +107,8 @@ def read_procedures(
             )
         try:
             procedure = _procedure(record, names, given)
+            if around:
+                procedure = replace(procedure, metadata={**around, **procedure.metadata})
             has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
             if procedure.tags and not has_id:
                 _check_tags(procedure, tags)
@@ -167,25 +174,35 @@ def json_line(procedure: Procedure) -> str:
     return json.dumps(procedure.to_dict(), ensure_ascii=False)
 
 
-def _unwrapped(record: Record, names: Mapping[str, str]) -> Iterator[Record]:
-    """Yield the records nested in a record as a list or as field values, or else the record."""
+def _unwrapped(
+    record: Record, names: Mapping[str, str]
+) -> Iterator[tuple[Record, Mapping[str, Any]]]:
+    """Yield the records nested in a record as a list or as field values, or else the record.
+
+    Each comes with the short fields of the record around it; a warning names any longer ones.
+    """
     values = record.values or {}
-    if names["output"] in values or _named(values, "output"):
-        yield record
-        return
+    has = {field: names[field] in values or bool(_named(values, field)) for field in _OTHER_NAMES}
     lists = [each for each in values.values() if isinstance(each, list)]
     groups = [each for each in lists if any(_is_procedure(item, names) for item in each)]
+    if has["output"] and (has["steps"] or has["input"] or not groups):
+        yield record, {}
+        return
     groups = groups or [each for each in lists if each and isinstance(each[0], dict)][:1]
     inside = [*chain.from_iterable(groups)]
     if not inside and all(isinstance(each, dict) for each in values.values()):
-        inside = [*values.values()]
+        inside = groups = [*values.values()]
+    said = {name: each for name, each in values.items() if each and each not in groups}
+    around = {name: each for name, each in said.items() if len(str(each)) <= _MAX_AROUND}
+    if inside and (long := ", ".join(sorted(said.keys() - around.keys()))[:300]):
+        _log.warning("line %s: fields around the records are left out: %s", record.line, long)
     for each in inside:
         if isinstance(each, dict):
-            yield Record(record.line, each)
+            yield Record(record.line, each), around
         else:
-            yield Record(record.line, None, "it is no object with fields")
+            yield Record(record.line, None, "it is no object with fields"), {}
     if not inside:
-        yield record
+        yield record, {}
 
 
 def _is_procedure(value: object, names: Mapping[str, str]) -> bool:

@@ -359,6 +359,29 @@ def test_records_in_groups_are_all_read_and_other_lists_are_not(
     assert len(failures) == failed
 
 
+def test_what_is_said_around_records_goes_into_their_metadata(tmp_path: Path, caplog):
+    exported = Procedure("flour", "bread", ("Mix.", "Bake."), metadata={"by": "ana"}).to_dict()
+    around = {"title": "soups", "source": "a book", "by": {"name": "bea"}, "tags": ["hot"]}
+    file = {**around, "notes": [*range(1_000)], "cooks": [], "soups": [PEA, {**LEEK, "source": "web"}], "breads": [exported]}
+    (tmp_path / "p.json").write_text(json.dumps(file))
+    with caplog.at_level(logging.WARNING):
+        pea, leek, bread = read_procedures(tmp_path / "p.json", failed := [])
+    assert (pea.output, pea.source, pea.metadata) == ("pea soup", "", around)
+    assert (leek.output, leek.source, leek.metadata) == ("leek soup", "web", around)
+    assert (bread.output, bread.metadata) == ("bread", {**around, "by": "ana"})
+    assert failed == []
+    assert "line 1: fields around the records are left out: notes" in caplog.text
+
+
+def test_a_record_with_objects_like_procedures_is_still_one_record(tmp_path: Path):
+    parts = [{"name": "dough", "step": ["Mix."]}, {"name": "filling", "step": ["Chop."]}]
+    (tmp_path / "p.json").write_text(json.dumps({"title": "pie", "needs": "nuts", "steps": parts}))
+    assert [each.output for each in read_all(tmp_path / "p.json")] == ["pie"]
+    (tmp_path / "p.json").write_text(json.dumps({"title": "pie", "needs": "nuts", "how": parts}))
+    with pytest.raises(BadInput, match="no 'steps'; it has how, needs, title"):
+        read_all(tmp_path / "p.json")
+
+
 def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_they_are(
     tmp_path: Path,
 ):
