@@ -250,8 +250,12 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         steps, outside = _steps(text)
         rest |= {OUTSIDE: "\n".join(outside)} if outside else {}
     fields["steps"] = steps
-    if isinstance(metadata := fields.setdefault("metadata", {}), dict):
-        fields["metadata"] = {**rest, **metadata}
+    metadata = fields.get("metadata", {})
+    others = {
+        name if metadata.get(name, value) == value else f"{name} (2)": value
+        for name, value in rest.items()
+    }
+    fields["metadata"] = {**others, **metadata}
     return Procedure.from_dict(fields)
 
 

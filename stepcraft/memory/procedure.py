@@ -290,6 +290,10 @@ def has_our_form(name: str, value: object) -> bool:
             return False
         case "outcomes" | "versions":
             return any(_LATER[name](value))
+        case "source":
+            return isinstance(value, str)
+        case "metadata":
+            return isinstance(value, Mapping)
         case _:
             return True
 

@@ -209,6 +209,26 @@ def test_what_is_no_uuid_and_no_known_field_goes_into_the_metadata(tmp_path: Pat
     assert second.id == own
 
 
+@pytest.mark.parametrize(
+    ("fields", "metadata"),
+    [
+        ({"source": {"name": "BBC"}}, {"source": {"name": "BBC"}}),
+        ({"source": ["a book", "p. 3"], "topic": "x"}, {"source": ["a book", "p. 3"], "topic": "x"}),
+        ({"metadata": "vegan", "topic": "drinks"}, {"metadata": "vegan", "topic": "drinks"}),
+        ({"metadata": [["a", 1]], "topic": "x"}, {"metadata": [["a", 1]], "topic": "x"}),
+        ({"metadata": {"by": "ana"}, "by": "bea"}, {"by": "ana", "by (2)": "bea"}),
+        ({"metadata": {"by": "ana"}, "by": "ana"}, {"by": "ana"}),
+        ({"metadata": {}, "source": "", "topic": None}, {}),
+    ],
+)
+def test_fields_of_another_form_go_into_the_metadata(
+    tmp_path: Path, fields: dict[str, object], metadata: dict[str, object]
+):
+    (tmp_path / "p.json").write_text(json.dumps([{**json.loads(GOOD), **fields}]))
+    [tea] = read_all(tmp_path / "p.json")
+    assert (tea.source, tea.metadata) == ("", metadata)
+
+
 def test_tags_may_be_numbers(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     tags = {"year": 2024, "version": 3.11, "stable": True, "town": None, "oven": "stone"}
