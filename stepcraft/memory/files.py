@@ -31,9 +31,11 @@ _TEXTS = ("text", "step", "itemListElement", "instruction")
 """The fields of a step object that can hold its text, including those of schema.org."""
 _TITLES = ("description", "name")
 """The fields used if a schema.org object, or one with a single field, has none of `_TEXTS`."""
+_OF_SCHEMA = ("name", "description", "requiredQuantity", *_TEXTS)
+"""The fields of a schema.org object that say what to do or what is needed."""
 _ORDER = re.compile(
     r"(?:\w*[_-])?u?u?id|type|kind|order|index|idx|no|num|steps?[_ -]?(?:number|no|index|id)"
-    r"|(?:image|photo|video|thumbnail)\w*|url|(?:created|updated)\w*",
+    r"|(?:image|photo|video|thumbnail)\w*|url|(?:created|updated)\w*|@\w+",
     re.IGNORECASE,
 )
 """The fields of a step object that only give its position or its place in a database or on a page;
@@ -317,11 +319,13 @@ def texts_of(value: object) -> list[str]:
     if isinstance(value, dict) and not _text_of(value):
         if all(map(_NUMBERED.fullmatch, value)):
             return _items([value[name] for name in sorted(value, key=_number)])
-        return [
-            text
-            for name, item in value.items()
-            for text in (_items(item) if isinstance(item, list | dict) else [f"{name}: {item}"])
-        ]
+        texts: list[str] = []
+        for name, item in value.items():
+            items = [] if str(name).startswith("@") else _items(item)
+            if items and not (len(value) == 1 and isinstance(item, list)):
+                items[0] = f"{name}: {items[0]}"  # above the others, if it is a group
+            texts += items
+        return texts
     return _items(value)
 
 
@@ -341,7 +345,8 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
         return [str(value)]
     text = _text_of(value)
     if text and "@type" in value:
-        return _items(text)
+        names = _OF_SCHEMA[bool(value.get("text")) :]  # the name is a short form of the text
+        value = {name: value[name] for name in names if name in value}
     # For example, an ingredient and its amount, or a step's name and its command.
     rest = {
         name: each

@@ -477,6 +477,45 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
             ],
         ),
         (
+            {"Dough": ["flour", "water"], "Filling": ["nuts"], "Topping": [], "salt": 1},
+            "Dough: flour, water, Filling: nuts, salt: 1",
+            {"Dough": ["Mix.", {"text": "Knead."}], "Filling": {"do": "Chop."}},
+            ["Dough: Mix.", "Knead.", "Filling: Chop."],
+        ),
+        (
+            {"flour": {"amount": 500, "unit": "g"}},
+            "flour: 500 g",
+            {"list": ["Mix.", "Bake."]},
+            ["Mix.", "Bake."],
+        ),
+        (
+            [
+                {"@type": "HowToSupply", "name": "flour", "requiredQuantity": "500 g"},
+                {
+                    "@type": "HowToSupply",
+                    "name": "oil",
+                    "requiredQuantity": {"@type": "QuantitativeValue", "value": 2},
+                },
+            ],
+            "flour 500 g, oil value: 2",
+            [
+                {
+                    "@type": "HowToSection",
+                    "name": "Dough",
+                    "itemListElement": [
+                        {"@type": "HowToStep", "name": "Mix", "text": "Mix it."},
+                        {"@type": "HowToStep", "text": "Knead it."},
+                    ],
+                },
+                {
+                    "@type": "HowToStep",
+                    "text": "Bake it.",
+                    "itemListElement": [{"@type": "HowToTip", "text": "On a stone."}],
+                },
+            ],
+            ["Dough\nMix it.", "Knead it.", "Bake it.\nOn a stone."],
+        ),
+        (
             [{"@type": "HowToSupply", "name": "flour", "image": "f.png"}],
             "flour",
             [
