@@ -59,6 +59,8 @@ _COUNTED = re.compile(
 )
 """Numbers recognised only as part of a sequence: "1 - ", "a) ", or "Schritt 1 von 3: "."""
 _HEADING = re.compile("#{1,6}(?= )")
+_MARGIN = re.compile(r">|#{1,6}\s")
+"""The start of a quotation or of a heading."""
 _LEADS = (
     re.compile(r"(?=\*\*[^*\n]+\*\*)"),  # stays in the text
     re.compile(r"[IVX]{1,5}[.)](?=\s)"),
@@ -163,10 +165,15 @@ def outside_steps(text: str, steps: Sequence[str]) -> list[str]:
         return unicodedata.normalize("NFC", line.replace("*", "")).strip()
 
     inside = {plain(line) for step in steps for line in step.splitlines()}
+    begins = (_BULLET, _STEP, _COUNTED, *_LEADS[1:], _MARGIN)
 
-    def is_inside(line: str) -> bool:  # after a bullet, a number or a label
-        starts = (at for at in range(min(len(line), 60)) if not line[at - 1 : at].isalpha())
-        return any(line[at:] in inside for at in starts)
+    def is_inside(line: str) -> bool:  # after up to four bullets, numbers and labels
+        for _ in range(4):
+            begin = next(filter(None, (each.match(line) for each in begins)), None)
+            if line in inside or not (line and begin):
+                break
+            line = line[begin.end() :].strip()
+        return not line or line in inside
 
     return [
         line

@@ -356,6 +356,14 @@ def test_no_line_of_an_item_is_lost(style: str, bodies: list[list[tuple[str, str
     ]
 
 
+def test_a_line_that_only_ends_like_a_line_of_a_step_is_outside() -> None:
+    outside = ["Works with Python (>= 3.11)", "Made to enjoy: Enjoy."]
+    text = "\n".join([*outside, "1. Run:\n```py\nprint(\n)\n```\n2. Enjoy."])
+    assert outside_steps(text, read_steps(text)) == outside
+    inside = "## Step 1: Peel\n> 2. Step 2: Boil\n### Eat\n1.1 Eat\n- [ ] Step 3\n- - Peel"
+    assert outside_steps(inside, ["Peel", "Boil", "Eat"]) == []
+
+
 @given(ANY)
 def test_any_text_can_be_read_and_no_item_is_blank(text: str) -> None:
     for item in [*read_steps(text), *read_lines(text), *read_bullets(text)]:
