@@ -204,7 +204,9 @@ def _is_editor(skill: Skill, kept: Procedure) -> bool:
 
 def _skills(path: str | Path, failed: list[Failed]) -> Iterator[Skill]:
     root = named_path(path)
-    paths = [root] if root.name == FILE else sorted(root.rglob(FILE))
+    # The last folder may be a symbolic link, unlike those that `**` matches.
+    found = {root / FILE, *root.rglob(f"*/{FILE}")}
+    paths = [root] if root.name == FILE else sorted(found)
     files = [file for file in paths if file.is_file()]
     if not files:
         raise BadInput(

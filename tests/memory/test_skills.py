@@ -430,6 +430,17 @@ def test_skills_of_any_depth_and_with_a_colon_in_their_description(tmp_path: Pat
     assert (procedure.output, procedure.steps) == ("Use when: asked", ("a", "b"))
 
 
+def test_skills_that_are_symbolic_links_are_read(tmp_path: Path):
+    for name in ("skills/a", "shared/b", "shared/c"):
+        written(tmp_path, f"---\ndescription: Use {name}.\n---\n1. a\n2. b\n", name)
+    (tmp_path / "skills" / "b").symlink_to("../shared/b")
+    (tmp_path / "skills" / "a" / "c").symlink_to("../../shared/c")
+    (tmp_path / "skills" / "around").symlink_to("..")
+    names = ["Use skills/a", "Use shared/c", "Use shared/b"]
+    assert [each.output for each in read(tmp_path / "skills")] == names
+    assert [each.output for each in read(tmp_path / "skills" / "b")] == ["Use shared/b"]
+
+
 def test_two_procedures_whose_ids_begin_alike_are_two_skills(tmp_path: Path):
     ids = [f"deadbeef-0000-4000-8000-{number:012}" for number in range(2)]
     both = [replace(dish(number), id=id_) for number, id_ in enumerate(ids)]
