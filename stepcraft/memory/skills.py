@@ -50,7 +50,9 @@ _EDITED = (
     "it was edited; import it if the steps were changed, and delete it to have it written again"
 )
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(.+)$", re.MULTILINE)
+_FIELD = re.compile(r"^(\w[\w-]*):[ \t]+(\S.*(?:\n(?:[ \t].*)?)*)$", re.MULTILINE)
+_BLOCK = re.compile(r"\A[>|][-+\d]*[ \t]*(?:\n|\Z)")
+"""The sign before a text on indented lines."""
 _TITLE = re.compile(r"\A\s*# (.+)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+)")
 _MORE = r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and)\b|\d).*)?"
@@ -313,7 +315,7 @@ def _front(text: str) -> dict[str, Any]:
         # The base loader reads all values as strings, so that a version such as 1.10 is kept.
         return yaml.load(text, yaml.BaseLoader) or {}  # noqa: S506
     except yaml.YAMLError:
-        fields = dict(_FIELD.findall(text))
+        fields = {name: _BLOCK.sub("", value) for name, value in _FIELD.findall(text)}
         if "description" not in fields:
             raise
         return fields

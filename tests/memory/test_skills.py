@@ -430,6 +430,25 @@ def test_skills_of_any_depth_and_with_a_colon_in_their_description(tmp_path: Pat
     assert (procedure.output, procedure.steps) == ("Use when: asked", ("a", "b"))
 
 
+@pytest.mark.parametrize(
+    ("description", "output"),
+    [
+        (">-\n  Open it,\n\n  then merge it. Or not.\n", "Open it, then merge it"),
+        ("Use when: asked\n  to merge it. Or not.\n", "Use when: asked to merge it"),
+        ("Use it.\nlicense: MIT\n", "Use it"),
+        ("|2\n", ""),
+    ],
+)
+def test_a_description_of_several_lines_in_front_matter_that_is_not_yaml(
+    tmp_path: Path, description: str, output: str
+):
+    front = f"name: x\nhint: [pr] [priority]\ndescription: {description}metadata:\n  by: me\n"
+    path = written(tmp_path, f"---\n{front}---\n1. a\n2. b\n")
+    found = [*read_skills(path, failed := [])]
+    assert [each.output for each in found] == [*filter(None, [output])]
+    assert len(found) + len(failed) == 1
+
+
 def test_skills_that_are_symbolic_links_are_read(tmp_path: Path):
     for name in ("skills/a", "shared/b", "shared/c"):
         written(tmp_path, f"---\ndescription: Use {name}.\n---\n1. a\n2. b\n", name)
