@@ -43,9 +43,10 @@ FILE = "SKILL.md"
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
 MAX_BYTES = 1_000_000
-"""The maximum number of bytes read from a SKILL.md; the steps of a procedure are much shorter."""
+"""The maximum length of a SKILL.md in bytes; the steps of a procedure are much shorter."""
 
 _PROCEDURE = "stepcraft-procedure"
+_TOO_LONG = f"it is longer than {MAX_BYTES:,} bytes"
 _EDITED = (
     "it was edited; import it if the steps were changed, and delete it to have it written again"
 )
@@ -230,7 +231,8 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path, failed: li
     Args:
         procedures: The procedures.
         folder: The folder.
-        failed: Receives the skills that were edited since they were exported.
+        failed: Receives the skills that were edited since they were exported, and those that would
+            be too long to be read.
 
     Raises:
         BadInput: The path is not valid for a folder.
@@ -246,12 +248,14 @@ def write_skills(procedures: Iterable[Procedure], folder: str | Path, failed: li
                 short = procedure.id.replace("-", "")
             name = f"{_name(procedure, MAX_NAME - 1 - len(short))}-{short}"
             place = places.setdefault(short, root / name)
-            place.mkdir(exist_ok=True)
             file = place / FILE
-            if _is_edited(file, procedure):
-                failed.append(Failed(str(file), _EDITED))
+            content = _skill_text(procedure, place.name).encode()
+            is_long = len(content) > MAX_BYTES
+            if is_long or _is_edited(file, procedure):
+                failed.append(Failed(str(file), _TOO_LONG if is_long else _EDITED))
                 continue
-            file.write_text(_skill_text(procedure, place.name), "utf-8", newline="\n")
+            place.mkdir(exist_ok=True)
+            file.write_bytes(content)
             written += 1
     except MemoryFailure:  # from the memory being exported; it is an OSError too
         raise
@@ -290,7 +294,9 @@ def _is_edited(path: Path, procedure: Procedure) -> bool:
 def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
     """Return the front matter, the body, and the procedure that an export stored in the file."""
     with open_regular(path) as file:
-        content = file.read(MAX_BYTES)
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise BadInput(_TOO_LONG)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         match = _FRONT.match(text)

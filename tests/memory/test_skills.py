@@ -449,6 +449,19 @@ def test_a_description_of_several_lines_in_front_matter_that_is_not_yaml(
     assert len(found) + len(failed) == 1
 
 
+def test_a_skill_that_is_too_long_is_named_and_neither_read_nor_written(tmp_path: Path):
+    text = "---\ndescription: Use it.\n---\n1. a\n2. b\n## Notes\n"
+    written(tmp_path, text.ljust(1_000_000, "x"), "a")
+    long = written(tmp_path, text.ljust(1_000_001, "x"), "b")
+    assert len([*read_skills(tmp_path, failed := [])]) == 1
+    assert failed == [Failed(str(long), "it is longer than 1,000,000 bytes")]
+    notes = replace(BREAD, metadata={"notes": "é" * 500_000})
+    for _ in range(2):
+        assert write_skills([notes, dish(1)], tmp_path / "c", failed := []) == 1
+        assert [each.reason for each in failed] == ["it is longer than 1,000,000 bytes"]
+        assert len([*(tmp_path / "c").iterdir()]) == 1
+
+
 def test_skills_that_are_symbolic_links_are_read(tmp_path: Path):
     for name in ("skills/a", "shared/b", "shared/c"):
         written(tmp_path, f"---\ndescription: Use {name}.\n---\n1. a\n2. b\n", name)
