@@ -441,14 +441,14 @@ def _text(sections: Iterable[Section]) -> str:
 
 
 def _sections(body: str) -> list[Section]:
-    sections = [Section(0, "", "")]
+    found: list[tuple[int, str, list[str]]] = [(0, "", [])]
     for row, is_code in lines(body):
         heading = None if is_code else _HEADING.match(row)
         if heading:
-            sections.append(Section(len(heading[1]), heading[2].strip(), ""))
+            found.append((len(heading[1]), heading[2].strip(), []))
         else:
-            sections[-1] = sections[-1]._replace(text=sections[-1].text + row)
-    return sections
+            found[-1][2].append(row)
+    return [Section(level, title, "".join(rows)) for level, title, rows in found]
 
 
 def body_of(procedure: Procedure) -> str:

@@ -300,13 +300,19 @@ def _without_notes(lines: list[_Line]) -> list[_Line]:
     Such a heading is part of a step if a later item continues the numbers of the items above it.
     """
     last: dict[tuple[object, ...], int] = {}
+    following: dict[int, int] = {}
     for at, line in enumerate(lines):
         if line.mark:
-            last[_series(line)] = line.number
-        elif last and not line.is_code and _NOTES.match(line.raw):
-            below = {_series(each): each.number for each in reversed(lines[at:])}
-            if not any(below.get(series) == number + 1 for series, number in last.items()):
-                return lines[:at]
+            before = last.get(_series(line), at)
+            if lines[before].number + 1 == line.number:
+                following[before] = at
+            last[_series(line)] = at
+    end = -1
+    for at, line in enumerate(lines):
+        if line.mark:
+            end = max(end, following.get(at, at))
+        elif 0 <= end < at and not line.is_code and _NOTES.match(line.raw):
+            return lines[:at]
     return lines
 
 
@@ -337,9 +343,10 @@ def _led(lines: list[_Line]) -> list[_Line]:
                 return group
         numbers = [[line.number for line in group if line.mark] for group in groups]
         if {each[0] for each in numbers if each} in ({0}, {1}):
+            led = {*places}
             return [
                 line._replace(mark="lead", text=lead.sub("", line.text, count=1).lstrip())
-                if at in places
+                if at in led
                 else line._replace(mark="")
                 for at, line in enumerate(lines)
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -460,6 +461,12 @@ def test_a_skill_that_is_too_long_is_named_and_neither_read_nor_written(tmp_path
         assert write_skills([notes, dish(1)], tmp_path / "c", failed := []) == 1
         assert [each.reason for each in failed] == ["it is longer than 1,000,000 bytes"]
         assert len([*(tmp_path / "c").iterdir()]) == 1
+
+
+def test_a_skill_of_many_lines_is_read_in_seconds(tmp_path: Path):
+    start = time.process_time()
+    assert steps_of(tmp_path, "\n" * 500_000 + "1. a\n2. b\n") == ("a", "b")
+    assert time.process_time() - start < 10
 
 
 def test_skills_that_are_symbolic_links_are_read(tmp_path: Path):

@@ -1,5 +1,7 @@
 """Lists as models write them, read back as steps, questions and edits."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -362,6 +364,19 @@ def test_a_line_that_only_ends_like_a_line_of_a_step_is_outside() -> None:
     assert outside_steps(text, read_steps(text)) == outside
     inside = "## Step 1: Peel\n> 2. Step 2: Boil\n### Eat\n1.1 Eat\n- [ ] Step 3\n- - Peel"
     assert outside_steps(inside, ["Peel", "Boil", "Eat"]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"{number % 900}. a\n### Note" for number in range(18_000)),
+        "**Mix**\n- a\n" * 20_000,
+    ],
+)
+def test_long_lists_are_read_in_seconds(text: str) -> None:
+    start = time.process_time()
+    read_steps(text)
+    assert time.process_time() - start < 10
 
 
 @given(ANY)
