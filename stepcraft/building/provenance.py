@@ -39,12 +39,8 @@ class Provenance:
     @classmethod
     def of(cls, procedure: Procedure) -> "Provenance":
         """Return the provenance of a procedure."""
-        try:
-            result = _ADAPTER.validate_python(procedure.metadata.get("provenance", {}))
-        except ValidationError:  # somebody stores something else under this name
-            result = cls()
-        teachers = result.teachers or (Teacher(procedure.source, procedure.source),)
-        return replace(result, teachers=teachers, stale=procedure.metadata.get("stale", ""))
+        result = _stored(procedure) or cls(teachers=(Teacher(procedure.source, procedure.source),))
+        return replace(result, stale=procedure.metadata.get("stale") or "")
 
     def others(self, document: str) -> tuple[Teacher, ...]:
         """Return the teachers other than this document."""
@@ -52,15 +48,29 @@ class Provenance:
         return tuple(each for each in self.teachers if key_of(each.document) != key)
 
     def on(self, procedure: Procedure) -> Procedure:
-        """Return a copy of the procedure with this provenance."""
+        """Return a copy of the procedure with this provenance.
+
+        What others stored under its name goes into `metadata["provenance (2)"]`.
+        """
         values = _ADAPTER.dump_python(self, mode="json", exclude_defaults=True, exclude={"stale"})
         metadata = {**procedure.metadata, "provenance": values, "stale": self.stale}
+        if (other := procedure.metadata.get("provenance")) and not _stored(procedure):
+            metadata["provenance (2)"] = other
         if not self.stale:
             del metadata["stale"]  # searches check for its presence
         return replace(procedure, source=self.teachers[0].place, metadata=metadata)
 
 
 _ADAPTER = TypeAdapter(Provenance)
+
+
+def _stored(procedure: Procedure) -> Provenance | None:
+    """Return the provenance in the metadata, or None if there is none, or something else."""
+    try:
+        stored = _ADAPTER.validate_python(procedure.metadata.get("provenance", {}))
+    except ValidationError:
+        return None
+    return stored if stored.teachers else None
 
 
 def with_teacher(stored: Procedure, taught: Procedure) -> Procedure:

@@ -45,6 +45,9 @@ _COUNTS = ("number", "position")
 """The fields that give an object's position in a list if their values count up, as in 1, 2, 3."""
 OUTSIDE = "outside_steps"
 """The metadata key for the lines that belong to no step."""
+_MARKS = {"approved", "stale"}
+"""The metadata keys that mark a procedure if they have a value."""
+_NO = re.compile(r"\s*(?:no|not|n|false|f|0|none|never|-)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(r"\D*\d{1,9}")
 _MAX_AROUND = 1_000
 """The maximum length of a field around records that goes into the metadata of each."""
@@ -252,6 +255,8 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         steps, outside = _steps(text)
         rest |= {OUTSIDE: "\n".join(outside)} if outside else {}
     fields["steps"] = steps
+    # Any other value would count as an approval or as the reason for being stale.
+    rest |= {name: False for name in _MARKS & rest.keys() if _NO.fullmatch(str(rest[name]))}
     metadata = fields.get("metadata", {})
     others = {
         name if metadata.get(name, value) == value else f"{name} (2)": value

@@ -13,10 +13,11 @@ from pydantic import PrivateAttr
 from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
 from stepcraft.building.duplicates import Placer
-from stepcraft.building.provenance import Provenance, Teacher, merged
+from stepcraft.building.provenance import Provenance, Teacher, linked, merged
 from stepcraft.memory.local import LocalMemory
 from stepcraft.memory.procedure import Content, Outcomes
 from stepcraft.memory.protocol import ProcedureMemory
+from tests.kitchen import dish
 from tests.scripted import ScriptedModel
 from tests.teas import BREAD, BREWED, GREEN, ICED, LEAF, MERGED, SAME, taster
 
@@ -258,3 +259,13 @@ async def test_a_merge_that_another_process_overtakes_is_made_again_from_what_is
         assert (kept.steps[-1], provenance.also) == ("Rinse the pot.", (BREWED.id,))
         assert len(model.calls) == 2
         assert "Drink it." in model.calls[1].prompt
+
+
+@pytest.mark.parametrize("own", ["Grandmother, Friuli", {"model": "Aga 4"}, ["a", 1]])
+def test_a_provenance_of_others_is_kept_beside_ours(own: object):
+    stored = dish(1, source="a.md", metadata={"provenance": own, "n": 1})
+    other = linked(linked(stored, dish(2)), dish(3))
+    assert (other.metadata["provenance (2)"], other.metadata["n"]) == (own, 1)
+    assert Provenance.of(other).also == (dish(2).id, dish(3).id)
+    assert [each.document for each in Provenance.of(other).teachers] == ["a.md"]
+    assert "provenance (2)" not in linked(dish(1), dish(2)).metadata

@@ -229,6 +229,20 @@ def test_fields_of_another_form_go_into_the_metadata(
     assert (tea.source, tea.metadata) == ("", metadata)
 
 
+def test_columns_that_say_no_mark_no_procedure(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    rows = ["no,No", "FALSE,0", "ana,the page is gone", "yes,", ",false"]
+    lines = "\n".join(f"tea {number},leaves,1. Boil.,{row}" for number, row in enumerate(rows))
+    path.write_text(f"output,input,steps,approved,stale\n{lines}\n")
+    assert [each.metadata for each in read_all(path)] == [
+        {"approved": False, "stale": False},
+        {"approved": False, "stale": False},
+        {"approved": "ana", "stale": "the page is gone"},
+        {"approved": "yes"},
+        {"stale": False},
+    ]
+
+
 def test_tags_may_be_numbers(tmp_path: Path):
     path = tmp_path / "p.jsonl"
     tags = {"year": 2024, "version": 3.11, "stable": True, "town": None, "oven": "stone"}
