@@ -362,17 +362,17 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
     if not text:
         return ["\n".join(_items([*rest.values()]))]
     # If the text is a list, other fields go into its first item if above it, else into its last.
-    items: list[list[str]] = [[]]
+    parts: list[list[str]] = [[]]
     for name, each in rest.items():
         if each is text:
             first, *others = _items(each) or [""]
-            items[-1].append(first)
-            items += [[other] for other in others]
+            parts[-1].append(first)
+            parts += [[other] for other in others]
         elif isinstance(each, list | dict):
-            items[-1] += texts_of(each)
+            parts[-1] += texts_of(each)
         elif each is not None and not isinstance(each, bool):
-            items[-1].append(each if isinstance(each, str) else f"{name}: {each}")
-    return ["\n".join(filter(None, lines)) for lines in items if any(lines)]
+            parts[-1].append(each if isinstance(each, str) else f"{name}: {each}")
+    return ["\n".join(filter(None, lines)) for lines in parts if any(lines)]
 
 
 def _counts_up(values: list[object]) -> bool:

@@ -290,12 +290,8 @@ def has_our_form(name: str, value: object) -> bool:
             return False
         case "outcomes" | "versions":
             return any(_LATER[name](value))
-        case "source":
-            return isinstance(value, str)
-        case "metadata":
-            return isinstance(value, Mapping)
         case _:
-            return True
+            return isinstance(value, {"source": str, "metadata": dict}.get(name, object))
 
 
 def _day(value: object) -> str:

@@ -57,7 +57,7 @@ _BLOCK = re.compile(r"\A[>|][-+\d]*[ \t]*(?:\n|\Z)")
 _TITLE = re.compile(r"\A\s*# (.+)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+)")
 _MORE = r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and)\b|\d).*)?"
-"""What may follow in a title: "Steps (short)" and "Steps to bake" are steps, "Process files" is not."""
+"""What may follow in a title: "Steps to bake" has steps, "Process files" has none."""
 _WORKFLOW = re.compile(
     rf"\W*(?:workflow|steps|instructions|procedure|process(?!\s+and)){_MORE}", re.IGNORECASE
 )
@@ -423,8 +423,8 @@ def _step(sections: Sequence[Section]) -> str:
 
 def _named(sections: Sequence[Section], title: re.Pattern[str]) -> slice:
     """Return the slice with the first section whose title matches and the sections below it."""
-    slices = (_below(sections, at) for at, each in enumerate(sections) if title.fullmatch(each.title))
-    return next(slices, slice(0))
+    places = (at for at, each in enumerate(sections) if title.fullmatch(each.title))
+    return next((_below(sections, at) for at in places), slice(0))
 
 
 def _below(sections: Sequence[Section], at: int) -> slice:

@@ -213,7 +213,10 @@ def test_what_is_no_uuid_and_no_known_field_goes_into_the_metadata(tmp_path: Pat
     ("fields", "metadata"),
     [
         ({"source": {"name": "BBC"}}, {"source": {"name": "BBC"}}),
-        ({"source": ["a book", "p. 3"], "topic": "x"}, {"source": ["a book", "p. 3"], "topic": "x"}),
+        (
+            {"source": ["a book", "p. 3"], "topic": "x"},
+            {"source": ["a book", "p. 3"], "topic": "x"},
+        ),
         ({"metadata": "vegan", "topic": "drinks"}, {"metadata": "vegan", "topic": "drinks"}),
         ({"metadata": [["a", 1]], "topic": "x"}, {"metadata": [["a", 1]], "topic": "x"}),
         ({"metadata": {"by": "ana"}, "by": "bea"}, {"by": "ana", "by (2)": "bea"}),
@@ -396,7 +399,13 @@ def test_records_in_groups_are_all_read_and_other_lists_are_not(
 def test_what_is_said_around_records_goes_into_their_metadata(tmp_path: Path, caplog):
     exported = Procedure("flour", "bread", ("Mix.", "Bake."), metadata={"by": "ana"}).to_dict()
     around = {"title": "soups", "source": "a book", "by": {"name": "bea"}, "tags": ["hot"]}
-    file = {**around, "notes": [*range(1_000)], "cooks": [], "soups": [PEA, {**LEEK, "source": "web"}], "breads": [exported]}
+    file = {
+        **around,
+        "notes": [*range(1_000)],
+        "cooks": [],
+        "soups": [PEA, {**LEEK, "source": "web"}],
+        "breads": [exported],
+    }
     (tmp_path / "p.json").write_text(json.dumps(file))
     with caplog.at_level(logging.WARNING):
         pea, leek, bread = read_procedures(tmp_path / "p.json", failed := [])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 from uuid import UUID
 
 import pytest
@@ -464,9 +464,9 @@ def test_a_skill_that_is_too_long_is_named_and_neither_read_nor_written(tmp_path
 
 
 def test_a_skill_of_many_lines_is_read_in_seconds(tmp_path: Path):
-    start = time.process_time()
+    start = process_time()
     assert steps_of(tmp_path, "\n" * 500_000 + "1. a\n2. b\n") == ("a", "b")
-    assert time.process_time() - start < 10
+    assert process_time() - start < 10
 
 
 def test_skills_that_are_symbolic_links_are_read(tmp_path: Path):
