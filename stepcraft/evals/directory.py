@@ -91,7 +91,7 @@ def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
         before, new = read_configuration(path), configuration["methods"]
         methods = before["methods"]
         contents = [item for it in new.values() for item in it.get("contents", {}).items()]
-        for name in {outcome["method"] for outcome in read_outcomes(path) if answered(outcome)}:
+        for name in {outcome["method"] for outcome in read_outcomes(path) if outcome["output"]}:
             old = methods[name]
             earlier = old.setdefault("contents", {})
             changed = [it for it, digest in contents if (earlier.get(it) or digest) != digest]

@@ -269,6 +269,20 @@ def test_another_method_or_question_of_the_same_name_is_refused(tmp_path: Path) 
         run(tmp_path, asked=shifted)
 
 
+def test_answers_that_could_not_be_scored_are_not_scored_as_those_of_another_method(
+    tmp_path: Path,
+) -> None:
+    def fail(_sample: Sample, _output: object) -> dict[str, float]:
+        raise RuntimeError("no sandbox")
+
+    model = three()
+    stopped(tmp_path, "no sandbox", script=model, asked=2, scorers=[fail])
+    with pytest.raises(BadInput, match="has answers of direct with other settings; name another"):
+        run(tmp_path, asked=2, methods=[replace(WARM, name=DIRECT.name)])
+    assert not any(each["error"] for each in run(tmp_path, model, 2))
+    assert len(model.calls) == 2
+
+
 def test_what_is_right_may_change_and_nothing_is_asked_again(tmp_path: Path) -> None:
     model, seen = three(), list[Progress]()
     run(tmp_path, model, 2)
