@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from stepcraft.errors import RunStopped, UnreadableReply
 from stepcraft.evals.directory import SAMPLES
 from stepcraft.evals.judge import read_items, read_pairwise, sentences_of
 from stepcraft.evals.judging import judge
-from stepcraft.evals.progress import Progress
+from stepcraft.evals.progress import Budget, Progress
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.summary import Summary, summarise
 from stepcraft.evals.votes import read_judgements
@@ -396,6 +397,22 @@ def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:
     votes = [call for call in model.calls if ("answer", "A") in shown(call.prompt)]
     assert len(votes) == 4
     assert shown(votes[-1].prompt)["answer", "B"] == "(no answer)"
+
+
+@pytest.mark.parametrize(
+    ("calls", "warnings"),
+    [(1, ["1 of 3 answers of rag", "0 of 2 answers of rat"]), (4, ["2 of 3 answers of rag"]), (5, [])],
+)
+def test_missing_answers_are_none_that_a_judge_has_read(
+    tmp_path: Path, calls: int, warnings: list[str]
+) -> None:
+    answers = {"rag": ["rag", "rag", "rag", None], "rat": ["rat", "rat", None, None]}
+    evaluation(tmp_path, answers, {"answers": ["x"]})
+    rewrite(tmp_path, "ValueError: no such luck", "NoAnswer: no such luck")
+    with suppress(RunStopped):
+        judged(tmp_path, saying("1: RIGHT"), kinds=["reference"], budget=Budget(calls=calls))
+    text = markdown(summarise(tmp_path))
+    assert re.findall("reference by scripted:judge rests on (.+?);", text) == warnings
 
 
 def test_an_answer_without_passages_or_sentences_costs_no_call(tmp_path: Path) -> None:

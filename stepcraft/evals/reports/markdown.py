@@ -125,7 +125,9 @@ def _failures(method: MethodSummary) -> Iterator[str]:
             "seconds are less than the method takes."
         )
     answers = sum(map(answered, method.outcomes))
-    judged = Counter(name for each in method.outcomes for name in each["scores"] if " by " in name)
+    judged = Counter[str]()
+    for each in method.outcomes:
+        judged.update({name: answered(each) for name in each["scores"] if " by " in name})
     for count, name in {count: name for name, count in reversed(judged.items())}.items():
         if count < answers:
             yield (
