@@ -255,8 +255,9 @@ class Judge:
             # Some providers refuse a seed or a temperature.
             if status_of(failure) not in {400, 422} or not options:
                 raise
+            judgement["usage"]["calls"] += 1
+            message = await model.ainvoke(messages)
             self._is_plain = True
-            return await self._call(messages, judgement)
         self._has_answered = True
         judgement["usage"].update(token_counts(message))
         return message

@@ -123,6 +123,14 @@ def test_a_model_without_a_seed_gets_none_and_one_that_refuses_it_is_asked_witho
     assert votes(summary) == [("rat", "rag", 0, 0, 1)]
 
 
+def test_a_prompt_that_is_refused_changes_nothing_about_later_votes(tmp_path: Path) -> None:
+    refusals = [Refusal(400, "context_length_exceeded")] * 2
+    model = JudgeModel([*refusals, "T", "T", "T"])
+    judged(pair(tmp_path), model, votes=4)
+    assert [call.kwargs.get("temperature") for call in model.calls] == [0.7, None, 0.7, 0.7, 0.7]
+    assert sum(call["usage"]["calls"] for call in read_judgements(tmp_path)) == 5
+
+
 def test_every_method_is_compared_with_the_first_or_another_where_both_are_done(
     tmp_path: Path,
 ) -> None:
