@@ -183,9 +183,7 @@ class Judge:
         """
         judgement = self.judgement(request)
         if request.kind == "support":
-            output = request.outcome["output"]
-            shown = shown_passages(output, self.passage_tokens)
-            judgement["left_out"] = len(output["evidence"]) - len(shown)
+            judgement["left_out"] = self.left_out(request.outcome["output"])
         messages = self.messages(request)
         try:
             reply = reply_text(await self._call(messages, judgement))
@@ -213,6 +211,10 @@ class Judge:
                     f"{judgement['error']}. Check its name and its key."
                 ) from failure
         return judgement
+
+    def left_out(self, output: Mapping[str, Any]) -> int:
+        """Return the number of passages that are left out because they are too long."""
+        return len(output["evidence"]) - len(shown_passages(output, self.passage_tokens))
 
     def messages(self, request: Request) -> list[BaseMessage]:
         """Return the messages that show the question, the answers and the criteria."""

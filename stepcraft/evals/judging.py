@@ -1,7 +1,7 @@
 """Have chat models judge the answers in an evaluation.
 
 Judgements are appended next to the outputs (`votes.jsonl`) call by call, so that a killed command
-resumes where it stopped. Only failed calls are repeated.
+resumes where it stopped. Calls are repeated only if they failed or can now be shown more passages.
 """
 
 from collections import Counter
@@ -48,8 +48,9 @@ async def judge(
 ) -> None:
     """Have judges compare every method with a baseline, and grade every answer.
 
-    Judgements that already exist are not requested again unless they failed. A run without an
-    answer takes part in votes as an empty answer.
+    Judgements that already exist are not requested again unless they failed, or passages were left
+    out of them that can now be shown. A run without an answer takes part in votes as an empty
+    answer.
 
     Args:
         directory: The directory of the evaluation.
@@ -98,7 +99,7 @@ async def judge(
                 spending.add(earlier["usage"], earlier["judge"])
             request = jobs[key][1] if key in jobs else None
             if request and earlier.get("basis", request.basis) == request.basis:
-                done[key] = not earlier["error"] and _has_items(earlier, request)
+                done[key] = not earlier["error"] and _is_complete(earlier, *jobs[key])
         spending.errors.update({key: "" for key, is_done in done.items() if is_done})
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
@@ -118,10 +119,16 @@ async def judge(
         spending.check_finished()
 
 
-def _has_items(earlier: Judgement, request: Request) -> bool:
-    """Return whether an earlier judgement covers the requested items, or was unreadable."""
+def _is_complete(earlier: Judgement, judge: Judge, request: Request) -> bool:
+    """Return whether an earlier judgement covers the requested items, or was unreadable.
+
+    It is not complete if the judge would now be shown more passages.
+    """
+    left_out = earlier.get("left_out")
+    if left_out and left_out > judge.left_out(request.outcome["output"]):
+        return False
     items = [item["text"] for item in earlier.get("items", ())]
-    return items in ([], [it for it, _ in request.items])
+    return not items or items == [text for text, _ in request.items]
 
 
 def _estimate(left: Sequence[_Job], prices: Prices) -> Progress:

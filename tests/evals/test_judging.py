@@ -161,6 +161,19 @@ def test_passages_that_are_cited_are_shown_before_others(
     )
 
 
+def test_judgements_of_which_passages_were_left_out_are_asked_for_again_with_more(
+    tmp_path: Path,
+) -> None:
+    evidence = [passage(name, name, "It is so. " * 50) for name in "abc"]
+    evaluation(tmp_path, {"rag": [{"answer": "It is so.", "evidence": evidence}]})
+    size = tokens(evidence[0]["text"])
+    model = saying("1: SUPPORTED")
+    for shown_, calls in ((1, 1), (1, 1), (2, 2), (1, 2), (4, 3), (9, 3)):
+        summary = judged(tmp_path, model, passage_tokens=shown_ * size)
+        assert len(model.calls) == calls
+    assert "not shown all passages" not in markdown(summary)
+
+
 def test_on_the_command_line(tmp_path: Path) -> None:
     pair(tmp_path, 2)
     command = f"judge {tmp_path} --judge openai:one --judge openai:two --votes 2"
