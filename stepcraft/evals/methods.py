@@ -21,7 +21,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
-from langgraph.pregel.remote import RemoteGraph
+from langgraph.pregel.remote import RemoteException, RemoteGraph
 from pydantic import PydanticUserError
 
 from stepcraft.contexts.base import Settings
@@ -190,7 +190,13 @@ class OwnMethod:
     async def run(self, sample: Sample, config: RunnableConfig) -> Result:
         """Run the graph on a sample."""
         runnable = self.graph if isinstance(self.graph, Runnable) else RunnableLambda(self.graph)
-        state = await runnable.ainvoke(self.input(sample), config)
+        try:
+            state = await runnable.ainvoke(self.input(sample), config)
+        except RemoteException as error:
+            sent = error.args[0] if error.args else None
+            if isinstance(sent, Mapping) and sent.get("error") == NoAnswer.__name__:
+                raise NoAnswer(sent.get("message", "")) from error
+            raise
         result = _result(state, self.output(state))
         result.output.update(json.loads(json.dumps(result.output, default=_as_json)))
         if passages := result.output.get("evidence"):

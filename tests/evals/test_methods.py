@@ -14,7 +14,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.pregel.remote import RemoteGraph
+from langgraph.pregel.remote import RemoteException, RemoteGraph
 
 from stepcraft.errors import BadInput, NoAnswer
 from stepcraft.evals.directory import read_configuration, read_outcomes
@@ -68,6 +68,42 @@ def test_a_graph_on_a_server_is_a_method_and_says_what_it_used(tmp_path: Path) -
     assert (outcome["output"], outcome["warnings"]) == ({"answer": "0"}, ["slow"])
     assert (outcome["usage"]["calls"], outcome["usd"]) == (3, 2.0)
     assert outcome["scores"]["exact match"] == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "is_unanswered"),
+    [
+        (NoAnswer("nothing was found").dict(), True),
+        (BadInput("no question").dict(), False),
+        ({"message": "NoAnswer: internal"}, False),
+        ("NoAnswer", False),
+    ],
+)
+def test_a_graph_on_a_server_that_gives_up_is_wrong(
+    tmp_path: Path, data: Any, is_unanswered: bool
+) -> None:
+    def answer(given: dict[str, str]) -> str:
+        if given["question"] == "Question 0?":
+            return "0"
+        raise RemoteException(data)
+
+    [_, outcome] = run(tmp_path, asked=2, methods=[OwnMethod("served", answer)])
+    assert (outcome["scores"] != {}) == is_unanswered
+    assert (outcome["error"] == "NoAnswer: nothing was found") == is_unanswered
+
+
+def test_an_error_of_a_similar_name_has_no_score(tmp_path: Path) -> None:
+    class NoAnswerFromHost(Exception):
+        pass
+
+    def answer(given: dict[str, str]) -> str:
+        if given["question"] == "Question 0?":
+            return "0"
+        raise NoAnswerFromHost
+
+    run(tmp_path, asked=2, methods=[OwnMethod("mine", answer)])
+    [summary] = summarise(tmp_path).methods
+    assert (summary.unanswered, summary.failed) == (0, 1)
 
 
 def test_a_run_that_waits_for_a_person_is_one_failure_and_asked_once(tmp_path: Path) -> None:
