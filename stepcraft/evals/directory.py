@@ -139,12 +139,17 @@ def read_outcomes(path: Path) -> Iterator[Outcome]:
 
 
 def read_calls(path: Path) -> dict[tuple[str, str], list[Call]]:
-    """Return the calls that were kept, by method and sample.
+    """Return the calls that were kept of the runs with the present outcomes, by method and sample.
 
     Raises:
         BadInput: A line is damaged.
     """
-    return {(line["method"], line["id"]): line["calls"] for line in lines(path / CALLS)}
+    traces = {(each["method"], each["id"]): each["trace"] for each in read_outcomes(path)}
+    return {
+        key: line["calls"]
+        for line in lines(path / CALLS)
+        if line.get("trace") in {None, traces.get(key := (line["method"], line["id"]))}
+    }
 
 
 def lines(file: Path) -> Iterator[Any]:

@@ -99,9 +99,9 @@ async def evaluate(
                     return
                 calls = CallRecorder()
                 outcome = await _run(method, sample, calls)
+                run = {name: outcome[name] for name in ("method", "id", "trace")}
                 for call_file in call_files:
-                    line = {"method": method.name, "id": sample["id"], "calls": calls.calls()}
-                    call_file.add(line)
+                    call_file.add({**run, "calls": calls.calls()})
                 outcome["usd"] = spending.end(outcome["usage"], method.model)
             scored = await _scored(outcome, scorers)
             file.add(scored)

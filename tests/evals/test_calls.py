@@ -1,6 +1,7 @@
 """The calls behind an outcome, and benchmarks of other packages."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,8 @@ from langchain_core.language_models import FakeListLLM
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get_benchmark
-from stepcraft.evals.directory import read_calls, read_configuration, read_outcomes
+from stepcraft.evals.compare import samples_of
+from stepcraft.evals.directory import CALLS, read_calls, read_configuration, read_outcomes
 from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.reports.markdown import markdown
 from stepcraft.evals.samples import Sample
@@ -48,6 +50,29 @@ def test_the_calls_of_each_sample_are_kept(tmp_path: Path) -> None:
     is_failing = False
     run(tmp_path, reply, 2, keep_calls=True, retry_errors=True)
     assert read_calls(tmp_path)["direct", "1"][0]["reply"] == "0", "those of the last run count"
+
+
+def test_calls_of_an_earlier_run_are_not_those_of_a_later_answer(tmp_path: Path) -> None:
+    is_failing = True
+
+    def reply(_node: str, prompt: str) -> Any:
+        return RuntimeError("overloaded") if is_failing and "Question 1?" in prompt else "0"
+
+    run(tmp_path, reply, 2, keep_calls=True)
+    is_failing = False
+    run(tmp_path, reply, 2, retry_errors=True)
+    assert [*read_calls(tmp_path)] == [("direct", "0")]
+    by_id = {each["id"]: each["runs"]["direct"] for each in samples_of(summarise(tmp_path))}
+    assert [len(by_id[id_]["calls"]) for id_ in "01"] == [1, 0]
+
+
+def test_calls_that_were_kept_without_their_run_are_shown(tmp_path: Path) -> None:
+    run(tmp_path, asked=1, keep_calls=True)
+    file = tmp_path / CALLS
+    line = json.loads(file.read_text())
+    del line["trace"]
+    file.write_text(json.dumps(line) + "\n")
+    assert read_calls(tmp_path) == {("direct", "0"): line["calls"]}
 
 
 def test_calls_stay_where_only_the_scoring_is_done_again(tmp_path: Path) -> None:
