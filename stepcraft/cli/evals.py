@@ -1,6 +1,7 @@
 """`stepcraft eval`: run methods on your own questions, and report the results."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -411,14 +412,15 @@ def compare(
             raise BadInput(f"both methods have no score {score!r}; there is {', '.join(names)}")
         say(f"{' against '.join(pair)}, samples: {len(samples):,}")
         most = _most_changed(comparisons)
-        listed = score or (most.score if most else "")
+        listed = _by_answer(score or (most.score if most else ""), comparisons)
         say("\n".join(_score_lines(comparisons, _differing(samples, listed, pair), listed, count)))
     for warning in warnings(summary):
         say(warning)
     if html:
         compared = [it for it in summary.pairs if (it.method, it.against) in pairs]
         most = _most_changed([it for it in compared if score in {None, it.score}])
-        changed = (most.method, most.against, most.score) if most else (*pairs[0], "")
+        by = _by_answer(most.score if most else "", compared)
+        changed = (most.method, most.against, by) if most else (*pairs[0], by)
         summary = replace(summary, pairs=compared, baselines=[against for _, against in pairs])
         html.write_text(page(summary, changed), encoding="utf-8")
 
@@ -426,6 +428,12 @@ def compare(
 def _most_changed(comparisons: "Iterable[Comparison]") -> "Comparison | None":
     """Return the comparison with the largest mean difference."""
     return max(comparisons, key=lambda each: abs(each.difference.mean), default=None)
+
+
+def _by_answer(score: str, comparisons: "Iterable[Comparison]") -> str:
+    """Return the score by which single answers are listed: pass@1 for pass@5, or the same one."""
+    single = re.sub(r"\Apass@\d+", "pass@1", score)
+    return single if any(each.score == single for each in comparisons) else score
 
 
 def _differing(

@@ -15,7 +15,7 @@ from stepcraft.evals.reports.page import page
 from stepcraft.evals.reports.tables import tables
 from stepcraft.evals.summary import Comparison, summarise
 from tests.evals.judged import outcome
-from tests.evals.runs import problem_of, stepcraft
+from tests.evals.runs import problem_of, rewrite, stepcraft
 from tests.report.reports import Reader
 
 HALF = [1, 0] * 10
@@ -263,6 +263,27 @@ def test_repeated_answers_to_a_question_are_no_further_evidence(tmp_path: Path) 
     compared = comparison_of(directories, "pass@1", "after: rag")
     assert (compared.samples, compared.wins, compared.losses, compared.p) == (8, 3, 0, 0.25)
     assert comparison_of(directories, "pass@5", "after: rag").samples == 8
+
+
+@pytest.mark.parametrize("score", ["pass@5", "pass@1"])
+def test_samples_that_differ_in_pass_at_five_are_listed_by_their_answers(
+    tmp_path: Path, score: str
+) -> None:
+    before, after = repetitions(tmp_path / "before", 3), repetitions(tmp_path / "after", 6)
+    listed = stepcraft(
+        f"compare {before} {after} --score {score} --html {tmp_path}/page.html"
+    ).stdout
+    assert "pass@5: +0.375" in listed
+    assert "where they differ most in pass@1:" in listed
+    differing = re.findall(r"^1\.000  0\.000  \d  (\d)\?$", listed, re.MULTILINE)
+    assert differing == [*"33333", *"44444"]
+    assert 'data-score="pass@1"' in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_score_of_ones_own_that_is_called_like_pass_at_five_is_listed(tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", {"rag": HALF, "rat": MOST})
+    rewrite(run, '"right"', '"pass@5"')
+    assert "where they differ most in pass@5:" in stepcraft(f"compare {run} rat rag").stdout
 
 
 def test_a_baseline_that_no_directory_has_is_refused(tmp_path: Path) -> None:
