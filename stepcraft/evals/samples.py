@@ -33,9 +33,9 @@ RIGHT = ("answers", "long_answers", "steps", "contains")
 _FIELDS = {"id", "question", "output", "resources", "input", *_LISTS}
 _ANSWER = re.compile(
     r"(expected|gold|correct|reference)_answer|expected(_output)?|ground_truth|references?|target"
-    "|label"
+    r"|label|answers? \(\d+\)"
 )
-"""Field names that other tools use for a right answer."""
+"""Field names that other tools use for a right answer, and those of a second column for it."""
 
 
 class Gold(TypedDict):

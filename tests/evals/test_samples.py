@@ -127,6 +127,16 @@ def test_a_table_may_have_one_right_answer_or_several(tmp_path: Path) -> None:
     ]
 
 
+def test_a_second_column_of_right_answers_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    for name in ("answer", "answers"):
+        file.write_text(f"question,{name},{name}\nA?,Ada,Eva\n")
+        with pytest.raises(BadInput, match=rf"'{name} \(3\)'; did you mean 'answer'"):
+            read_samples(file)
+    file.write_text("question,note,note\nA?,new,old\n")
+    assert read_samples(file) == [{"id": "1", "question": "A?"}]
+
+
 def test_lists_in_the_cells_of_csv_are_lists(tmp_path: Path) -> None:
     file = tmp_path / "questions.csv"
     file.write_text(
