@@ -178,14 +178,23 @@ def _advise(samples: int, methods: int) -> None:
 
 
 def _thresholds(entries: list[str] | None) -> dict[str, float]:
-    """Return the minimum mean for each score."""
+    """Return the minimum mean for each score.
+
+    Raises:
+        BadInput: An entry has no score or no finite number.
+    """
     thresholds: dict[str, float] = {}
     for entry in entries or []:
         score, _, value = entry.rpartition("=")
         try:
-            thresholds[score] = float(value)
+            least = float(value)
         except ValueError:
-            raise BadInput(f"--fail-under {entry!r} has no number; write score=0.8") from None
+            least = math.nan
+        if not math.isfinite(least):
+            raise BadInput(f"--fail-under {entry!r} has no number; write score=0.8")
+        if not score.strip():
+            raise BadInput(f"--fail-under {entry!r} names no score; write score=0.8")
+        thresholds[score] = least
     return thresholds
 
 

@@ -204,6 +204,19 @@ def test_thresholds_end_with_a_status(tmp_path: Path) -> None:
     assert "has no number" in problem_of(f"report {run} --fail-under right")
 
 
+@pytest.mark.parametrize(
+    ("threshold", "problem"),
+    [
+        ("0.8", "'0.8' names no score; write score=0.8"),
+        ("=0.8", "'=0.8' names no score"),
+        ("right=nan", "has no number"),
+        ("right=inf", "has no number"),
+    ],
+)
+def test_thresholds_that_cannot_be_used(tmp_path: Path, threshold: str, problem: str) -> None:
+    assert problem in problem_of(f"report {tmp_path} --fail-under {threshold}")
+
+
 def test_the_page_says_what_answers_rest_on_and_what_went_wrong(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", {"rag": HALF}, warnings=["no source is named"])
     file = run / "configuration.json"
