@@ -89,16 +89,16 @@ class CallRecorder(BaseCallbackHandler):
         """Record the reply, the tokens and the provider's name for the model."""
         generation = response.generations[0][0]
         message = getattr(generation, "message", None)
-        call = self._ended(run_id, "")
-        call["reply"] = without_secrets(generation.text)
+        call, reply = self._ended(run_id, ""), generation.text
         if isinstance(message, AIMessage):
             about, tools = message.response_metadata, message.tool_calls
             call["model"] = str(about.get("model_name") or about.get("model") or call["model"])
-            call["reply"] += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
+            reply += "".join(f"\n[{tool['name']} {tool['args']}]" for tool in tools)
             call["tokens"] = token_counts(message)
             # LangChain marks a reply from its cache like this.
             usage: Mapping[str, Any] = message.usage_metadata or {}
             call["from_cache"] = usage.get("total_cost") == 0
+        call["reply"] = without_secrets(reply)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ANN401
         """Record why there is no reply."""

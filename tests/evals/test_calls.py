@@ -11,6 +11,7 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage
 
 from stepcraft import BadInput
 from stepcraft.evals.benchmark import Benchmark, Questions, benchmark_names, get_benchmark
@@ -129,6 +130,22 @@ def test_secrets_in_calls_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     run(tmp_path, lambda *_: KEY, keep_calls=True)
     assert KEY not in (tmp_path / "calls.jsonl").read_text("utf-8")
+
+
+def test_secrets_in_the_arguments_of_tools_are_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    call = {"name": "search", "args": {"query": f"what is {KEY}"}, "id": "1"}
+    model = ScriptedModel(lambda *_: AIMessage("", tool_calls=[call]))
+
+    async def answer(given: dict[str, str]) -> str:
+        await model.ainvoke(given["question"])
+        return "3"
+
+    run(tmp_path, asked=1, methods=[OwnMethod("mine", answer)], keep_calls=True)
+    [kept] = read_calls(tmp_path)["mine", "0"]
+    assert kept["reply"] == "\n[search {'query': 'what is ***'}]"
 
 
 def test_replies_from_a_cache_are_counted_and_cost_nothing(tmp_path: Path) -> None:
