@@ -17,7 +17,14 @@ from types import FunctionType
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import (
+    BaseMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -46,6 +53,7 @@ in the context of a run.
 """
 _PACKAGE = str(files("stepcraft"))
 _LIMITS = {"max_searches", "max_calls", "deadline_s"}
+_NOT_REPLIES = (HumanMessage, ToolMessage, FunctionMessage, SystemMessage)
 _NOT_SCORED = ("messages", "usage", "warnings", "__interrupt__")
 
 
@@ -154,6 +162,9 @@ class Method:
 def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a graph returns
     """Return a result's text or last message as the answer, and any other mapping unchanged.
 
+    With a last message, lists of evidence and steps are kept. A message of the user, a tool or the
+    system is no answer.
+
     Raises:
         TypeError: The result is a list that does not consist of messages.
     """
@@ -166,7 +177,10 @@ def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a
         return {"answer": "" if result is None else text}
     if result.get("answer") is None and result.get("messages"):
         [last] = convert_to_messages(result["messages"][-1:])
-        return {"answer": last.text}
+        is_reply = not isinstance(last, _NOT_REPLIES)
+        kept = {name: result.get(name) for name in ("evidence", "steps")}
+        lists = {name: value for name, value in kept.items() if isinstance(value, list)}
+        return {"answer": last.text if is_reply else "", **lists}
     return result
 
 

@@ -11,7 +11,14 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.pregel.remote import RemoteException, RemoteGraph
@@ -381,6 +388,29 @@ def test_what_answers_rest_on_is_in_the_configuration(
 )
 def test_the_answer_in_a_result(result: Any, answer: str) -> None:
     assert plain_output(result)["answer"] == answer
+
+
+def test_a_chat_keeps_its_evidence_and_steps() -> None:
+    found = {"evidence": [{"text": "It is of 1566."}], "steps": ["Look."]}
+    chat = {"messages": [HumanMessage("Is it old?"), AIMessage("Yes.")], "plan": "none"}
+    assert plain_output({**chat, **found}) == {"answer": "Yes.", **found}
+    assert plain_output({**chat, "evidence": None, "steps": 7}) == {"answer": "Yes."}
+
+
+@pytest.mark.parametrize(
+    ("last", "answer"),
+    [
+        (HumanMessage("Is it old?"), ""),
+        (ToolMessage("1566", tool_call_id="1"), ""),
+        (SystemMessage("Be kind."), ""),
+        (("user", "Is it old?"), ""),
+        ({"role": "assistant", "content": "Yes."}, "Yes."),
+        (AIMessageChunk("Yes."), "Yes."),
+        (ChatMessage("Yes.", role="expert"), "Yes."),
+    ],
+)
+def test_only_a_reply_is_the_answer_of_a_chat(last: Any, answer: str) -> None:
+    assert plain_output({"messages": [AIMessage("Well."), last]})["answer"] == answer
 
 
 def test_a_list_is_no_answer() -> None:
