@@ -10,7 +10,7 @@ from langchain_core.utils.uuid import uuid7
 
 from stepcraft import __version__
 from stepcraft.concurrency import side_by_side, uncancelled
-from stepcraft.errors import BadInput, ModelFailure, RunStopped
+from stepcraft.errors import BadInput, ModelFailure, NoAnswer, RunStopped
 from stepcraft.evals.calls import CallRecorder, reason_of
 from stepcraft.evals.directory import (
     CALLS,
@@ -184,6 +184,7 @@ async def _run(method: AnyMethod, sample: Sample, calls: CallRecorder) -> Outcom
     result, error = Result({}, [], {}), ""
     try:
         result = await uncancelled(method.run(sample, config))
+        error = reason_of(NoAnswer(result.unanswered)) if result.unanswered else ""
     except ModelFailure as failure:
         raise RunStopped(f"{method.name} was stopped: {failure}") from failure
     except Exception as failure:

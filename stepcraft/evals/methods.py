@@ -68,6 +68,8 @@ class Result:
     """The usage counted by the graph itself, since callbacks do not see the model calls of a graph
     on a server.
     """
+    unanswered: str = ""
+    """Why there is no answer, or "" if there is one."""
 
 
 @dataclass(frozen=True)
@@ -232,21 +234,23 @@ AnyMethod = Method | OwnMethod
 
 def _result(result: object, output: Mapping[str, Any]) -> Result:
     state: Mapping[str, Any] = result if isinstance(result, Mapping) else {}
-    if state.get("__interrupt__"):
-        raise NoAnswer("the run waits for a person; evaluate the method without its review")
     answer = output.get("answer")
     answer = answer.text if isinstance(answer, BaseMessage) else answer
     has_answer = answer not in (None, [], {}) and str(answer).strip()
-    if not (output.get("steps") or has_answer):
-        raise NoAnswer("the result has neither `answer` nor `steps`, or they are empty")
+    unanswered = ""
+    if state.get("__interrupt__"):
+        unanswered = "the run waits for a person; evaluate the method without its review"
+    elif not (output.get("steps") or has_answer):
+        unanswered = "the result has neither `answer` nor `steps`, or they are empty"
     warnings, usage = state.get("warnings") or (), state.get("usage")
     kept = {name: value for name, value in output.items() if name not in _NOT_SCORED}
     if answer is not None:
         kept["answer"] = str(answer)
     return Result(
-        kept,
+        {} if unanswered else kept,
         [*map(str, [warnings] if isinstance(warnings, str) else warnings)],
         _counted(usage) if isinstance(usage, Mapping) else {},
+        unanswered,
     )
 
 

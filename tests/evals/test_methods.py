@@ -413,6 +413,21 @@ def test_only_a_reply_is_the_answer_of_a_chat(last: Any, answer: str) -> None:
     assert plain_output({"messages": [AIMessage("Well."), last]})["answer"] == answer
 
 
+def test_what_a_run_without_an_answer_used_is_counted(tmp_path: Path) -> None:
+    used = {"usage": {"calls": 3, "input_tokens": 9_000}, "warnings": ["nothing was found"]}
+
+    def answer(given: dict[str, str]) -> dict[str, Any]:
+        return {"answer": given["question"][9].replace("1", ""), **used}
+
+    methods = [OwnMethod("mine", answer)]
+    outcomes = run(tmp_path, asked=2, methods=methods, prices=Prices.of(["1000/1"]))
+    assert [each["output"] for each in outcomes] == [{"answer": "0"}, {}]
+    assert "NoAnswer: the result has neither `answer` nor `steps`" in outcomes[1]["error"]
+    for each in outcomes:
+        assert {name: each[name] for name in used} == used  # type: ignore[literal-required]
+        assert each["usd"] == 9.0
+
+
 def test_a_list_is_no_answer() -> None:
     with pytest.raises(TypeError, match="not another list"):
         plain_output(["a", "b"])
