@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from functools import partial
 from importlib.metadata import distributions
 from typing import Annotated
@@ -14,6 +15,8 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import one_line
 
 _PACKAGES = ("stepcraft", "lang", "weaviate", "wordllama", "mcp")
+_SECRET = re.compile("(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
+"""The end of a word in the name of a variable that holds a secret, as in OPENAI_API_KEY_2."""
 _PREFIXES = ("STEPCRAFT_", "LANGSMITH_", "LANGGRAPH_", "OPENAI_", "WEAVIATE_")
 
 
@@ -31,8 +34,8 @@ def doctor(
             say(f"{package.name} {package.version}")
     for name, value in sorted(os.environ.items()):
         if name.startswith(_PREFIXES):
-            is_secret = name.endswith(("KEY", "TOKEN", "SECRET", "PASSWORD"))
-            say(f"{name}={'***' if is_secret else one_line(without_secrets(value))}")
+            shown = "***" if _SECRET.search(name) else one_line(without_secrets(value))
+            say(f"{name}={shown}")
     named = source or (f"memory:{memory}" if memory else "")
     chosen = named or os.environ.get("STEPCRAFT_SOURCE") or "memory:"
     failed = False

@@ -73,6 +73,19 @@ def test_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "none.db does not exist" in run("doctor --memory none.db", status=1).stdout
 
 
+def test_the_doctor_shows_no_secret_whatever_its_name_ends_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY_2", "LANGSMITH_TOKEN_EU", "WEAVIATE_APIKEY"):
+        monkeypatch.setenv(name, f"opensesame of {name}")
+    monkeypatch.setenv("OPENAI_MAX_TOKENS", "500")
+    monkeypatch.setenv("LANGGRAPH_KEYS_FILE", "keys.toml")
+    shown = run("doctor --from corpus:tea.md").stdout
+    assert "opensesame" not in shown
+    for line in ("OPENAI_API_KEY_2=***", "OPENAI_MAX_TOKENS=500", "LANGGRAPH_KEYS_FILE=keys.toml"):
+        assert line in shown.splitlines()
+
+
 def test_a_key_is_shown_with_its_table() -> None:
     secret, _, table, keys = run("server key 'A\"na'").stdout.splitlines()
     assert secret.startswith("sk-")
