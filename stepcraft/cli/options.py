@@ -212,4 +212,4 @@ def check_writable(*files: Path | None) -> None:
         is_new = not file.exists()
         file.open("ab").close()
         if is_new:
-            file.unlink()
+            file.resolve().unlink()  # not a link to it

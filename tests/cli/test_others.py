@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stepcraft.cli.options import check_writable
 from tests.cli.shell import STEPCRAFT, data, run
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.ports import Ports, listens
@@ -84,6 +85,16 @@ def test_the_doctor_shows_no_secret_whatever_its_name_ends_with(
     assert "opensesame" not in shown
     for line in ("OPENAI_API_KEY_2=***", "OPENAI_MAX_TOKENS=500", "LANGGRAPH_KEYS_FILE=keys.toml"):
         assert line in shown.splitlines()
+
+
+def test_a_link_to_a_file_that_is_written_later_stays(here: Path) -> None:
+    link, file = here / "report.html", here / "www.html"
+    link.symlink_to(file.name)
+    check_writable(link)
+    assert (link.is_symlink(), file.exists()) == (True, False)
+    file.write_text("old")
+    check_writable(link, here / "new.html")
+    assert (link.read_text(), (here / "new.html").exists()) == ("old", False)
 
 
 def test_a_key_is_shown_with_its_table() -> None:
