@@ -149,9 +149,19 @@ def fields_of(settings: list[str] | None, **options: object) -> dict[str, Any]:
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str]:
-    """Return the tags that are given as name=value."""
-    pairs = [each.partition("=") for each in tags or ()]
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    """Return the tags that are given as name=value.
+
+    Raises:
+        BadInput: A tag has two values.
+    """
+    chosen: dict[str, str] = {}
+    for each in tags or ():
+        name, _, value = map(str.strip, each.partition("="))
+        if chosen.setdefault(name, value) != value:
+            raise BadInput(
+                f"the tag {name!r} has two values, {chosen[name]!r} and {value!r}; give it one"
+            )
+    return chosen
 
 
 def search_fields(options: SearchOptions, **settings: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepcraft.cli.options import check_writable
+from stepcraft.cli.options import check_writable, tags_of
 from tests.cli.shell import STEPCRAFT, data, run
 from tests.servers.openai_server import OpenAIServer
 from tests.servers.ports import Ports, listens
@@ -95,6 +95,13 @@ def test_a_link_to_a_file_that_is_written_later_stays(here: Path) -> None:
     file.write_text("old")
     check_writable(link, here / "new.html")
     assert (link.read_text(), (here / "new.html").exists()) == ("old", False)
+
+
+def test_a_tag_has_one_value(here: Path) -> None:
+    assert tags_of(["team=a", "product=a", "team = a"]) == {"team": "a", "product": "a"}
+    (here / "p.jsonl").write_text('{"output": "tea", "input": "leaves", "steps": ["Boil."]}')
+    result = run("memory search tea -m p.jsonl --where team=a --where team=b", status=2)
+    assert "the tag 'team' has two values, 'a' and 'b'; give it one" in result.stderr
 
 
 def test_a_key_is_shown_with_its_table() -> None:
