@@ -49,16 +49,17 @@ class Prices:
         by_model: dict[str, Price] = {}
         for entry in entries:
             model, _, figures = entry.rpartition("=")
-            by_model[bare_name(model.strip())] = _price(entry, figures)
+            by_model[_without_provider(model.strip())] = _price(entry, figures)
         return Prices(by_model)
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None if it is unknown.
 
-        Both the given name and the name in an entry can have a provider prefix, and the given name
-        can end with a date.
+        Both the given name and the name in an entry can have a provider prefix. If no entry has the
+        exact name, a date at the end of the given name is left out.
         """
-        return self.by_model.get(bare_name(model)) or self.by_model.get("")
+        names = (_without_provider(model), bare_name(model), "")
+        return next((self.by_model[name] for name in names if name in self.by_model), None)
 
     def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
         """Return the cost of usage in USD, or None if the price of a used model is unknown.
@@ -83,9 +84,12 @@ class Prices:
 
 def bare_name(model: str) -> str:
     """Return the name of a model without its provider and date, in lower case."""
-    _, _, name = model.lower().partition(":")
-    is_tag = not re.match(r"(?!latest)[a-z]", name)  # as in `llama3:8b`
-    return _DATE.sub("", model.lower() if is_tag else name)
+    return _DATE.sub("", _without_provider(model))
+
+
+def _without_provider(model: str) -> str:
+    # What is before a tag, as in `llama3:8b` and `qwen/qwq:free`, is no provider.
+    return re.sub(r"\A[^:\d/.-]*:(?!latest)(?=[a-z])", "", model.lower())
 
 
 def _price(entry: str, figures: str) -> Price:

@@ -53,6 +53,30 @@ def test_prices(
 
 
 @pytest.mark.parametrize(
+    ("model", "read"),
+    [
+        ("openai:gpt-4o-2024-05-13", 5.0),
+        ("gpt-4o-2024-08-06", 2.5),
+        ("gpt-4o-2024-11-20", None),
+        ("gpt-4o", None),
+        ("azure_openai:gpt-5-2025-08-07", 1.0),
+        ("qwen/qwen-plus:thinking", 4.0),
+        ("openrouter:qwen/qwen-plus:thinking", 4.0),
+        ("other/model:thinking", None),
+        ("llama3:instruct", 3.0),
+        ("mistral-nemo:instruct", None),
+    ],
+)
+def test_a_price_is_that_of_the_exact_name_or_of_the_one_without_a_date(
+    model: str, read: float | None
+) -> None:
+    snapshots = ["openai:gpt-4o-2024-05-13=5/15", "openai:gpt-4o-2024-08-06=2.5/10"]
+    others = ["openai:gpt-5=1/1", "openrouter:qwen/qwen-plus:thinking=4/4", "llama3:instruct=3/3"]
+    price = Prices.of([*snapshots, *others]).price(model)
+    assert (price and price.read) == read
+
+
+@pytest.mark.parametrize(
     ("entries", "problem"),
     [
         (["cheap"], "the price 'cheap' cannot be used; write USD per million tokens"),
