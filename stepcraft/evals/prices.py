@@ -66,19 +66,22 @@ class Prices:
 
         Args:
             usage: The token counts, broken down by model under `models`.
-            model: The model to which tokens are attributed if no provider named one.
+            model: The model to which tokens are attributed if no provider named one. Its price also
+                applies to a name without a price if no other model is named.
         """
         if not self.by_model:
             return None
+        models = (usage.get("models") or {model: usage}).items()
+        used = {name: tokens for name, tokens in models if total_tokens(tokens)}
+        is_alone = len(used.keys() - {""}) < 2
         total = 0.0
-        for name, tokens in (usage.get("models") or {model: usage}).items():
-            if total_tokens(tokens):
-                price = self.price(name) or self.price(model)
-                if price is None:
-                    return None
-                cached = tokens.get("cached_input_tokens", 0)
-                total += (tokens.get("input_tokens", 0) - cached) * price.read
-                total += cached * price.cached + tokens.get("output_tokens", 0) * price.written
+        for name, tokens in used.items():
+            price = self.price(name or model) or (self.price(model) if is_alone else None)
+            if price is None:
+                return None
+            cached = tokens.get("cached_input_tokens", 0)
+            total += (tokens.get("input_tokens", 0) - cached) * price.read
+            total += cached * price.cached + tokens.get("output_tokens", 0) * price.written
         return total / 1_000_000
 
 

@@ -77,6 +77,26 @@ def test_a_price_is_that_of_the_exact_name_or_of_the_one_without_a_date(
 
 
 @pytest.mark.parametrize(
+    ("names", "usd"),
+    [
+        (["gpt-5-mini-2025-08-07", "gpt-5-2025-08-07"], None),
+        (["my-deployment", "gpt-5"], None),
+        (["my-deployment"], 1.0),
+        (["my-deployment", ""], 2.0),
+        (["gpt-5-mini", ""], 2.0),
+        ([""], 1.0),
+    ],
+)
+def test_the_price_of_a_method_is_not_that_of_its_other_models(
+    names: list[str], usd: float | None
+) -> None:
+    used = {"input_tokens": MILLION, "output_tokens": 0}
+    models = {**dict.fromkeys(names, used), "unused": {"calls": 1, "input_tokens": 0}}
+    prices = Prices.of(["openai:gpt-5-mini=1/1"])
+    assert prices.cost({"models": models}, "openai:gpt-5-mini") == usd
+
+
+@pytest.mark.parametrize(
     ("entries", "problem"),
     [
         (["cheap"], "the price 'cheap' cannot be used; write USD per million tokens"),
