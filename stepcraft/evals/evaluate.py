@@ -91,6 +91,7 @@ async def evaluate(
     names = [SAMPLES, CALLS] if keep_calls else [SAMPLES]
     with run_directory(directory, configuration, *names) as [file, *call_files]:
         unscored = _counted(directory, jobs, spending, retry_errors=retry_errors)
+        spending.check_priced()
 
         async def finish(key: Key) -> None:
             method, sample = jobs[key]

@@ -100,6 +100,7 @@ async def judge(
             request = jobs[key][1] if key in jobs else None
             if request and earlier.get("basis", request.basis) == request.basis:
                 done[key] = not earlier["error"] and _is_complete(earlier, *jobs[key])
+        spending.check_priced()
         spending.errors.update({key: "" for key, is_done in done.items() if is_done})
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):

@@ -50,7 +50,7 @@ class Spending:
         what: The word for the parts in error messages, such as "samples".
 
     Raises:
-        BadInput: The budget is in USD, and the price of a model is unknown.
+        BadInput: The budget is in USD, and the price of a model, or of all models, is unknown.
     """
 
     def __init__(
@@ -66,8 +66,6 @@ class Spending:
         self.what = what
         self.budget = budget or Budget()
         self.prices = prices or Prices.of(None)
-        for model in filter(None, models):
-            self._check_priced(model, self.prices.price(model))
         self.on_progress = on_progress
         self.errors: dict[Key, str] = {}
         """The reason for the failure of each finished part, or "" if it succeeded. Unfinished parts
@@ -76,9 +74,16 @@ class Spending:
         self.progress = Progress(0, 0, total, usd=0.0)
         self._running = 0
         self._stopped = ""
+        self._unpriced = ""
+        for model in filter(None, models):
+            self._note_price(model, self.prices.price(model))
+        self._note_price("", self.prices.by_model or None)
+        self.check_priced()
 
     def begin(self) -> bool:
         """Return whether another part may call a model; it counts as one call until it ends."""
+        if self._unpriced:
+            return False
         progress = self.progress
         for limit, used, unit in (
             (self.budget.calls, progress.calls + self._running, "calls"),
@@ -98,9 +103,6 @@ class Spending:
             usage: The token counts.
             model: The model to which tokens are attributed if no provider named one.
             usd: The cost if it was recorded.
-
-        Raises:
-            BadInput: The budget is in USD, and the cost is unknown.
         """
         usd = self.prices.cost(usage, model) if usd is None else usd
         before = self.progress
@@ -110,7 +112,7 @@ class Spending:
             tokens=before.tokens + total_tokens(usage),
             usd=None if usd is None or before.usd is None else before.usd + usd,
         )
-        self._check_priced(", ".join(usage.get("models") or [model]), usd)
+        self._note_price(", ".join(usage.get("models") or [model]), usd)
         return usd
 
     def end(self, usage: Mapping[str, Any], model: str) -> float | None:
@@ -118,12 +120,23 @@ class Spending:
         self._running -= 1
         return self.add(usage, model)
 
-    def _check_priced(self, model: str, price: object) -> None:
-        if self.budget.usd is not None and price is None:
-            raise BadInput(
-                f"a budget in USD needs the price of every model, and that of {model or 'a model'} "
-                "is unknown; name it with --price READ/WRITTEN, in USD per million tokens"
-            )
+    def _note_price(self, model: str, price: object) -> None:
+        """Note why the budget cannot be kept, if it depends on an unknown price."""
+        if self.budget.usd is None or price is not None or self._unpriced:
+            return
+        self._unpriced = (
+            f"a budget in USD needs the price of every model, and that of {model or 'a model'} "
+            "is unknown; name it with --price READ/WRITTEN, in USD per million tokens"
+        )
+
+    def check_priced(self) -> None:
+        """Check that all costs so far are known, if the budget depends on them.
+
+        Raises:
+            BadInput: A cost is unknown.
+        """
+        if self._unpriced:
+            raise BadInput(self._unpriced)
 
     def report(self, key: Key, error: str) -> None:
         """Record that a part is done, or why it failed, and report the progress."""
@@ -155,8 +168,10 @@ class Spending:
         """Check that the work was not cut short.
 
         Raises:
+            BadInput: The budget depends on a cost that turned out to be unknown.
             RunStopped: Parts are missing, or a method or judge has failed on every part.
         """
+        self.check_priced()
         if len(self.errors) < self.progress.total:
             raise RunStopped(
                 f"{self._stopped or 'the rest was cancelled'}: {len(self.errors):,} of "

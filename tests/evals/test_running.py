@@ -1,5 +1,6 @@
 """Evaluations: which samples, what they cost, and graphs of one's own."""
 
+import asyncio
 from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
@@ -12,6 +13,7 @@ from langgraph.graph import START, StateGraph
 
 from stepcraft import BadInput, RunStopped
 from stepcraft.evals.calls import CallRecorder
+from stepcraft.evals.directory import read_outcomes
 from stepcraft.evals.methods import OwnMethod
 from stepcraft.evals.prices import Prices
 from stepcraft.evals.progress import Budget, Progress
@@ -131,6 +133,29 @@ def test_a_budget_in_usd_stops_it_and_the_rest_is_done_later(tmp_path: Path) -> 
 def test_a_budget_in_usd_needs_prices(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="that of ScriptedModel is unknown; name it with --price"):
         run(tmp_path, budget=Budget(usd=1.0), prices=Prices.of(["gpt-5=1/2"]))
+
+
+def test_a_budget_in_usd_without_any_price_is_refused_at_once(tmp_path: Path) -> None:
+    asked: list[object] = []
+    with pytest.raises(BadInput, match="needs the price of every model"):
+        run(tmp_path, methods=[OwnMethod("mine", asked.append)], budget=Budget(usd=1.0))
+    assert not asked
+
+
+def test_answers_whose_price_turns_out_to_be_unknown_are_kept(tmp_path: Path) -> None:
+    counts = {"calls": 1, "input_tokens": MILLION, "output_tokens": 0}
+
+    async def answer(_: object) -> dict[str, Any]:
+        await asyncio.sleep(0.01)
+        return {"answer": "3", "usage": {**counts, "models": {"big": counts}}}
+
+    options: Any = {"asked": 5, "methods": [OwnMethod("mine", answer)], "budget": Budget(usd=99.0)}
+    for _ in range(2):
+        with pytest.raises(BadInput, match="that of big is unknown; name it with --price"):
+            run(tmp_path, prices=Prices.of(["small=1/1"]), concurrency=3, **options)
+        assert [each["usd"] for each in read_outcomes(tmp_path)] == [None] * 3
+    run(tmp_path, prices=Prices.of(["small=1/1", "big=7/7"]), **options)
+    assert len(list(read_outcomes(tmp_path))) == 5
 
 
 def test_a_budget_in_usd_needs_the_prices_of_earlier_answers(tmp_path: Path) -> None:
