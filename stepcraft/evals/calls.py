@@ -51,7 +51,8 @@ class CallRecorder(BaseCallbackHandler):
     def usage(self) -> dict[str, Any]:
         """Return the total number of calls and tokens, and the same per model under `models`.
 
-        Replies from a cache cost nothing and are counted only under `from_cache`.
+        Replies without token counts are also counted under `uncounted`, if there are any. Replies
+        from a cache cost nothing and are counted only under `from_cache`.
         """
         models: dict[str, Counter[str]] = {}
         total, calls = Counter(no_tokens()), self.calls()
@@ -59,6 +60,8 @@ class CallRecorder(BaseCallbackHandler):
         for call in paid:
             for counts in (total, models.setdefault(call["model"], Counter(no_tokens()))):
                 counts.update(calls=1, **call["tokens"])
+                if not call["error"] and not total_tokens(call["tokens"]):
+                    counts["uncounted"] += 1
         return {**total, "models": models, "from_cache": len(calls) - len(paid)}
 
     # LangChain also calls this for chat models, with their messages as one string.

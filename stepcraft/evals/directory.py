@@ -37,7 +37,9 @@ class Outcome(TypedDict):
     """The reason why the output or the scores are missing, or "" if neither is."""
     scores: dict[str, float]
     usage: dict[str, Any]
-    """`calls`, `input_tokens` and `output_tokens`, in total and per model under `models`."""
+    """`calls`, `input_tokens` and `output_tokens`, in total and per model under `models`, and the
+    number of replies without token counts under `uncounted` if there are any.
+    """
     seconds: float
     warnings: list[str]
     began: str

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 
 from stepcraft.errors import REFUSED, BadInput, RunStopped, UnreadableReply, status_of
-from stepcraft.evals.calls import no_tokens, reason_of
+from stepcraft.evals.calls import no_tokens, reason_of, total_tokens
 from stepcraft.evals.directory import Outcome
 from stepcraft.evals.kinds import READINGS, Kind
 from stepcraft.evals.samples import Sample
@@ -261,7 +261,9 @@ class Judge:
             message = await model.ainvoke(messages)
             self._is_plain = True
         self._has_answered = True
-        judgement["usage"].update(token_counts(message))
+        judgement["usage"].update(counts := token_counts(message))
+        if not total_tokens(counts):
+            judgement["usage"]["uncounted"] = 1
         return message
 
 

@@ -62,14 +62,14 @@ class Prices:
         return next((self.by_model[name] for name in names if name in self.by_model), None)
 
     def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
-        """Return the cost of usage in USD, or None if the price of a used model is unknown.
+        """Return the cost of usage in USD, or None if a used model's price or tokens are unknown.
 
         Args:
             usage: The token counts, broken down by model under `models`.
             model: The model to which tokens are attributed if no provider named one. Its price also
                 applies to a name without a price if no other model is named.
         """
-        if not self.by_model:
+        if not self.by_model or usage.get("uncounted"):
             return None
         models = (usage.get("models") or {model: usage}).items()
         used = {name: tokens for name, tokens in models if total_tokens(tokens)}

@@ -112,7 +112,10 @@ class Spending:
             tokens=before.tokens + total_tokens(usage),
             usd=None if usd is None or before.usd is None else before.usd + usd,
         )
-        self._note_price(", ".join(usage.get("models") or [model]), usd)
+        used = usage.get("models") or {model: usage}
+        is_counted = not usage.get("uncounted")
+        names = [name for name in used if is_counted or used[name].get("uncounted")]
+        self._note_price(", ".join(names), usd, is_counted=is_counted)
         return usd
 
     def end(self, usage: Mapping[str, Any], model: str) -> float | None:
@@ -120,14 +123,21 @@ class Spending:
         self._running -= 1
         return self.add(usage, model)
 
-    def _note_price(self, model: str, price: object) -> None:
+    def _note_price(self, model: str, price: object, *, is_counted: bool = True) -> None:
         """Note why the budget cannot be kept, if it depends on an unknown price."""
         if self.budget.usd is None or price is not None or self._unpriced:
             return
-        self._unpriced = (
-            f"a budget in USD needs the price of every model, and that of {model or 'a model'} "
-            "is unknown; name it with --price READ/WRITTEN, in USD per million tokens"
-        )
+        model = model or "a model"
+        if is_counted:
+            self._unpriced = (
+                f"a budget in USD needs the price of every model, and that of {model} is unknown; "
+                "name it with --price READ/WRITTEN, in USD per million tokens"
+            )
+        else:
+            self._unpriced = (
+                f"a budget in USD needs the tokens of every reply, and {model} reports none; limit "
+                "the calls with --max-calls instead"
+            )
 
     def check_priced(self) -> None:
         """Check that all costs so far are known, if the budget depends on them.

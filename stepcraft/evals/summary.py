@@ -441,7 +441,7 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     # A method may make calls that LangChain does not see, and some calls report no tokens.
     if is_seen := any(usage.get("calls") or total_tokens(usage) for usage in usages):
         costs["calls"] = fmean(usage.get("calls", 0) for usage in usages)
-    if is_seen and all(total_tokens(usage) or not usage.get("calls") for usage in usages):
+    if is_seen and all(map(_has_tokens, usages)):
         for name, key in _TOKENS.items():
             costs[name] = fmean(usage.get(key, 0) for usage in usages)
     if outcomes:  # median, since the first ones also wait for models and sources to open
@@ -450,6 +450,11 @@ def _costs(outcomes: Sequence[Outcome]) -> dict[str, float]:
     if is_seen and len(prices) == len(outcomes):
         costs["USD"] = fmean(prices)
     return costs
+
+
+def _has_tokens(usage: Mapping[str, Any]) -> bool:
+    """Return whether the tokens of all calls are known."""
+    return not usage.get("uncounted") and bool(total_tokens(usage) or not usage.get("calls"))
 
 
 def _shared(*sides: Sequence[Outcome]) -> list[list[Outcome]]:

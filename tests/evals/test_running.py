@@ -1,12 +1,14 @@
 """Evaluations: which samples, what they cost, and graphs of one's own."""
 
 import asyncio
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langgraph.graph import START, StateGraph
@@ -156,6 +158,47 @@ def test_answers_whose_price_turns_out_to_be_unknown_are_kept(tmp_path: Path) ->
         assert [each["usd"] for each in read_outcomes(tmp_path)] == [None] * 3
     run(tmp_path, prices=Prices.of(["small=1/1", "big=7/7"]), **options)
     assert len(list(read_outcomes(tmp_path))) == 5
+
+
+def silent() -> OwnMethod:
+    model = FakeListChatModel(responses=["3"])
+
+    async def answer(given: dict[str, str]) -> str:
+        return (await model.ainvoke(given["question"])).text
+
+    return OwnMethod("silent", answer)
+
+
+def test_a_budget_in_usd_needs_the_tokens_of_every_reply(tmp_path: Path) -> None:
+    options: Any = {"methods": [silent()], "prices": Prices.of(["1/1"])}
+    for _ in range(2):
+        with pytest.raises(BadInput, match=r"reports none; limit the calls with --max-calls"):
+            run(tmp_path, budget=Budget(usd=1.0), **options)
+        assert [each["usd"] for each in read_outcomes(tmp_path)] == [None]
+    run(tmp_path, budget=Budget(calls=9), **options)
+
+
+def test_costs_of_replies_without_tokens_are_unknown(tmp_path: Path) -> None:
+    outcomes = run(tmp_path, methods=[silent(), DIRECT], prices=Prices.of(["1/1"]))
+    assert [each["usd"] is None for each in outcomes] == [True, False] * 3
+    for prices in (None, Prices.of(["2/2"])):
+        by_name = {it.method: it.costs for it in summarise(tmp_path, prices=prices).methods}
+        assert [*by_name["silent"]] == ["calls", "seconds"]
+        assert "USD" in by_name["direct"]
+
+
+def test_calls_that_fail_cost_nothing(tmp_path: Path) -> None:
+    replies = iter([RuntimeError("busy"), costing(MILLION)])
+    model = ScriptedModel(lambda *_: next(replies))
+
+    async def answer(given: dict[str, str]) -> str:
+        with suppress(RuntimeError):
+            await model.ainvoke(given["question"])
+        return (await model.ainvoke(given["question"])).text
+
+    options: Any = {"budget": Budget(usd=9.0), "prices": Prices.of(["2/2"])}
+    [outcome] = run(tmp_path, asked=1, methods=[OwnMethod("mine", answer)], **options)
+    assert (outcome["usage"]["calls"], outcome["usd"]) == (2, 2.0)
 
 
 def test_a_budget_in_usd_needs_the_prices_of_earlier_answers(tmp_path: Path) -> None:
