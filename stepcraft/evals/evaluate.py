@@ -142,16 +142,14 @@ def _counted(
         BadInput: A sample in the directory has the same id as a given one but a different question.
     """
     unscored: dict[Key, Outcome] = {}
-    unanswered: dict[Key, Outcome] = {}
-    counted = set[object]()
+    last: dict[Key, tuple[str, Outcome | None]] = {}
+    counted = set[str]()
     for outcome in read_outcomes(directory):
         key = outcome["method"], outcome["id"]
         method, sample = jobs.get(key, (None, outcome["sample"]))
-        run = outcome["trace"]
-        if run not in counted:  # otherwise it is the same run, scored again
-            counted.add(run)
-            model = method.model if method else ""
-            spending.add(outcome["usage"], model, outcome.get("usd"))
+        if outcome["trace"] not in counted:  # otherwise it is the same run, scored again
+            counted.add(outcome["trace"])
+            spending.add(outcome["usage"], method.model if method else "", outcome.get("usd"))
         if method is None:
             continue
         if asked(sample) != asked(outcome["sample"]):
@@ -159,22 +157,20 @@ def _counted(
                 f"{directory} has another question with the id {outcome['id']!r:.80}; add new ones "
                 "at the end, give each an id of its own, or name another directory"
             )
-        spending.errors[key] = outcome["error"]
-        unscored.pop(key, None)
-        unanswered.pop(key, None)
-        is_changed = sample != outcome["sample"]
-        if outcome["output"] and (outcome["error"] or is_changed):
-            unscored[key] = {**outcome, "sample": sample}
-        elif is_unanswered(outcome) and is_changed:
-            unanswered[key] = {**outcome, "sample": sample}
-    working = {name for (name, _), error in spending.errors.items() if not error}
-    for done, error in list(spending.errors.items()):
-        if error and done not in unscored and (retry_errors or done[0] not in working):
-            unanswered.pop(done, None)  # it is run again
-            del spending.errors[done]
-        elif done in unscored or done in unanswered:
-            del spending.errors[done]
-    return {**unscored, **unanswered}
+        error = outcome["error"]
+        is_failed = error and not is_unanswered(outcome)
+        to_score = outcome["output"] if is_failed else sample != outcome["sample"]
+        last[key] = error, {**outcome, "sample": sample} if to_score else None
+    working = {name for (name, _), (error, _) in last.items() if not error}
+    for key, (error, left) in last.items():
+        is_output = left is not None and left["output"]
+        if error and not is_output and (retry_errors or key[0] not in working):
+            continue  # it is run again
+        if left:
+            unscored[key] = left
+        else:
+            spending.record(key, error)
+    return unscored
 
 
 async def _run(method: AnyMethod, sample: Sample, calls: CallRecorder) -> Outcome:

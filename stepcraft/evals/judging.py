@@ -5,7 +5,7 @@ resumes where it stopped. Calls are repeated only if they failed or can now be s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -92,16 +92,8 @@ async def judge(
             for judge in judges.values()
         }
         spending = Spending(budget, prices, judges, len(jobs), on_progress, what="calls")
-        done: dict[Key, bool] = {}  # by the last judgement of the present answers
-        for earlier in every_judgement(directory):
-            key = key_of(earlier)
-            if earlier["judge"] in judges:
-                spending.add(earlier["usage"], earlier["judge"])
-            request = jobs[key][1] if key in jobs else None
-            if request and earlier.get("basis", request.basis) == request.basis:
-                done[key] = not earlier["error"] and _is_complete(earlier, *jobs[key])
+        _count(directory, jobs, spending)
         spending.check_priced()
-        spending.errors.update({key: "" for key, is_done in done.items() if is_done})
         left = [key for key in jobs if key not in spending.errors]
         if not on_estimate(_estimate([jobs[key] for key in left], spending.prices)):
             return
@@ -118,6 +110,21 @@ async def judge(
 
         await side_by_side(map(finish, left), concurrency)
         spending.check_finished()
+
+
+def _count(directory: Path, jobs: Mapping[Key, _Job], spending: Spending) -> None:
+    """Count the judges' earlier calls, and record those that need not be repeated."""
+    names = {judge.name for judge, _ in jobs.values()}
+    done: dict[Key, bool] = {}  # by the last judgement of the present answers
+    for earlier in every_judgement(directory):
+        if earlier["judge"] in names:
+            spending.add(earlier["usage"], earlier["judge"])
+        if job := jobs.get(key := key_of(earlier)):
+            basis = job[1].basis
+            if earlier.get("basis", basis) == basis:
+                done[key] = not earlier["error"] and _is_complete(earlier, *job)
+    for key in filter(done.get, done):
+        spending.record(key, "")
 
 
 def _is_complete(earlier: Judgement, judge: Judge, request: Request) -> bool:

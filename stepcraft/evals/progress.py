@@ -72,6 +72,9 @@ class Spending:
         have no entry.
         """
         self.progress = Progress(0, 0, total, usd=0.0)
+        self._working = set[object]()
+        """The methods or judges that have succeeded on a part."""
+        self._failed = 0
         self._running = 0
         self._stopped = ""
         self._unpriced = ""
@@ -148,11 +151,18 @@ class Spending:
         if self._unpriced:
             raise BadInput(self._unpriced)
 
+    def record(self, key: Key, error: str) -> None:
+        """Record, once for each part, that it is done, or why it failed."""
+        self.errors[key] = error
+        if error:
+            self._failed += 1
+        else:
+            self._working.add(key[0])
+
     def report(self, key: Key, error: str) -> None:
         """Record that a part is done, or why it failed, and report the progress."""
-        self.errors[key] = error
-        errors = self.errors.values()
-        self.progress = replace(self.progress, done=len(errors), failed=sum(map(bool, errors)))
+        self.record(key, error)
+        self.progress = replace(self.progress, done=len(self.errors), failed=self._failed)
         self.on_progress(self.progress)
 
     def check_working(self, name: object, *, is_done: bool = False) -> None:
@@ -165,9 +175,11 @@ class Spending:
         Raises:
             RunStopped: It has failed on every part, or on the first few for the same reason.
         """
+        if name in self._working:
+            return
         reasons = [error for (owner, *_), error in self.errors.items() if owner == name]
         is_same = len(reasons) >= _SAME_FAILURES and len({*reasons}) == 1
-        if all(reasons) and (is_done or is_same):
+        if is_done or is_same:
             raise RunStopped(
                 f"{name} failed on {'all' if is_done else 'the first'} {len(reasons):,} "
                 f"{self.what}: {max(reasons, key=reasons.count).rstrip('.')}. Mend it and start "
