@@ -20,7 +20,7 @@ _CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 _STEP_WORD = re.compile(f"[{CJK}]|[^\\s{CJK}]+")
 _SIGNS = str.maketrans("-−–+#.,", "\ue000\ue000\ue000\ue001\ue002\ue003\ue003")
 _MEANT = re.compile(
-    r"(?<=\d)(?:\.|,(?!(?:\d\d,)*\d{3}(?!\d)))(?=\d)"
+    r"(?<=\d)(?:\.|,(?!(?:\d\d,){0,9}\d{3}(?!\d)))(?=\d)"
     r"|(?<![\w)\]])[-−–](?=\.?\d)|(?<=\de)[-−–](?=\d{1,3}(?![\w:–-]))|(?<=[a-z])[+#]+(?!\w)"
 )
 """Punctuation that carries meaning: the decimal point or comma, the sign of a number and of its

@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+import time
 from itertools import combinations
 
 import pytest
@@ -18,6 +19,7 @@ from stepcraft.evals.scores import (
     f1,
     normalise,
     pass_at_k,
+    plain_forms,
     rouge_lsum,
     steps_f1,
 )
@@ -26,6 +28,19 @@ from stepcraft.evals.scoring import default_scores
 TEXTS = st.text("ab cCéß中あ.-'\n", max_size=40) | st.text(max_size=20)
 WORDS = st.lists(st.sampled_from(["red", "green", "blue", "the", "not"]), max_size=6).map(" ".join)
 STEPS = st.lists(WORDS, max_size=4)
+
+
+def test_a_long_list_of_numbers_is_scored_in_linear_time() -> None:
+    listed = ",".join(["12"] * 20_000)
+    began = time.process_time()
+    assert exact_match(listed, [f"{listed}."], plain_forms("12")[0]) == 1
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("number", ["1,234,567", "12,34,56,789", "10,00,00,00,00,000"])
+def test_commas_that_separate_thousands_are_left_out(number: str) -> None:
+    sample = Sample(id="1", question="How many?", answers=[number.replace(",", "")])
+    assert default_scores(sample, {"answer": number})["exact match"] == 1
 
 
 @pytest.mark.parametrize(
