@@ -13,8 +13,9 @@ from inspect_ai.scorer import Score, Target, mean, scorer, stderr
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from stepcraft.errors import NoAnswer
 from stepcraft.evals.calls import CallRecorder
-from stepcraft.evals.methods import AnyMethod
+from stepcraft.evals.methods import AnyMethod, Result
 from stepcraft.evals.samples import Sample
 from stepcraft.evals.scoring import Scorer, default_scores, scores_of
 
@@ -44,13 +45,20 @@ def task(
 
 @solver
 def run_method(method: AnyMethod) -> Solver:
-    """Return a solver that runs a method and puts its output and usage in the store."""
+    """Return a solver that runs a method and puts its output and usage in the store.
+
+    Without an answer, the output is empty.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         calls = CallRecorder()
-        result = await method.run(state.metadata["sample"], {"callbacks": [calls]})
+        try:
+            result = await method.run(state.metadata["sample"], {"callbacks": [calls]})
+        except NoAnswer as failure:
+            result = Result({}, [], {}, str(failure))
         answer = result.output.get("answer") or "\n".join(result.output.get("steps") or [])
-        state.output = ModelOutput.from_content(method.model or "none", str(answer))
+        name, reason = method.model or "none", result.unanswered or None
+        state.output = ModelOutput.from_content(name, str(answer), error=reason)
         state.store.set("output", result.output)
         state.store.set("usage", calls.usage())
         return state
@@ -60,11 +68,15 @@ def run_method(method: AnyMethod) -> Solver:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def score_output(scorers: Sequence[Scorer] = (default_scores,)) -> InspectScorer:
-    """Return an inspect_ai scorer that reports the scores from the given scorers by name."""
+    """Return an inspect_ai scorer that reports the scores from the given scorers by name.
+
+    A run without an answer scores 0 wherever an empty answer gets a score.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         output: dict[str, Any] = state.store.get("output", {})
-        values = await scores_of(scorers, state.metadata["sample"], output)
+        values = await scores_of(scorers, state.metadata["sample"], output or {"answer": ""})
+        values = values if output else dict.fromkeys(values, 0.0)
         return Score(value={**values}, answer=state.output.completion)
 
     return score

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stepcraft.errors import NoAnswer
 from stepcraft.evals.methods import AnyMethod, Method, OwnMethod
 from tests.evals.asked import number_in, samples
 from tests.evals.runs import run
@@ -58,6 +59,21 @@ def test_a_task_has_the_same_answers_and_scores_as_an_evaluation(tmp_path: Path)
         assert logged.output.completion == mine["output"]["answer"]
         assert logged.output.model == "ScriptedModel"
         assert (logged.scores or {})["score_output"].value == mine["scores"]
+
+
+def test_a_run_without_an_answer_scores_as_in_an_evaluation(tmp_path: Path) -> None:
+    def answer(given: dict[str, str]) -> str:
+        if number_in(given["question"]) == "1":
+            raise NoAnswer("nothing was found")
+        return number_in(given["question"]).replace("2", "")
+
+    method = OwnMethod("mine", answer)
+    log = evaluated(tmp_path / "logs", method)
+    assert log.status == "success", log.error
+    theirs = {each.id: (each.scores or {})["score_output"].value for each in log.samples or ()}
+    ours = run(tmp_path / "ours", asked=4, methods=[method])
+    assert theirs == {each["id"]: each["scores"] for each in ours}
+    assert [each["scores"]["exact match"] for each in ours] == [1, 0, 0, 1]
 
 
 def test_steps_without_an_answer_are_the_completion(tmp_path: Path) -> None:
