@@ -84,18 +84,30 @@ def _drop_unwritten() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+_MOST_MESSAGES = 20
+
+
 class _LogLines(logging.Handler):
-    """Prints the first message that each library logs, unless logging is configured."""
+    """Prints what Stepcraft logs, and the first message of each library, without repetitions.
+
+    It is used unless logging is configured.
+    """
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
-        self._names: set[str] = set()
+        self._messages: dict[str, set[str]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        name = record.name.partition(".")[0]
-        if name not in self._names:
-            self._names.add(name)
-            note(f"{name}: {without_secrets(record.getMessage()):.500}")
+        name, message = record.name.partition(".")[0], record.getMessage()
+        known = self._messages.setdefault(name, set())
+        most = _MOST_MESSAGES if name == "stepcraft" else 1
+        if message in known or len(known) > most:
+            return
+        known.add(message)
+        if len(known) <= most:
+            note(f"{name}: {without_secrets(message):.500}")
+        elif most > 1:
+            note(f"{name}: further messages are left out")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the callback of a flag

@@ -80,6 +80,16 @@ def test_ctrl_c_ends_a_run_at_once() -> None:
             running.wait()
 
 
+@pytest.mark.parametrize(("bad", "lines"), [(3, 3), (25, 21)])
+def test_every_record_that_is_left_out_is_named(bad: int, lines: int) -> None:
+    records = ['{"output": "tea", "input": "leaves", "steps": ["Boil."]}', *["{}"] * bad]
+    Path("mine.jsonl").write_text("\n".join(records))
+    done = shell("stepcraft memory search tea -m mine.jsonl", {"STEPCRAFT_EMBEDDINGS": "none"})
+    assert (done.returncode, done.stderr.count("\n")) == (0, lines), done.stderr
+    assert all(f"mine.jsonl:{line} is left out" in done.stderr for line in (2, 3, 4))
+    assert done.stderr.endswith("stepcraft: further messages are left out\n") == (bad > 20)
+
+
 def test_a_broken_pipe_is_quiet() -> None:
     reading, writing = os.pipe()
     os.close(reading)
