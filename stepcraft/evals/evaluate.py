@@ -162,14 +162,14 @@ def _counted(
         to_score = outcome["output"] if is_failed else sample != outcome["sample"]
         last[key] = error, {**outcome, "sample": sample} if to_score else None
     working = {name for (name, _), (error, _) in last.items() if not error}
-    for key, (error, left) in last.items():
+    for done, (error, left) in last.items():
         is_output = left is not None and left["output"]
-        if error and not is_output and (retry_errors or key[0] not in working):
+        if error and not is_output and (retry_errors or done[0] not in working):
             continue  # it is run again
         if left:
-            unscored[key] = left
+            unscored[done] = left
         else:
-            spending.record(key, error)
+            spending.record(done, error)
     return unscored
 
 

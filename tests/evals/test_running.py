@@ -1,6 +1,7 @@
 """Evaluations: which samples, what they cost, and graphs of one's own."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -188,7 +189,7 @@ def test_costs_of_replies_without_tokens_are_unknown(tmp_path: Path) -> None:
 
 
 def test_calls_that_fail_cost_nothing(tmp_path: Path) -> None:
-    replies = iter([RuntimeError("busy"), costing(MILLION)])
+    replies: Iterator[Any] = iter([RuntimeError("busy"), costing(MILLION)])
     model = ScriptedModel(lambda *_: next(replies))
 
     async def answer(given: dict[str, str]) -> str:
