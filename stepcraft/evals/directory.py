@@ -96,7 +96,7 @@ def _configure(path: Path, configuration: Mapping[str, Any]) -> None:
         for name in {outcome["method"] for outcome in read_outcomes(path) if outcome["output"]}:
             old = methods[name]
             earlier = old.setdefault("contents", {})
-            changed = [it for it, digest in contents if (earlier.get(it) or digest) != digest]
+            changed = [it for it, digest in contents if earlier.get(it) not in {None, "", digest}]
             is_same = {**new.get(name, old), "contents": earlier} == old
             if changed or not is_same:
                 how = f"an earlier version of {changed[0]}" if is_same else "other settings"

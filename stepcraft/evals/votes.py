@@ -122,14 +122,12 @@ def judged_outcomes(directory: Path) -> Iterator[Outcome]:
     readings = [each for each in read_judgements(directory) if each["kind"] != "vote"]
     by_answer = grouped(readings, itemgetter("method", "id"))
     samples = {each["id"]: each["sample"] for each in read_outcomes(directory)}
-    graded = {
-        key: {each["id"] for each in group}
-        for key, group in grouped(readings, itemgetter("kind", "judge")).items()
-    }
+    graded: dict[tuple[str, str], set[str]] = {}
     for each in readings:
         sample = samples.get(each["id"])
-        if each["kind"] == "rubric" and sample and common_criteria(each, sample):
-            graded["rubric", each["judge"]] |= samples.keys()
+        is_common = each["kind"] == "rubric" and sample and common_criteria(each, sample)
+        ids = graded.setdefault((each["kind"], each["judge"]), set())
+        ids.update(samples if is_common else [each["id"]])
     for outcome in read_outcomes(directory):
         sample = outcome["sample"]
         judged = {
