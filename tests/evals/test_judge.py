@@ -409,7 +409,11 @@ def test_no_answer_is_a_wrong_one_for_a_judge_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("calls", "warnings"),
-    [(1, ["1 of 3 answers of rag", "0 of 2 answers of rat"]), (4, ["2 of 3 answers of rag"]), (5, [])],
+    [
+        (1, ["1 of 3 answers of rag", "0 of 2 answers of rat"]),
+        (4, ["2 of 3 answers of rag"]),
+        (5, []),
+    ],
 )
 def test_missing_answers_are_none_that_a_judge_has_read(
     tmp_path: Path, calls: int, warnings: list[str]
