@@ -146,6 +146,8 @@ def decoded_markup(data: bytes, declared: str = "") -> tuple[str, str]:
     try:
         return decoded(data, declared)
     except Unreadable:  # stray zeros, which browsers ignore
+        if data.count(b"\0") > len(data) // 10:
+            raise
         return decoded(data.replace(b"\0", b""), declared)
 
 

@@ -2173,3 +2173,116 @@ def test_a_long_text_of_two_bytes_a_letter_is_not_cut_within_one(
     line = "日本語の文章はここにあります。私は毎日お茶を飲みます。"
     file.write_bytes(f"{start}{line}\n".encode("cp932") * 3000)
     assert line in read_content(file).text
+
+
+def texts_of(folder: Path, name: str, data: str | bytes) -> list[str]:
+    return [each.text for each in read(folder, name, data)]
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        (
+            "<p>At most <math><semantics><mn>100</mn><annotation>100</annotation></semantics></math>"
+            " pots.</p>",
+            "At most 100 pots.",
+        ),
+        ("<math><msqrt><mi>x</mi><mo>+</mo><mn>1</mn></msqrt></math>", "√(x+1)"),
+        ("<math><msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup></math>", "x_1^2"),
+        ("<i aria-hidden=true>★★</i><span class=sr-only>2 of 5</span> Hot.", "2 of 5 Hot."),
+        ("<i aria-hidden=true></i><span class=sr-only>Menu</span> Hot.", "Hot."),
+        ("<p># of pots: 12</p><p>```</p>", "\\# of pots: 12\n\n\\```"),
+        ("<p>&lt;script&gt;</p><h2>Tea</h2>", "\\<script>"),
+        (
+            "<table><tr><td>Menu<td><h3>Tea</h3><pre>if hot:\n    pour()</pre></table>",
+            "```\nif hot:\n    pour()\n```",
+        ),
+    ],
+)
+def test_what_html_shows_is_text(tmp_path: Path, markup: str, shown: str) -> None:
+    assert shown in "\n\n".join(texts_of(tmp_path, "a.html", markup))
+
+
+def test_code_in_a_definition_is_a_fence_that_is_closed_in_each_passage(tmp_path: Path) -> None:
+    code = "\n".join(f"call({number})" for number in range(600))
+    page = f"<dl><dt>pour()</dt><dd><p>Pours.</p><pre>{code}</pre></dd></dl>"
+    found = texts_of(tmp_path, "a.html", page)
+    assert len(found) > 3
+    assert all(text.count("```") == 2 for text in found)
+
+
+@pytest.mark.parametrize(
+    ("document", "shown"),
+    [
+        (
+            "<book><chapter><title>Tea</title><programlisting>if hot:\n    # now\n    pour()"
+            "</programlisting></chapter></book>",
+            "```\nif hot:\n    # now\n    pour()\n```",
+        ),
+        ('<rfc><section title="Tea"><t hangText="TTL:">Time.</t></section></rfc>', "TTL: Time."),
+        ('<rfc><t>See <xref target="RFC9110" section="8.3"/>.</t></rfc>', "RFC9110 section 8.3"),
+        ('<book><para>See <xref linkend="hot"/>.</para></book>', "See hot."),
+        (
+            "<p><alternatives><tex-math>$100$</tex-math><math><mn>100</mn></math></alternatives></p>",
+            "100",
+        ),
+        ('<beans><bean class="com.Foo">x</bean></beans>', "bean class=com.Foo: x"),
+        ("<templates><template><name>Linux</name></template></templates>", "name: Linux"),
+    ],
+)
+def test_what_xml_says_is_text(tmp_path: Path, document: str, shown: str) -> None:
+    found = "\n\n".join(texts_of(tmp_path, "a.xml", f"<?xml version='1.0'?>{document}"))
+    assert shown in found
+    assert "$" not in found
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '<rfc><section title="Tea"><t>Hot.</t></section></rfc>',
+        "<book><sect1><title>Tea</title><para>Hot.</para></sect1></book>",
+        "<book><section><info><title>Tea</title></info><para>Hot.</para></section></book>",
+        "<topic><title>Tea</title><p>Hot.</p></topic>",
+    ],
+)
+def test_titles_of_sections_in_xml_are_headings(tmp_path: Path, document: str) -> None:
+    [found] = read(tmp_path, "a.xml", f"<?xml version='1.0'?>{document}")
+    assert (found.title.rpartition(" › ")[2], found.text) == ("Tea", "Hot.")
+
+
+def test_all_pages_in_the_frames_of_a_saved_page_are_read(tmp_path: Path) -> None:
+    parts = ["<frameset><frame></frameset>", "<p>Sheet one.</p>", "<p>Sheet two.</p>"]
+    message = MIMEMultipart("related")
+    for part in parts:
+        message.attach(MIMEText(part, "html"))
+    found = " ".join(texts_of(tmp_path, "a.mht", message.as_bytes()))
+    assert "Sheet one." in found
+    assert "Sheet two." in found
+
+
+def test_a_heading_in_a_mail_stands_below_its_subject(tmp_path: Path) -> None:
+    start = "From a@b Mon Jan  1 00:00:00 2024\nReturn-Path:<a@b>\nSubject: {}\n"
+    mail = start.format("One") + "Content-Type: text/html\n\n<h1>Sale</h1><p>Hot.</p>\n\n"
+    found = read(tmp_path, "a.mbox", mail + start.format("Two") + "\nCold.\n")
+    assert [(each.title, each.text.splitlines()[-1]) for each in found][-2:] == [
+        ("a.mbox › One › Sale", "Hot."),
+        ("a.mbox › Two", "Cold."),
+    ]
+
+
+def test_lists_and_lines_of_an_opendocument_text(tmp_path: Path) -> None:
+    inner = "<text:list><text:list-item><text:p>Run it</text:p></text:list-item></text:list>"
+    content = (
+        f"<text:list><text:list-item><text:p>Install</text:p>{inner}</text:list-item></text:list>"
+        "<text:p>one<text:line-break/>two\n three</text:p><text:p># no title</text:p>"
+        "<table:table><table:table-row><table:table-cell><text:p>a|b</text:p></table:table-cell>"
+        "</table:table-row></table:table>"
+    )
+    [found] = texts_of(tmp_path, "a.odt", zipped({"content.xml": content}))
+    assert found == "- Install\n\n  - Run it\n\none\ntwo three\n\n\\# no title\n\n| a\\|b |"
+
+
+def test_comments_of_rtf_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.rtf"
+    file.write_bytes(rb"{\rtf1 A.{\shp{\*\shpinst{\shptxt Boxed.\par}}}{\*\annotation No!}\par}")
+    assert read_content(file).cut == "parts of it were not read: comments, text boxes"

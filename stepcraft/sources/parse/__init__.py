@@ -19,6 +19,17 @@ text), and a note on anything that was not read, or not read correctly.
 """
 
 
+_MARKUP = re.compile(
+    r"^([ \t]*)(?=#{1,6}[ \t]+\S|`{3}|~{3}|<(?:script|pre|style|textarea|!--|\?))", re.MULTILINE
+)
+"""Where Markdown would begin a heading, a fenced block, or HTML that goes on over blank lines."""
+
+
+def as_plain(text: str) -> str:
+    """Return text with a backslash before what Markdown would not read as text."""
+    return _MARKUP.sub(r"\1\\", text)
+
+
 def as_heading(title: str) -> str:
     """Return a title on one line and cut to a heading's length, or "" if it contains no words."""
     return " ".join(title.split())[:MAX_HEADING] if any(map(str.isalnum, title)) else ""

@@ -9,13 +9,14 @@ from bs4.element import ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.encoding import decoded_markup
-from stepcraft.sources.parse import MAX_TAGS, Parsed
+from stepcraft.sources.parse import MAX_TAGS, Parsed, as_plain
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import fenced
 
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
-    ", .headerlink, .anchorjs-link, .skip-link, .sr-only"
+    ", .headerlink, .anchorjs-link, .skip-link"
+    ", .sr-only:not([aria-hidden=true]:not(:empty) + *, :has(+ [aria-hidden=true]:not(:empty)))"
     ", .breadcrumb, .breadcrumbs, .navbar, li:has(> a[hreflang])"
 )
 """Elements that a browser never shows, links to other pages, and links from headings to themselves.
@@ -62,6 +63,7 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
     "option": ({"option"}, {"select", "datalist", "optgroup"}),
     "optgroup": ({"option", "optgroup"}, {"select"}),
     **dict.fromkeys(("rt", "rp"), ({"rt", "rp"}, {"ruby"})),
+    "a": ({"a"}, _LIMITS | {"table"}),
 }
 """For each opening tag, the open elements that it closes and those that end the search."""
 _HIDES = {"hidden", "aria-hidden", "style"}
@@ -69,6 +71,8 @@ _DEPTH = 100
 """The maximum number of open elements searched for ones that a tag closes."""
 _POWER = re.compile(r"(?=.*\w)[-+\u2212\u2013().,/\d\sijknxy]+", re.DOTALL)
 """A superscript that changes a value, unlike the "th" in "5th"."""
+_MATHS = {"mfrac": "/", "msup": "^", "msubsup": "_^", "msqrt": ""}
+"""Elements of MathML, each with the signs between its parts."""
 _NOTE = re.compile(r"\[.+\]|\d[\w,\s]*|\w")
 _SIMPLE = re.compile(r"[-\u2212\u2013]?\w+")
 _BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
@@ -97,6 +101,9 @@ class _Page(BeautifulSoup):
 
 
 class _Converter(MarkdownConverter):
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        return text if parent_tags & {"td", "th"} else as_plain(text)
+
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         is_box = _is_alone(el) and _is_alone(el.parent)  # around code, as in old manuals
         is_code = is_box or el.find(["table", "pre"])
@@ -105,6 +112,12 @@ class _Converter(MarkdownConverter):
         return shown
 
     convert_th = convert_td
+
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        if el.find(["pre", "table"]):  # indentation would turn them into other code
+            return f"\n\n{text.strip()}\n\n"
+        shown: str = super().convert_dd(el, text, parent_tags)  # type: ignore[misc]  # no types
+        return shown
 
     # The arguments are those of markdownify, which calls this method.
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
@@ -153,6 +166,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
     show_superscripts(soup)
     _show_readings(soup)
     _unwrap_code(soup)
+    _unwrap_layout(soup)
     _split_cells(soup)
     mains = soup.select("main, [role=main]")
     if not (mains or soup.select(_SECTIONS)):
@@ -184,15 +198,19 @@ def show_superscripts(soup: BeautifulSoup) -> None:
             tag.unwrap()
         else:
             tag.replace_with(text)
-    for tag in reversed(soup.find_all(re.compile("^(?:mml:)?m(?:frac|sup)$"))):
-        parts = tag.find_all(name=True, recursive=False)
+    for tag in soup.find_all(re.compile("^(?:mml:)?annotation(?:-xml)?$")):
+        tag.decompose()  # the formula again, in another form
+    for tag in reversed(soup.find_all(re.compile(f"^(?:mml:)?(?:{'|'.join(_MATHS)})$"))):
+        name = tag.name.removeprefix("mml:")
+        is_root = name == "msqrt"
+        parts = [tag] if is_root else tag.find_all(name=True, recursive=False)
         for part in parts:
             if not _SIMPLE.fullmatch(part.get_text().strip()):
                 part.insert(0, "(")
                 part.append(")")
-        for part in parts[1:]:
-            part.insert_before("^" if tag.name.endswith("sup") else "/")
-        tag.insert_before("" if tag.name.endswith("sup") else " ")
+        for part, sign in zip(parts[1:], _MATHS[name], strict=False):
+            part.insert_before(sign)
+        tag.insert_before({"mfrac": " ", "msqrt": "\u221a"}.get(name, ""))
 
 
 def superscript(before: str, text: str, *, is_link: bool = False) -> str:
@@ -244,6 +262,16 @@ def _unwrap_code(soup: BeautifulSoup) -> None:
                 table.insert_before(caption)
                 caption.name = "p"
             table.replace_with(lines)
+
+
+def _unwrap_layout(soup: BeautifulSoup) -> None:
+    """Turn tables that only arrange parts of a page into these parts."""
+    for table in reversed(soup.select("table:has(h1, h2, h3, h4)")):
+        cells = table.find_all([*_CELLS, *_GROUPS, "tr"])
+        own = [tag for tag in cells if tag.find_parent("table") is table]
+        if not any(tag.name == "th" for tag in own):
+            for tag in [table, *own]:
+                tag.name = "div"
 
 
 def _split_cells(soup: BeautifulSoup) -> None:

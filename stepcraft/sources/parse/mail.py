@@ -15,10 +15,11 @@ from stepcraft.text.markdown import replaced
 
 _SHOWN = ("from", "to", "cc", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
-_BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+: )", re.MULTILINE)
+_BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+:)", re.MULTILINE)
 """The line before each message in a mailbox."""
 _HEADING_LIKE = re.compile(r"^ {0,3}(?:#{1,6}(?=\s)|(?:=+|-+)[ \t]*$)", re.MULTILINE)
 """What Markdown reads as a heading, such as a shell prompt; in plain text, it is indented."""
+_HEADING = re.compile(r"^#{1,5}(?=[ \t])", re.MULTILINE)
 
 
 def mail(data: bytes) -> Parsed:
@@ -39,18 +40,27 @@ def mbox(data: bytes) -> Parsed:
         except Exception:  # such as HTML that is nested too deeply
             subject, text, names = "", "", []
             broken.append(len(texts) + 1)
-        texts.append(f"# {as_heading(subject) or 'Message'}\n\n{text}")
+        below = replaced(text, _HEADING, "#{0[0]}".format)
+        texts.append(f"# {as_heading(subject) or 'Message'}\n\n{below}")
         attached += names
     note = f"messages that cannot be read: {first_numbers(broken)}" if broken else ""
     return "", texts, "; ".join(filter(None, [note, _left_out(attached)]))
 
 
 def mhtml(data: bytes) -> Parsed:
-    """Return a page that a browser saved along with its resources."""
-    for part in message_from_bytes(data, policy=policy.default).walk():
-        if part.get_content_type() == "text/html":
-            return html(_payload(part), part.get_content_charset() or "")
-    raise Unreadable("it holds no page")
+    """Return a page that a browser saved along with its resources, or the pages in its frames."""
+    message = message_from_bytes(data, policy=policy.default)
+    parts = [part for part in message.walk() if part.get_content_type() == "text/html"]
+    if not parts:
+        raise Unreadable("it holds no page")
+    has_frames = b"<frameset" in _payload(parts[0]).lower()
+    read = [
+        html(_payload(part), part.get_content_charset() or "")
+        for part in (parts if has_frames else parts[:1])
+    ]
+    texts = [text for _, [text], _ in read if text.strip()]
+    notes = dict.fromkeys(note for _, _, note in read if note)
+    return read[0][0], ["\n\n".join(texts)], "; ".join(notes)
 
 
 def _read(data: bytes) -> tuple[str, str, list[str]]:

@@ -14,6 +14,8 @@ SECONDS = 12.0
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
 """A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""
+_AND = re.compile(r"(?:and|or|und|oder|bis|et|ou)\b")
+"""What can follow a hyphen that stands for the rest of a word, as in "pre- and post-war"."""
 _JUNK = re.compile(
     r"untitled|\(anonymous\)|microsoft word - .*|\W*"
     r"|.*\.(?:docx?|pptx?|indd|tex|dvi|ps|pdf|qxd|rtf)",
@@ -76,5 +78,7 @@ def _comments(page: PdfPage) -> int:
 def _joined(match: re.Match[str]) -> str:
     """Return "" for a hyphen added at a line break, or "-" for one that is part of the word."""
     text, start = match.string, match.start()
+    if _AND.match(text, match.end()):
+        return "- "
     word = re.split(r"[^\w-]", text[max(start - 60, 0) : start])[-1]
     return "-" if "-" in word or text[match.end()].isupper() else ""

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
-from stepcraft.sources.parse import Parsed, as_paragraphs
+from stepcraft.sources.parse import Parsed, as_paragraphs, as_plain
 from stepcraft.sources.parse.html import read_tags, show_superscripts
+from stepcraft.text.markdown import fenced
 
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
     *("sec", "section", "chapter", "appendix", "abstract", "front", "article", "div"),
-    *("feed", "channel", "item", "entry"),
+    *("book", "part", "preface", "topic", "concept", "task", "feed", "channel", "item", "entry"),
+    *(f"{name}sect{level}" for name in ("", "ref") for level in range(1, 6)),
 )
+_TITLED = (*_SECTIONS, "title-group", "[document]")
+"""Elements whose titles are headings."""
 _PROSE = (
     *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
     "xref",
@@ -24,35 +28,56 @@ _CODE = (
     *("sourcecode", "artwork"),
 )
 """Elements whose text can contain tags that are shown."""
+_NEEDS_FENCE = re.compile(r"\n[ \t#\n]|\A#[^\n]*\n")
+"""Code with indented lines, comments or blank lines, which would not be read as they are."""
 _LAYOUT = ("br", "col", "hr")
 _REFERENCES = ("see", "paramref", "typeparamref", "xref", "eref")
-_TARGETS = ("langword", "cref", "name", "target")
+_TARGETS = ("langword", "cref", "name", "target", "linkend")
 """The attributes shown for a reference without text."""
 _TECHNICAL = (
     r"(?:xml|xmlns|xlink|xsi|rdf)(?::.*)?|class|style|lang|href|rel|type|version|mode|transform"
     r"|outputclass|ispermalink"
 )
 """Attributes that say nothing about the content of an element in a document with titles."""
-_SIGN = re.compile(r"^(\s*)#", re.MULTILINE)
-"""A number sign that would turn a line into a heading."""
 
 
 def xml(data: bytes) -> Parsed:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
     source, cut = read_tags(data)
-    soup = BeautifulSoup(source, "html.parser", empty_element_tags=set())
+    soup = BeautifulSoup(
+        source,
+        "html.parser",
+        empty_element_tags=set(),
+        multi_valued_attributes=None,
+        string_containers={},
+    )
     show_superscripts(soup)
+    for tag in soup.select("alternatives > tex-math"):
+        if tag.parent and tag.parent.find(["math", "mml:math"]):
+            tag.decompose()  # the formula again
+    for tag in soup(_SECTIONS, title=True):  # as in RFCs before 2019
+        tag.insert(0, title := soup.new_tag("title"))
+        title.string = str(tag["title"])
+    for tag in soup("t", hangtext=True):
+        tag.insert(0, f"{tag['hangtext']} ")
+    code: list[str] = []
+    for tag in soup(_CODE):
+        lines = tag.get_text().strip("\n")
+        if _NEEDS_FENCE.search(lines):
+            tag.replace_with(f"\n\n\ue000{len(code)}\ue000\n\n")
+            code.append(fenced(lines.rstrip()))
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
         parents = [each.name for each in tag.parents]  # none in a title that was replaced
-        if not (words and parents and parents[0] in (*_SECTIONS, "title-group", "[document]")):
+        if not (words and parents and parents[parents[0] == "info"] in _TITLED):
             continue
         first = first or words
         level = sum(name in _SECTIONS for name in parents)
         tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
     text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
-    return first, [as_paragraphs(text)], cut
+    text = re.sub("\ue000(\\d+)\ue000", lambda place: code[int(place[1])], as_paragraphs(text))
+    return first, [text], cut
 
 
 def _pieces(soup: BeautifulSoup) -> Iterator[str]:
@@ -71,12 +96,13 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
                 yield _beginning(node, hidden)
             elif node.name in _REFERENCES and not node.get_text():
                 target = next((str(node[key]) for key in _TARGETS if key in node.attrs), "")
-                yield re.sub("^[A-Z]:", "", target)
+                section = f" section {node['section']}" if node.get("section") else ""
+                yield re.sub("^[A-Z]:", "", target) + section
         elif _is_text(node):
             text, name = str(node), node.parent.name if node.parent else ""
             if "</" in text and name not in _CODE:  # HTML, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
-            yield text if name == "title" else _SIGN.sub(r"\1\\#", text)
+            yield text if name in ("title", *_CODE) else as_plain(text)
 
 
 def _is_text(node: PageElement) -> bool:
