@@ -14,7 +14,8 @@ from urllib.parse import quote
 MASK = "***"
 
 _SECRET_VARIABLE = re.compile(
-    r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE
+    r"(?:API_?KEY|SECRET_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)(?:_\d+)?$",
+    re.IGNORECASE,
 )
 _GAP = r"(?:\s|\\[nrt])"
 """Whitespace, as is or escaped as in a repr or JSON."""

@@ -182,6 +182,8 @@ def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a
         is_reply = not isinstance(last, _NOT_REPLIES)
         kept = {name: result.get(name) for name in ("evidence", "steps")}
         lists = {name: value for name, value in kept.items() if isinstance(value, list)}
+        if any(isinstance(each, str) for each in lists.get("evidence", ())):
+            del lists["evidence"]  # texts without the fields of passages
         return {"answer": last.text if is_reply else "", **lists}
     return result
 

@@ -98,7 +98,9 @@ class Retrieve(Node):
                 chosen = await calls.function(fusing, limits.seconds_left())
             except (TimeoutError, StepcraftError):  # the neighbours cannot be read
                 chosen = fused(results, settings.k, lambda _: ())
-        # Failed searches are not recorded as made.
+        # Searches that failed in every source are not recorded as made.
+        passages.failed -= results.keys()
+        passages.failed |= {q for q, lists in results.items() if len(lists) < len(sources)}
         found = {query: chosen[query] for query, lists in results.items() if lists}
         for query, new in found.items():
             passages.add(query, new)
@@ -130,7 +132,7 @@ class Retrieve(Node):
         wanted = (
             [query for part in parts for query in part["queries"]] if parts else state["queries"]
         )
-        done = {"", *(each["query"] for each in state["findings"])}
+        done = {"", *(each["query"] for each in state["findings"] if not each.get("failed"))}
         return [query for query in dict.fromkeys(wanted) if query not in done]
 
 
@@ -141,6 +143,7 @@ class Passages:
         self.has_deadline = has_deadline
         self.evidence: list[Evidence] = list(state["evidence"])
         self._findings = {each["query"]: each["passages"] for each in state["findings"]}
+        self.failed = {each["query"] for each in state["findings"] if each.get("failed")}
         self._numbers = {key_of(passage): number for number, passage in enumerate(self.evidence, 1)}
         self._ids = {each["id"] for each in self.evidence}
         self._before = len(self.evidence)
@@ -210,7 +213,9 @@ class Passages:
         return {
             "evidence": self.evidence,
             "findings": [
-                Finding(query=query, passages=passages)
+                Finding(query=query, passages=passages, failed=True)
+                if query in self.failed
+                else Finding(query=query, passages=passages)
                 for query, passages in self._findings.items()
             ],
             "warnings": self._warnings,

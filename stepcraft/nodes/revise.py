@@ -247,7 +247,7 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
 
     Passages that were left out of the prompt are reported; failed searches have been already.
     """
-    searched = {each["query"] for each in state["findings"]}
+    searched = {each["query"] for each in state["findings"] if not each.get("failed")}
     decided: list[Check] = []
     undecided: list[str] = []
     for check in checks:

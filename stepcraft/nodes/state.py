@@ -44,6 +44,8 @@ class Finding(TypedDict):
     query: str
     passages: list[int]
     """The numbers of the passages in the evidence, starting at 1."""
+    failed: NotRequired[bool]
+    """Whether a source failed, so that the next round searches for the query again."""
 
 
 class Part(TypedDict):

@@ -307,6 +307,20 @@ def test_a_search_that_fails_costs_its_part_and_is_said_once() -> None:
     assert ids(result)
 
 
+def test_what_one_of_two_sources_could_not_be_asked_is_not_called_not_found() -> None:
+    def fail(_query: str) -> None:
+        raise ConnectionError("the wire is cut")
+
+    def verdicts(*shelves: Shelf) -> list[str]:
+        model = ScriptedModel(["1.1 supported p1\n2.1 not found"] * 2)
+        graph = build_rat(model=model, sources=shelves)
+        result = graph.invoke({**QUESTION, "draft": "Oster has four arches.\n\nIt is old."})
+        return [each["verdict"] for each in result["checks"]]
+
+    assert verdicts(Shelf(), Shelf()) == ["supported", "not found"]
+    assert verdicts(Shelf(), Shelf(fail=fail)) == ["supported"]
+
+
 def test_a_check_that_fails_leaves_the_draft_and_says_so() -> None:
     result, _ = run(DRAFT, RuntimeError("out of order"))
     assert result["answer"] == DRAFT

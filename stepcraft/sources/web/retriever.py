@@ -58,10 +58,11 @@ class WebSource(Source):
         deadline = time.monotonic() + self.pages_s
         for place, url in enumerate(urls):
             missing = self.pages - len(pages)
-            if not missing:
+            if time.monotonic() < deadline:
+                # As many pages as are still missing are read at the same time.
+                reading += map(self.reader.get, urls[len(reading) : place + missing])
+            if not missing or place == len(reading):
                 break
-            # As many pages as are still missing are read at the same time.
-            reading += map(self.reader.get, urls[len(reading) : place + missing])
             try:
                 pages.append(reading[place].result(max(0, deadline - time.monotonic())))
             except TimeoutError:

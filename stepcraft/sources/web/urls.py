@@ -74,5 +74,7 @@ def allowed_hosts(names: Iterable[str]) -> set[str]:
     hosts = list(names)
     if wrong := [name for name in hosts if not _HOST.fullmatch(name)]:
         raise BadInput(f"{wrong[0]!r} is no host: allow a name or name:port, such as [::1]:8080")
-    # httpx drops the default port of schemes that it knows.
-    return {httpx.URL(f"any://{name}").netloc.decode("ascii") for name in hosts}
+    try:  # httpx drops the default port of schemes that it knows.
+        return {httpx.URL(f"any://{name}").netloc.decode("ascii") for name in hosts}
+    except httpx.InvalidURL as error:
+        raise BadInput(f"{', '.join(hosts)}: {error}; allow names, or valid addresses") from error
