@@ -107,7 +107,9 @@ def _fitting(data: bytes, names: Sequence[str]) -> Encoding | None:
     for name in names:
         text = data.decode(name, "replace")
         wrong = text.count("\ufffd")
-        if wrong <= _MOST_WRONG * sum(character > "\x7f" for character in text):
+        # Text in EUC-JP looks like half-width katakana in Shift_JIS.
+        odd = wrong + sum("\uff61" <= character <= "\uff9f" for character in text)
+        if odd <= _MOST_WRONG * sum(character > "\x7f" for character in text):
             return Encoding(name, f"{wrong:,} bytes of it are not {name}")
     return None
 

@@ -221,7 +221,7 @@ class _Build:
                 async with self.reading[document.digest]:
                     return await self._read(listed, document, record)
             record.stamp = listed.stamp
-            self.ledger.put(listed.key, record)  # so that it is not read again until it changes
+            self.ledger.touch(listed.key, listed.stamp)  # not to read it again until it changes
         self.report.unchanged += 1
         return record
 

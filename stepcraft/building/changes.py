@@ -22,7 +22,7 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
     placed again. Other documents that are not listed are left alone, because their state is
     unknown.
     """
-    ids = ledger.latest_placed(100)
+    ids = ledger.latest_placed(20)
     # A memory that has none of the latest procedures, although they were not deleted from it, is a
     # different one with the same name. Procedures that somebody removed are still not added again.
     if not (any(map(memory.get, ids)) or all(map(memory.has_deleted, ids))):

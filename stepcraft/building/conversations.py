@@ -95,7 +95,8 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
             inputs = values.get("inputs")
             inner = {**(inputs if isinstance(inputs, dict) else {}), **inner}
             # A run of LangSmith has events of its own, which are no messages.
-            if _history(inner) or not _history({**values, "events": []}):
+            has_run = any(map(_is_list, map(inner.get, ("trajectory", "output"))))
+            if has_run or _history(inner) or not _history({**values, "events": []}):
                 values = inner
             break
     history = _history(values)

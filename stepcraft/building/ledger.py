@@ -194,17 +194,26 @@ class Ledger:
         query = "REPLACE INTO documents VALUES (?, CAST(? AS TEXT), ?)"
         self._rows(query, self._memory, os.fsencode(key), text)
 
+    def touch(self, key: str, stamp: str) -> None:
+        """Write the stamp of a document whose content is the same."""
+        query = (
+            "UPDATE documents SET record = json_set(record, '$.stamp', ?)"
+            " WHERE memory = ? AND key = CAST(? AS TEXT)"
+        )
+        self._rows(query, stamp, self._memory, os.fsencode(key))
+
     def latest(self, number: int) -> list[Record]:
         """Return the most recently written records, newest first, up to the given number."""
         query = "SELECT record FROM documents WHERE memory = ? ORDER BY rowid DESC LIMIT ?"
         return self._records(query, self._memory, number)
 
     def latest_placed(self, number: int) -> list[str]:
-        """Return the ids of the procedures most recently placed in the memory, newest first."""
+        """Return the ids of the procedures of the documents most recently placed in the memory."""
         query = (
-            "SELECT json_extract(value, '$.id') FROM documents, json_each(record, '$.placed')"
-            " WHERE memory = ? AND json_extract(value, '$.how') != 'removed'"
-            " ORDER BY documents.rowid DESC LIMIT ?"
+            "SELECT json_extract(value, '$.id') FROM (SELECT record FROM documents WHERE memory = ?"
+            " AND EXISTS (SELECT 1 FROM json_each(record, '$.placed')"
+            " WHERE json_extract(value, '$.how') != 'removed') ORDER BY rowid DESC LIMIT ?),"
+            " json_each(record, '$.placed') WHERE json_extract(value, '$.how') != 'removed'"
         )
         return [id_ for (id_,) in self._rows(query, self._memory, number)]
 

@@ -60,7 +60,8 @@ _BEFORE_HEADING = "\f"
 _IN_CODE = str.maketrans("\n ", "\v\x1f")
 _AS_BEFORE = str.maketrans("\f\v\x1f", "\n\n ")
 _QUOTED = re.compile(
-    "\"([^\"]*)\"|'([^']*)'|\u201c([^\u201c]*)\u201d|\u2018([^\u2018]*)\u2019|\u00ab([^\u00ab]*)\u00bb"
+    r'"((?:[^"]|(?<=[\s(])"[^"]*")*)"'
+    r"|'([^']*)'|\u201c([^\u201c]*)\u201d|\u2018([^\u2018]*)\u2019|\u00ab([^\u00ab]*)\u00bb"
 )
 
 

@@ -15,7 +15,7 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import one_line
 
 _PACKAGES = ("stepcraft", "lang", "weaviate", "wordllama", "mcp")
-_SECRET = re.compile("(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
+_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)S?\d*(?:_(?!HOSTS)|$)")
 """The end of a word in the name of a variable that holds a secret, as in OPENAI_API_KEY_2."""
 _PREFIXES = ("STEPCRAFT_", "LANGSMITH_", "LANGGRAPH_", "OPENAI_", "WEAVIATE_")
 

@@ -179,13 +179,18 @@ def plain_output(result: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever a
         return {"answer": "" if result is None else text}
     if result.get("answer") is None and result.get("messages"):
         [last] = convert_to_messages(result["messages"][-1:])
-        is_reply = not isinstance(last, _NOT_REPLIES)
+        # An agent of a team may speak as a named user, and a tool may answer directly.
+        is_reply = not isinstance(last, _NOT_REPLIES) or bool(last.name and last.text)
         kept = {name: result.get(name) for name in ("evidence", "steps")}
         lists = {name: value for name, value in kept.items() if isinstance(value, list)}
-        if any(isinstance(each, str) for each in lists.get("evidence", ())):
-            del lists["evidence"]  # texts without the fields of passages
+        if not all(map(_is_passage, lists.get("evidence", ()))):
+            del lists["evidence"]
         return {"answer": last.text if is_reply else "", **lists}
     return result
+
+
+def _is_passage(value: object) -> bool:
+    return isinstance(value, Document) or (isinstance(value, Mapping) and "text" in value)
 
 
 @dataclass(frozen=True)

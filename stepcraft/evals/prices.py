@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from stepcraft.errors import BadInput
 from stepcraft.evals.calls import total_tokens
+from stepcraft.models.resolve import EXTRACTIVE
 from stepcraft.secrets import excerpt
 
 VARIABLE = "STEPCRAFT_PRICES"
@@ -56,10 +57,17 @@ class Prices:
         """Return the price of a model, or None if it is unknown.
 
         Both the given name and the name in an entry can have a provider prefix. If no entry has the
-        exact name, a date at the end of the given name is left out.
+        exact name, a date at the end of the given name is left out; a name without a date can have
+        the price of the only entry that adds one.
         """
+        if model == EXTRACTIVE:
+            return Price(0, 0, 0)
         names = (_without_provider(model), bare_name(model), "")
-        return next((self.by_model[name] for name in names if name in self.by_model), None)
+        exact = next((self.by_model[name] for name in names if name in self.by_model), None)
+        if exact or names[0] != names[1]:
+            return exact
+        dated = {price for name, price in self.by_model.items() if bare_name(name) == names[1]}
+        return dated.pop() if len(dated) == 1 else None
 
     def cost(self, usage: Mapping[str, Any], model: str) -> float | None:
         """Return the cost of usage in USD, or None if a used model's price or tokens are unknown.
@@ -73,7 +81,9 @@ class Prices:
             return None
         models = (usage.get("models") or {model: usage}).items()
         used = {name: tokens for name, tokens in models if total_tokens(tokens)}
-        is_alone = len(used.keys() - {""}) < 2
+        unknown = {name for name in used if name and not self.price(name)}
+        # A provider's name for the method's own model may be another one, as of an alias.
+        is_alone = len(unknown) < 2 and bare_name(model) not in map(bare_name, used)
         total = 0.0
         for name, tokens in used.items():
             price = self.price(name or model) or (self.price(model) if is_alone else None)
@@ -92,7 +102,8 @@ def bare_name(model: str) -> str:
 
 def _without_provider(model: str) -> str:
     # What is before a tag, as in `llama3:8b` and `qwen/qwq:free`, is no provider.
-    return re.sub(r"\A[^:\d/.-]*:(?!latest)(?=[a-z])", "", model.lower())
+    provider = r"\A(?:[^:\d/.-]*|(?:azure|bedrock|google)-[a-z-]*):(?!latest)(?=[a-z])"
+    return re.sub(provider, "", model.lower())
 
 
 def _price(entry: str, figures: str) -> Price:

@@ -42,7 +42,7 @@ _TOOL_CALL = re.compile(
 """A call in a notation that the server did not parse, with at most one line before it."""
 _SPECIAL = r"<[|\uff5c](?:tool|DSML|START_ACTION)[^<>\n]{0,60}>"
 _BEGINS_CALL = re.compile(
-    rf"^[ \t]*{_SPECIAL}|{_SPECIAL}(?:\w|\n?[<{{\[])", re.IGNORECASE | re.MULTILINE
+    rf"^[ \t]*{_SPECIAL}|{_SPECIAL}(?:\w|\n?<|\s?[{{\[])", re.IGNORECASE | re.MULTILINE
 )
 """A special token that begins a call, rather than one that running text mentions."""
 _ANSWERED_CALL = re.compile(r"\A\s*<tool_call>\s*\{.*?\}\s*</tool_call>\s*(?=\S)", re.DOTALL)

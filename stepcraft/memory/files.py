@@ -113,7 +113,8 @@ def read_procedures(
         try:
             procedure = _procedure(record, names, given)
             if around:
-                procedure = replace(procedure, metadata={**around, **procedure.metadata})
+                metadata = {**_unmarked(around), **procedure.metadata}
+                procedure = replace(procedure, metadata=metadata)
             has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
             if procedure.tags and not has_id:
                 _check_tags(procedure, tags)
@@ -186,6 +187,9 @@ def _unwrapped(
 
     Each comes with the short fields of the record around it; a warning names any longer ones.
     """
+    if record.items and all(isinstance(each, dict) for each in record.items):
+        yield from ((Record(record.line, each), {}) for each in record.items)
+        return
     values = record.values or {}
     has = {field: names[field] in values or bool(_named(values, field)) for field in _OTHER_NAMES}
     lists = [each for each in values.values() if isinstance(each, list)]
@@ -226,6 +230,12 @@ def _named(values: Mapping[str, Any], field: str) -> str:
     return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
 
 
+def _unmarked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with "no" as False: otherwise it would approve a procedure or make it stale."""
+    denied = (name for name in _MARKS & fields.keys() if _NO.fullmatch(str(fields[name])))
+    return {**fields, **dict.fromkeys(denied, False)}
+
+
 def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str]) -> Procedure:
     if record.values is None:
         raise BadInput(record.reason)
@@ -255,8 +265,7 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         steps, outside = _steps(text)
         rest |= {OUTSIDE: "\n".join(outside)} if outside else {}
     fields["steps"] = steps
-    # Any other value would count as an approval or as the reason for being stale.
-    rest |= {name: False for name in _MARKS & rest.keys() if _NO.fullmatch(str(rest[name]))}
+    rest = _unmarked(rest)
     metadata = fields.get("metadata", {})
     others = {
         name if metadata.get(name, value) == value else f"{name} (2)": value
@@ -326,7 +335,7 @@ def texts_of(value: object) -> list[str]:
             return _items([value[name] for name in sorted(value, key=_number)])
         texts: list[str] = []
         for name, item in value.items():
-            items = [] if str(name).startswith("@") else _items(item)
+            items = [] if _ORDER.fullmatch(str(name)) else _items(item)
             if items and not (len(value) == 1 and isinstance(item, list)):
                 items[0] = f"{name}: {items[0]}"  # above the others, if it is a group
             texts += items

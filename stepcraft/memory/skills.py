@@ -56,12 +56,19 @@ _BLOCK = re.compile(r"\A[>|][-+\d]*[ \t]*(?:\n|\Z)")
 """The sign before a text on indented lines."""
 _TITLE = re.compile(r"\A\s*# (.+)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+)")
-_MORE = r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and)\b|\d).*)?"
+_MORE = (
+    r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and|from|in|with|when|below|you)\b|\d).*"
+    r"|\s+(?:steps|instructions|workflow|flow|overview|summary|guide|checklist)(?:\W.*)?)?"
+)
 """What may follow in a title: "Steps to bake" has steps, "Process files" has none."""
 _WORKFLOW = re.compile(
     rf"\W*(?:workflow|steps|instructions|procedure|process(?!\s+and)){_MORE}", re.IGNORECASE
 )
-_NEEDS = re.compile(rf"(?:needs|inputs?|requirements|prerequisites){_MORE}", re.IGNORECASE)
+_NEEDS = re.compile(
+    rf"(?:needs|inputs?|requirements|prerequisites)(?:{_MORE}|\s+(?:list|files?|data|parameters"
+    r"|arguments|format|requirements|required|needed)(?:\W.*)?)",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"(?:step )?\d+\b", re.IGNORECASE).match
 _STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
 

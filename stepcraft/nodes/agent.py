@@ -290,11 +290,12 @@ class _Searches:
         with self._lock:
             for message in messages:
                 if isinstance(message, ToolMessage) and message.artifact:
-                    self._add(message.artifact)
+                    # Earlier versions gave no id.
+                    self._add({"id": message.tool_call_id, **message.artifact})
 
     def _add(self, record: dict[str, Any]) -> list[int]:
         """Add the results of a search, if they are new, and return the numbers of its passages."""
-        search: str = record.get("id", "")  # earlier versions gave none
+        search: str = record["id"]
         if search not in self.made:
             self.made.add(search)
             self.warnings += record["warnings"]

@@ -32,7 +32,7 @@ _VERDICT = re.compile(
     rf"(?:{_BEGIN}|{_EXCEPTION})(?:(?:(?P<of_part>PART)|STATEMENT|CLAIM)S?[^\w\n]*)?"
     r"(?P<numbers>(?!404[^\w\n]{1,4}not[ _-]?found)"
     rf"{_NUMBER}(?:(?:{_RANGE}|{_AND}){_NUMBER}){{0,99}}+)"
-    rf"(?:{_SIGNS}{{1,4}}(?:{_QUOTE}|['\u2018][^\n]{{1,300}}['\u2019])||{_CELL})"
+    rf"(?:{_SIGNS}{{1,4}}(?:{_QUOTE}|['\u2018][^\n]{{1,300}}?['\u2019])||{_CELL})"
     rf"{_SIGNS}{{1,16}}(?:(?:which[ \t]+)?(?:is|are)[ \t]+)?{_WORD}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -90,7 +90,11 @@ _MISSING = re.compile(
 """A remark that the passages lack something in a statement."""
 _LACKS = r"\b(?:except|but not|missing|lacks?|without|not)\b"
 _NEAR = r"(?:[^\w\n]{0,4}|[^.;:(\n\"]{0,80})"
-_EXCEPT = re.compile(rf'{_LACKS}{_NEAR}""|""{_NEAR}{_LACKS}', re.IGNORECASE)
+_EXCEPT = re.compile(
+    rf'{_LACKS}{_NEAR}""|""{_NEAR}{_LACKS}'
+    r'|\b(?:except|but not|missing|lacks?|without the|not the)\b[^\n"]*""',
+    re.IGNORECASE,
+)
 """Words that except quoted details, shown as "", from a verdict."""
 _QUOTED = re.compile(_QUOTE)
 _AGAIN = re.compile(

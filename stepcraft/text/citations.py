@@ -77,9 +77,11 @@ _NAMED = re.compile(r"(?<![\w<>/.#$@&=-])p[1-9]\d{0,3}(?![\w>/=]|[.-]\w)")
 """The number of a passage, as opposed to a tag, a host or a variable."""
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
-_PLAIN = rf"\[P?[1-9]\d?\d?\](?!\(|[^\W{CJK}])"
+_PLAIN = rf"\[(?:[1-9]\d?\d?|P[1-9]\d?\d?(?:{_AND}P?\d{{1,3}})*+)\](?!\(|[^\W{CJK}])"
 _LABEL = re.compile(rf"{_MARK}|\[P?\d{{1,3}}\]", re.IGNORECASE)
 """Anything in the form of a mark."""
+_IS_NAME = re.compile(r"\[(?!p\d|\^)[^\u2020]*\Z")
+"""The beginning of a mark that may be a name, unlike [p3], [^3] or one with a dagger."""
 _ID = re.compile(r"\[p\d")
 """The beginning of a mark in the form that prompts ask for."""
 _PLAIN_LIST = r"\[[1-9]\d?\d?(?:(?:,[ \t]?|[\u2013-])[1-9]\d?\d?)++\]"
@@ -191,7 +193,8 @@ def without_marks(text: str, last: int = 999, *, plain: bool = True, unless_in: 
         unless_in: As for `marks`.
     """
     found = (each[0] for each in _LABEL.finditer(text))
-    higher = (each for each in found if min(_cited(each), default=0) > last and not _ID.match(each))
+    names = filter(_IS_NAME.match, found)
+    higher = (each for each in names if min(_cited(each), default=0) > last)
     labelled = chain(_LABEL.findall(unless_in), higher)
     return _rewritten(text, _runs(text, plain=plain, labelled=labelled), lambda _: "")
 
@@ -336,6 +339,6 @@ def _each(run: re.Match[str]) -> Iterator[tuple[str, list[int]]]:
 
 def _cited(mark: str) -> list[int]:
     """Return the numbers that a mark cites, without duplicates."""
-    spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0]))
+    spans = _NUMBER.findall(re.sub(_NOTE, "", mark.partition("\u2020")[0], flags=re.IGNORECASE))
     cited = (number for a, b in spans for number in range(int(a) or 1, int(b or a) + 1))
     return list(dict.fromkeys(cited))

@@ -14,9 +14,9 @@ _UNSAFE = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: text is not read as shown
     "\ufeff]"  # byte order mark
 )
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z])")
 """A sequence that sets a terminal's colours or moves its cursor."""
-_GLUED = re.compile(r"(?<=\S)[\x0b\x0c\x1c-\x1f\x85](?=\S)")
+_GLUED = re.compile(r"(?<=\S)[\x0b\x0c\x1c-\x1f\x85]+(?=\S)")
 """Control characters that separate the words around them."""
 _SYMBOLS = re.compile(r"[^\w\s!-~]{31,}")
 """Many characters that may be combining marks, which `re` does not count as word characters."""
@@ -88,7 +88,10 @@ _UNCHANGED = re.compile(
 )
 _DECLINED = re.compile(
     r"\W*(?:\d\W+)?(?:(?:unfortunately|sorry)\W+(?:but )?)?(?:i(?:['\u2019]m| am) (?:\w+ )?"
-    r"(?:sorry(?! to (?:hear|learn|read|see))|unable|not able)"
+    r"(?:sorry(?! to (?:hear|learn|read|see)"
+    r"(?![^.!?\n]{0,80}\bbut i (?:can(?:['\u2019]t|not)|won['\u2019]t) "
+    r"(?:help|assist|provide|do)\b))"
+    r"|unable|not able)"
     r"|i (?:can(?:['\u2019]t|not| not)|won['\u2019]t|will not) (?!only)(?:\w+ )?"
     r"(?:help|assist|provide|comply|do|give|create|write|answer|support|fulfil))\b",
     re.IGNORECASE,

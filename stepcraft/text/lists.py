@@ -103,6 +103,12 @@ _REASON = re.compile(
 """An item that explains the one above it: it is a sentence, or begins with, say, "because"."""
 _NAMES = re.compile(rf"{_STEPS_TITLE.pattern}|(?:queries|questions|searches)", re.IGNORECASE)
 """The keys of a list in JSON, if the object has others."""
+_LIKE_NAMES = re.compile(
+    r"(?:.*[\W_])?(?:steps|actions|tasks|plan|instructions|directions|quer(?:y|ies)|questions"
+    r"|search(?:es)?)|\u6b65\u9aa4|\u624b\u9806|etapes",
+    re.IGNORECASE,
+)
+"""Similar keys, such as "search_queries"."""
 _TITLES = {"title", "name", "step"}
 """The keys of a step's title in JSON."""
 _MARKUP = ("<", "|", "{")
@@ -170,15 +176,15 @@ def outside_steps(text: str, steps: Sequence[str]) -> list[str]:
     def is_inside(line: str) -> bool:  # after up to four bullets, numbers and labels
         for _ in range(4):
             begin = next(filter(None, (each.match(line) for each in begins)), None)
-            if line in inside or not (line and begin):
+            if plain(line) in inside or not (line and begin):
                 break
             line = line[begin.end() :].strip()
-        return not line or line in inside
+        return not plain(line) or plain(line) in inside
 
     return [
         line
         for line in map(str.strip, text.splitlines())
-        if not (_NO_TEXT.fullmatch(line) or is_inside(plain(line)))
+        if not (_NO_TEXT.fullmatch(line) or is_inside(line) or is_inside(plain(line)))
     ]
 
 
@@ -284,10 +290,12 @@ def _json_texts(text: str) -> list[str]:
     if isinstance(values, dict):
         lists = {name: each for name, each in values.items() if each and isinstance(each, list)}
         named = [each for name, each in lists.items() if len(lists) == 1 or _NAMES.fullmatch(name)]
+        named += [each for name, each in lists.items() if _LIKE_NAMES.fullmatch(name)]
         values = values.values() if all(map(str.isdecimal, values)) else next(iter(named), [])
     items = [each if isinstance(each, dict) else {"": each} for each in values]
     texts = [{key: each for key, each in item.items() if isinstance(each, str)} for item in items]
-    if any(each and isinstance(each, list | dict) for item in items for each in item.values()):
+    inner = [each for item in items for each in item.values() if isinstance(each, list | dict)]
+    if any(not isinstance(each, int) for values in inner for each in values):
         return []
     if all(len(each) == 1 or (len(each) == 2 and _TITLES & {*each}) for each in texts):
         return [": ".join(each.values()) for each in texts]

@@ -40,7 +40,8 @@ _IN_HEADING = (
         "",
     ),
     (re.compile(r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])"), ""),  # ":rocket:"
-    (re.compile(r"(\*+)(?=\S)(.+?)(?<=\S)\1"), r"\2"),  # emphasis
+    (re.compile(r"(?<!\\)(\*{1,3})(?=\S)([^*]+)(?<=\S)\1"), r"\2"),  # inner emphasis
+    (re.compile(r"(?<!\\)(\*{1,3})(?=\S)([^*]+)(?<=\S)\1"), r"\2"),  # emphasis around it
     (re.compile(r"\\(?=_|[^\w\s])|\u00b6"), ""),
 )
 """Markup that is hidden in a heading outside of code, and what replaces it."""

@@ -67,7 +67,8 @@ _CONTROL = rf"(?:\s*+{_SPECIAL})++"
 _END = f"[{STOPS}{SPACELESS_STOPS}]"
 _CLOSER = "[\"'*_)\u201d\u2019\u00bb\u300d\uff09]"
 _NAMED = (
-    rf"(?!(?<!{_END})(?<!{_END}{_CLOSER})(?<!{_END}{_CLOSER}{{2}})(?<![>\]`]) <"
+    rf"(?!(?<!{_END})(?<!{_END}{_CLOSER})(?<!{_END}{_CLOSER}{{2}})"
+    rf"(?<=[\w*)\"',:;\-\u201d\u2019\u300d\uff09]) <"
     r"|(?<=\n\d\.) <|(?<=[:\uff1a])\s)"
 )
 """Not before a token that the answer names, as in "A turn ends with <|end|>"."""
@@ -117,7 +118,7 @@ def _ends_reasoning(text: str, end: int, opening: re.Match[str] | None, tag: re.
         tag: The closing tag.
     """
     if tag["closing"][0] in "Hh":  # "Here is my response:"
-        return opening is not None and opening["opening"][0] in "Hh"
+        return "here is my thought process:" in text[: tag.start()].lower()
     if opening:
         names = [re.findall(r"\w+", each) for each in (opening["opening"], tag["closing"])]
         return names[0] == names[1] or not tag["closing"].startswith("</")

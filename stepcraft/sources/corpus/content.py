@@ -80,8 +80,9 @@ _MARKER = re.compile(r"[^\s>]")
 _NO_CELLS = re.compile(r"^[^|\n]*$", re.MULTILINE)
 _FRONT_MATTER = re.compile(
     r"(?P<mark>---|\+\+\+)\n(?=(?:[ \t]*+(?:#[^\n]*+)?\n)*+[\w\"'-]+[ \t]*[:=])"
-    r"(?P<fields>(?:(?!\n\n#{1,6}[ ][^\n]*\n\n).)*?\n)(?:(?P=mark)|\.\.\.)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
+    r"(?P<fields>(?:(?!(?:(?P=mark)|\.\.\.)[ \t]*$)"
+    r"(?!\n#{1,6}[ ][^\n]*\n\n(?!\s*+[\w\"'-]+[ \t]*[:=]))[^\n]*+\n)++)(?:(?P=mark)|\.\.\.)[ \t]*$",
+    re.MULTILINE,
 )
 _TITLES = ("title", "name")
 _COMMENT = re.compile(r"^[ \t]*#{1,6}(?:[ \t][^\n]*)?$", re.MULTILINE)

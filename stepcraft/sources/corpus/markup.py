@@ -103,7 +103,7 @@ _ROFF_STRING = re.compile(
 _ROFF_USED = re.compile(r"\\\*(?:\(([^\n]{2})|\[([^]\n]*)\]|([^\n]))")
 _ROFF_ESCAPE = re.compile(
     r"""\\(?: (?P<comment>["#][^\n]*) | [hvwlLDx]'[^'\n]*'
-    | s[+-]?[1-3]\d | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
+    | s[1-3]\d | [fmsF](?:\[[^]\n\\]*\]|\([^\n]{2}|[+-]?[^\n])
     | (?P<name>\([^\n]{2}|\[[^]\n\\]*\]) | (?P<sign>[^\n]) )""",
     re.VERBOSE,
 )
@@ -112,7 +112,8 @@ _ROFF_NAMED = """
     rg \u00ae tm \u2122 de \u00b0 pc \u00b7 +- \u00b1 mu \u00d7 di \u00f7 <= \u2264 >= \u2265
     != \u2260 == \u2261 -> \u2192 <- \u2190 12 \u00bd 14 \u00bc 34 \u00be Eu \u20ac Po \u00a3
     ss \u00df ha ^ ti ~ rs \\ ga ` Lt < Gt > mi - hy - mc \u00b5 *m \u03bc at @ sh # Do $ sl / ul _
-    ba | bv | or | lB [ rB ] lC { rC } S1 \u00b9 S2 \u00b2 S3 \u00b3
+    ba | bv | or | lB [ rB ] lC { rC } la < ra > *W - Am &
+    Fo \u00ab Fc \u00bb fo \u2039 fc \u203a S1 \u00b9 S2 \u00b2 S3 \u00b3
 """
 _ROFF_SIGNS: dict[str, str] = {
     **{sign: sign for sign in "-.'`_\\"},
@@ -166,7 +167,10 @@ _IN_COMPONENT = re.compile(
 """The visible parts of components and shortcodes: text attributes, those that describe a parameter
 of an interface, and unnamed arguments.
 """
-_ARGUMENT = re.compile(r'="(?P<value>[^"/]*)"')
+_ARGUMENT = re.compile(
+    r"(?<![\w-])(?!(?:src|href|url|link|class|style|width|height|align|icon|target|rel|lang)=)"
+    r'[\w-]+="(?P<value>[^"/]*)"'
+)
 """An argument of a shortcode that is no path, shown if nothing else in the shortcode is."""
 _INDENTED_CODE = re.compile(
     r"^[ ]{0,3}(?![-*+]\s|[<>/:{]|\d{1,9}[.)])\S[^\n]*\n(?:[ \t]*+\n)++"

@@ -16,6 +16,7 @@ from stepcraft.sources.corpus.markup import MAX_HEADING, Heading
 from stepcraft.sources.parse import TITLES
 from stepcraft.sources.parse.data import as_lines
 from stepcraft.text.clean import clean, one_line
+from stepcraft.text.markdown import code_blocks
 
 VERSION = 15
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
@@ -132,7 +133,8 @@ def _completed(text: str, start: int, stop: int, wholes: Sequence[Heading]) -> s
         is_long = len(first.repeated) > _MAX_REPEATED
         repeated = _PADDING.sub("", first.repeated) if is_long else first.repeated
         text = f"{repeated}\n{text}" if len(repeated) <= _MAX_REPEATED else text
-    if (last := _around(wholes, stop)) and last.fence:
+    last = _around(wholes, stop)
+    if last and last.fence and not all(block.closed for block in code_blocks(text)):
         text = f"{text}\n{last.fence}"
     return text
 
@@ -172,10 +174,10 @@ def _title_and_text(values: Mapping[str, Any], fields: Fields) -> tuple[str, str
     }
     by_name = {name.casefold(): text[len(name) + 1 :].strip() for name, text in shown.items()}
     title, text = (next(filter(None, map(by_name.get, names)), "") for names in fields)
-    text, title = text or "\n".join(shown.values()), one_line(title)
-    if len(title) > MAX_HEADING:
+    title = one_line(title)
+    if text and len(title) > MAX_HEADING:
         text = f"{title}\n\n{text}"
-    return title[:MAX_HEADING], clean(text)
+    return title[:MAX_HEADING], clean(text or "\n".join(shown.values()))
 
 
 def _packed(units: Iterable[_Unit]) -> Iterator[_Unit]:

@@ -125,7 +125,7 @@ class CorpusRetriever(Source):
     def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
         files, problems, left_out = files_of(self.roots, copied_s=copied_s)
-        unread = {*map(Path, problems)}
+        unread = {path for path in map(Path, problems) if not path.is_symlink()}
 
         def is_gone(group: str) -> bool:
             entries = self.index.numbered(group, range(100)) if unread else []

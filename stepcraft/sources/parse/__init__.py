@@ -25,9 +25,9 @@ _MARKUP = re.compile(
 """Where Markdown would begin a heading, a fenced block, or HTML that goes on over blank lines."""
 
 
-def as_plain(text: str) -> str:
+def as_plain(text: str, escape: str = "\\") -> str:
     """Return text with a backslash before what Markdown would not read as text."""
-    return _MARKUP.sub(r"\1\\", text)
+    return _MARKUP.sub(lambda begin: begin[0] + escape, text)
 
 
 def as_heading(title: str) -> str:

@@ -99,8 +99,11 @@ def _unwrap_headings(soup: BeautifulSoup) -> None:
 def _mark_items(soup: BeautifulSoup) -> None:
     """Turn the paragraphs of each list item into a line with a bullet, indented as it is nested."""
     for item in soup.find_all("text:list-item"):
-        paragraphs = item.find_all(["text:p", "text:h"])
-        own = [each for each in paragraphs if each.find_parent("text:list-item") is item]
+        own = [
+            each
+            for each in item.find_all(["text:p", "text:h"])
+            if each.find_parent(["text:list-item", "table:table-row"]) is item
+        ]
         if own and not item.find_parent("table:table-row"):
             indent = "  " * len(item.find_parents("text:list-item"))
             words = " ".join(map(_one_line, own))

@@ -16,7 +16,8 @@ from stepcraft.text.markdown import fenced
 _NOT_READ = (
     "head, script, style, template, noscript, nav, [role=navigation], [role=search]"
     ", .headerlink, .anchorjs-link, .skip-link"
-    ", .sr-only:not([aria-hidden=true]:not(:empty) + *, :has(+ [aria-hidden=true]:not(:empty)))"
+    ", .sr-only:not([aria-hidden=true]:not(:empty, svg, :has(svg)) + *"
+    ", :has(+ [aria-hidden=true]:not(:empty, svg, :has(svg))))"
     ", .breadcrumb, .breadcrumbs, .navbar, li:has(> a[hreflang])"
 )
 """Elements that a browser never shows, links to other pages, and links from headings to themselves.
@@ -63,12 +64,15 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
     "option": ({"option"}, {"select", "datalist", "optgroup"}),
     "optgroup": ({"option", "optgroup"}, {"select"}),
     **dict.fromkeys(("rt", "rp"), ({"rt", "rp"}, {"ruby"})),
-    "a": ({"a"}, _LIMITS | {"table"}),
+    "a": ({"a"}, _LIMITS | _SPECIAL | {"address", "div", "p"}),
 }
 """For each opening tag, the open elements that it closes and those that end the search."""
 _HIDES = {"hidden", "aria-hidden", "style"}
 _DEPTH = 100
 """The maximum number of open elements searched for ones that a tag closes."""
+_SIGN_MARK = "\ue000"
+"""What stands for a backslash until it is known whether it begins a line."""
+_ESCAPED = re.compile(rf"^((?:[ \t>*+:-]|\d+[.)])*+){_SIGN_MARK}", re.MULTILINE)
 _POWER = re.compile(r"(?=.*\w)[-+\u2212\u2013().,/\d\sijknxy]+", re.DOTALL)
 """A superscript that changes a value, unlike the "th" in "5th"."""
 _MATHS = {"mfrac": "/", "msup": "^", "msubsup": "_^", "msqrt": ""}
@@ -102,7 +106,7 @@ class _Page(BeautifulSoup):
 
 class _Converter(MarkdownConverter):
     def escape(self, text: str, parent_tags: set[str]) -> str:
-        return text if parent_tags & {"td", "th"} else as_plain(text)
+        return text if parent_tags & {"td", "th"} else as_plain(text, _SIGN_MARK)
 
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         is_box = _is_alone(el) and _is_alone(el.parent)  # around code, as in old manuals
@@ -180,7 +184,8 @@ def html(data: bytes, charset: str = "") -> Parsed:
         escape_underscores=False,
         escape_misc=False,
     )
-    return title, [clean(converter.convert_soup(page))], cut
+    shown = _ESCAPED.sub(r"\1\\", converter.convert_soup(page)).replace(_SIGN_MARK, "")
+    return title, [clean(shown)], cut
 
 
 def show_superscripts(soup: BeautifulSoup) -> None:
@@ -199,7 +204,8 @@ def show_superscripts(soup: BeautifulSoup) -> None:
         else:
             tag.replace_with(text)
     for tag in soup.find_all(re.compile("^(?:mml:)?annotation(?:-xml)?$")):
-        tag.decompose()  # the formula again, in another form
+        if tag.parent and tag.parent.name.endswith("semantics"):
+            tag.decompose()  # the formula again, in another form
     for tag in reversed(soup.find_all(re.compile(f"^(?:mml:)?(?:{'|'.join(_MATHS)})$"))):
         name = tag.name.removeprefix("mml:")
         is_root = name == "msqrt"
@@ -269,9 +275,17 @@ def _unwrap_layout(soup: BeautifulSoup) -> None:
     for table in reversed(soup.select("table:has(h1, h2, h3, h4)")):
         cells = table.find_all([*_CELLS, *_GROUPS, "tr"])
         own = [tag for tag in cells if tag.find_parent("table") is table]
-        if not any(tag.name == "th" for tag in own):
+        heads = [tag for tag in table.find_all(_HEADINGS) if tag.find_parent("table") is table]
+        is_layout = any(_stands_above(head) for head in heads)
+        if is_layout and not any(tag.name == "th" for tag in own):
             for tag in [table, *own]:
                 tag.name = "div"
+
+
+def _stands_above(heading: Tag) -> bool:
+    """Return whether a heading in a table's cell is not all that the cell says."""
+    cell = heading.find_parent(["td", "th"])
+    return cell is not None and cell.get_text(strip=True) != heading.get_text(strip=True)
 
 
 def _split_cells(soup: BeautifulSoup) -> None:

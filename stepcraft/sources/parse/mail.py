@@ -15,7 +15,7 @@ from stepcraft.text.markdown import replaced
 
 _SHOWN = ("from", "to", "cc", "date", "subject")
 _NOT_ATTACHED = ("text", "multipart", "message")
-_BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+:)", re.MULTILINE)
+_BEGIN = re.compile(rb"^From [^\n]*\d{4}[^\n]*\r?\n(?=[\w-]+:(?!//))", re.MULTILINE)
 """The line before each message in a mailbox."""
 _HEADING_LIKE = re.compile(r"^ {0,3}(?:#{1,6}(?=\s)|(?:=+|-+)[ \t]*$)", re.MULTILINE)
 """What Markdown reads as a heading, such as a shell prompt; in plain text, it is indented."""

@@ -14,7 +14,7 @@ SECONDS = 12.0
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
 """A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""
-_AND = re.compile(r"(?:and|or|und|oder|bis|et|ou)\b")
+_AND = re.compile(r"(?:and|und|oder)\b|(?:or|bis|et|ou)\b(?=\s[\w-]*-)")
 """What can follow a hyphen that stands for the rest of a word, as in "pre- and post-war"."""
 _JUNK = re.compile(
     r"untitled|\(anonymous\)|microsoft word - .*|\W*"

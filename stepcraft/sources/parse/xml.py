@@ -13,11 +13,11 @@ from stepcraft.text.markdown import fenced
 _TITLES = ("title", "article-title", "name", "head")
 _SECTIONS = (
     *("sec", "section", "chapter", "appendix", "abstract", "front", "article", "div"),
-    *("book", "part", "preface", "topic", "concept", "task", "feed", "channel", "item", "entry"),
+    *("feed", "channel", "item", "entry"),
     *(f"{name}sect{level}" for name in ("", "ref") for level in range(1, 6)),
 )
-_TITLED = (*_SECTIONS, "title-group", "[document]")
-"""Elements whose titles are headings."""
+_PARTS = ("book", "part", "preface", "topic", "concept", "task")
+"""Sections of documents with paragraphs; in data, they are records."""
 _PROSE = (
     *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
     "xref",
@@ -28,6 +28,7 @@ _CODE = (
     *("sourcecode", "artwork"),
 )
 """Elements whose text can contain tags that are shown."""
+_INLINE = {"code", "codeph", "literal"}
 _NEEDS_FENCE = re.compile(r"\n[ \t#\n]|\A#[^\n]*\n")
 """Code with indented lines, comments or blank lines, which would not be read as they are."""
 _LAYOUT = ("br", "col", "hr")
@@ -55,25 +56,32 @@ def xml(data: bytes) -> Parsed:
     for tag in soup.select("alternatives > tex-math"):
         if tag.parent and tag.parent.find(["math", "mml:math"]):
             tag.decompose()  # the formula again
-    for tag in soup(_SECTIONS, title=True):  # as in RFCs before 2019
+    is_prose = soup.find(["p", "para", "t"]) is not None
+    sections = (*_SECTIONS, *_PARTS) if is_prose else _SECTIONS
+    titled = (*sections, "title-group", "[document]")
+    for tag in soup("section", title=True) if is_prose else ():  # as in RFCs before 2019
         tag.insert(0, title := soup.new_tag("title"))
         title.string = str(tag["title"])
     for tag in soup("t", hangtext=True):
         tag.insert(0, f"{tag['hangtext']} ")
     code: list[str] = []
+    around = {id(tag.parent): tag.parent or soup for tag in soup(_INLINE)}
+    in_lines = {place for place, parent in around.items() if _is_mixed(parent)}
     for tag in soup(_CODE):
-        lines = tag.get_text().strip("\n")
-        if _NEEDS_FENCE.search(lines):
-            tag.replace_with(f"\n\n\ue000{len(code)}\ue000\n\n")
-            code.append(fenced(lines.rstrip()))
+        lines = tag.get_text().strip("\n").rstrip()
+        is_inline = tag.name in _INLINE and id(tag.parent) in in_lines
+        if _NEEDS_FENCE.search(lines) and not is_inline:
+            tag.name, tag.attrs = "text", {}  # an element still, so that its parent is not mixed
+            tag.string = f"\n\n\ue000{len(code)}\ue000\n\n"
+            code.append(fenced(lines))
     first = ""
     for tag in soup(_TITLES):
         words = " ".join(tag.get_text(" ").split())
         parents = [each.name for each in tag.parents]  # none in a title that was replaced
-        if not (words and parents and parents[parents[0] == "info"] in _TITLED):
+        if not (words and parents and parents[parents[0] == "info"] in titled):
             continue
         first = first or words
-        level = sum(name in _SECTIONS for name in parents)
+        level = sum(name in sections for name in parents)
         tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
     text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
     text = re.sub("\ue000(\\d+)\ue000", lambda place: code[int(place[1])], as_paragraphs(text))
@@ -89,9 +97,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
         if isinstance(node, Tag):
             parent = node.parent or soup
             if id(parent) not in mixed:
-                mixed[id(parent)] = any(
-                    _is_text(each) and str(each).strip() for each in parent.children
-                )
+                mixed[id(parent)] = _is_mixed(parent)
             if not mixed[id(parent)]:
                 yield _beginning(node, hidden)
             elif node.name in _REFERENCES and not node.get_text():
@@ -103,6 +109,11 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
             if "</" in text and name not in _CODE:  # HTML, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
             yield text if name in ("title", *_CODE) else as_plain(text)
+
+
+def _is_mixed(tag: Tag) -> bool:
+    """Return whether there is text beside the elements in an element."""
+    return any(_is_text(each) and str(each).strip() for each in tag.children)
 
 
 def _is_text(node: PageElement) -> bool:

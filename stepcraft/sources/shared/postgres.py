@@ -134,11 +134,10 @@ class PostgresPassages(SharedPassages):
     ) -> None:
         super().__init__(url, tags or {})
         self._database, name = parts_of(url)
-        if not re.fullmatch(r"(?!(?:words|memories)$)[a-z][a-z0-9_]{0,40}", name):
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
             raise BadInput(
                 f"{url} names no corpus; write postgresql://host:5432/database/name, with a name "
-                "of small letters, digits and _ other than words and memories, which name tables "
-                "of a memory"
+                "of small letters, digits and _"
             )
         self._table = f"stepcraft_{name}"
         with self._failures():
@@ -262,6 +261,11 @@ class PostgresPassages(SharedPassages):
         made_with = self._made_with()
         if not (made_with or create):
             raise BadInput(f"{self.name} has no such corpus; check the name, or {FILL}")
+        if not made_with and self._table in {"stepcraft_words", "stepcraft_memories"}:
+            raise BadInput(
+                f"{self.name} names a table of a memory; name the corpus other than words and "
+                "memories"
+            )
         self.embedder = recorded_embedder(self.name, embeddings, made_with)
         name = self.embedder.name if self.embedder else "none"
         if not made_with:

@@ -177,7 +177,8 @@ def _unread(
 
     This includes an empty folder, in which another one may have been mounted.
     """
-    folders = [folder.resolve() for folder in {Path(file.path).parent for file in files}]
+    parents = {Path(file.path).parent for file in files}
+    folders = {*parents, *(folder.resolve() for folder in parents)}
     reasons = {
         str(root): "there is no file in it, so its earlier files stay; leave it out to delete them"
         for root, name in roots.items()
@@ -185,6 +186,8 @@ def _unread(
     }
     unread: dict[Path, tuple[str, str]] = {}
     for path, reason in (reasons | {**problems}).items():
+        if Path(path).is_symlink():  # what it led to is gone, or no longer in the corpus
+            continue
         name = shown_path(path, roots, escape=True)
         unread[Path(start_of(name) if Path(path) in roots else name)] = path, reason
     return unread
