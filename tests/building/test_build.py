@@ -315,6 +315,21 @@ def test_a_backup_from_before_a_build_is_filled_again(docs: Path, tmp_path: Path
     assert "alphaclose" in procedures(tmp_path)
 
 
+def test_a_backup_is_filled_again_although_pages_were_touched_since(
+    docs: Path, tmp_path: Path
+) -> None:
+    build(tmp_path)
+    backup = (tmp_path / "m.db").read_bytes()
+    names = [f"{first}{second}" for first in "bcdef" for second in "ghklm"]
+    write_pages(docs, *names)
+    build(tmp_path)
+    (docs / "alpha.md").touch()
+    build(tmp_path, ScriptedModel([]))
+    (tmp_path / "m.db").write_bytes(backup)
+    build(tmp_path, ScriptedModel([]))
+    assert {*procedures(tmp_path)} == {"alphaclose", *(f"{name}close" for name in names)}
+
+
 def test_what_was_removed_from_the_memory_stays_out_when_its_page_is_renamed(
     docs: Path, tmp_path: Path
 ) -> None:

@@ -394,6 +394,8 @@ def test_a_chat_keeps_its_evidence_and_steps() -> None:
     found = {"evidence": [{"text": "It is of 1566."}], "steps": ["Look."]}
     chat = {"messages": [HumanMessage("Is it old?"), AIMessage("Yes.")], "plan": "none"}
     assert plain_output({**chat, **found}) == {"answer": "Yes.", **found}
+    for other in (["It is of 1566."], [{"page_content": "It is of 1566."}]):
+        assert plain_output({**chat, "evidence": other}) == {"answer": "Yes."}
     assert plain_output({**chat, "evidence": None, "steps": 7}) == {"answer": "Yes."}
 
 
@@ -407,6 +409,8 @@ def test_a_chat_keeps_its_evidence_and_steps() -> None:
         ({"role": "assistant", "content": "Yes."}, "Yes."),
         (AIMessageChunk("Yes."), "Yes."),
         (ChatMessage("Yes.", role="expert"), "Yes."),
+        (HumanMessage("Yes.", name="researcher"), "Yes."),
+        (ToolMessage("1566", tool_call_id="1", name="look"), "1566"),
     ],
 )
 def test_only_a_reply_is_the_answer_of_a_chat(last: Any, answer: str) -> None:

@@ -831,6 +831,10 @@ def test_a_list_of_verdicts_with_one_part_each_is_no_count() -> None:
         'supported p2, but it does not say "four"',
         'supported p2. Missing: "four"',
         'supported p2; "four" (missing)',
+        'supported p2, except the number ("four")',
+        'supported p2, but not the number: "four"',
+        'supported p2. Missing detail: "four"',
+        'supported p2, not the number: "four"',
         'supported p2, "four" is in no passage, and not clear',
     ],
 )
@@ -839,3 +843,9 @@ def test_a_detail_that_is_excepted_is_not_found(line: str) -> None:
     assert [(each["verdict"], each["words"]) for each in result["checks"]] == [
         ("not found", "four")
     ]
+
+
+def test_a_quotation_in_single_quotes_ends_at_its_own_quote() -> None:
+    line = "1.1 'It has four arches' contradicted p2: says 'it has five', supported by p3"
+    result, _ = checked(line, draft="It has four arches.")
+    assert [each["verdict"] for each in result["checks"]] == ["contradicted"]

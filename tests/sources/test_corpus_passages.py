@@ -2286,3 +2286,71 @@ def test_comments_of_rtf_are_named(tmp_path: Path) -> None:
     file = tmp_path / "a.rtf"
     file.write_bytes(rb"{\rtf1 A.{\shp{\*\shpinst{\shptxt Boxed.\par}}}{\*\annotation No!}\par}")
     assert read_content(file).cut == "parts of it were not read: comments, text boxes"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        (
+            "a.xml",
+            "<schema><annotation><documentation>Why.</documentation></annotation></schema>",
+            "Why.",
+        ),
+        (
+            "a.xml",
+            "<snippet><author>Bob</author><code>if x:\n    y</code></snippet>",
+            "author: Bob",
+        ),
+        (
+            "a.xml",
+            "<book><para>At <literal>max\n    rows</literal> it ends.</para></book>",
+            "At max",
+        ),
+        ("a.1", ".TH A 1\nSee \\(lahttps://x\\(ra of \\s-11024\\s0.\n", "See <https://x> of 1024."),
+        ("a.html", "<p><b>&lt;script&gt;</b>, use <i>&lt;script&gt;</i></p>", "use *<script>*"),
+        (
+            "a.html",
+            "<table><tr><td><h4>Name</h4><td><h4>Price</h4><tr><td>Tea<td>2</table>",
+            "| Tea | 2 |",
+        ),
+        (
+            "a.html",
+            "<h2>In<i aria-hidden=true><svg></svg></i><b class=sr-only>Link</b></h2>Hot.",
+            "Hot.",
+        ),
+        ("a.md", 'Tea.\n\n{{< figure src="tea.png" class="big" >}}', "Tea."),
+        ("a.txt", "Tea\x0b\x0bHot", "Tea Hot"),
+    ],
+)
+def test_what_only_resembles_markup_for_machines_is_read(
+    tmp_path: Path, name: str, text: str, shown: str
+) -> None:
+    start = "<?xml version='1.0'?>" if name == "a.xml" else ""
+    found = "\n\n".join(texts_of(tmp_path, name, start + text))
+    assert shown in found
+    assert "png" not in found
+
+
+def test_records_in_xml_do_not_stand_under_the_title_of_others(tmp_path: Path) -> None:
+    items = '<items><item title="Green" price="2"/><item title="Black" price="3"/></items>'
+    [found] = read(tmp_path, "a.xml", f"<?xml version='1.0'?>{items}")
+    assert found.title == "a.xml"
+    assert "title=Black" in found.text
+
+
+def test_a_comment_in_front_matter_is_no_heading(tmp_path: Path) -> None:
+    text = "---\nby: Ana\n\n# SEO\n\ntitle: About tea\n---\n\nHot.\n"
+    assert {each.title for each in read(tmp_path, "a.md", text)} == {"About tea"}
+
+
+def test_a_heading_keeps_escaped_asterisks(tmp_path: Path) -> None:
+    text = "## run(\\*args, \\*\\*kwargs)\n\nIt runs.\n\n## **new *shiny* API**\n\nHot.\n"
+    titles = [each.title.partition(" › ")[2] for each in read(tmp_path, "a.md", text)]
+    assert titles == ["run(*args, **kwargs)", "new shiny API"]
+
+
+def test_a_text_in_another_encoding_than_declared_is_still_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.html"
+    line = "日本語の文章はここにあります。私は毎日お茶を飲みます。"
+    file.write_bytes(f"<meta charset=Shift_JIS><p>{line * 9}</p>".encode("euc_jp"))
+    assert line in read_content(file).text

@@ -245,3 +245,9 @@ def test_only_the_marks_that_prompts_show_go_where_none_were_asked_for(
 )
 def test_numbers_of_passages_outside_of_marks(text: str, named: list[str]) -> None:
     assert named_passages(text, 5, unless_in="What is a P4 incident, or p5?") == named
+
+
+def test_capital_marks_are_read_in_lists_and_those_of_a_chat_product_are_removed() -> None:
+    assert marks("It is old [P1, P3]. It is hot [P1; P2].") == [1, 3, 2]
+    for mark in ("\u301012\u2020source\u3011", "[^7]"):
+        assert without_marks(f"It is of 1837{mark}.", 0, plain=False) == "It is of 1837."

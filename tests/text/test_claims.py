@@ -150,3 +150,9 @@ def test_each_sentence_has_a_number_in_every_layout(
     text = text.replace("\n", end)
     stated = [text[start:stop] for start, stop in claims(text)]
     assert [each for each in stated if each != "| c |"] == said
+
+
+def test_front_matter_is_no_statement() -> None:
+    text = "---\ntitle: Tea\nby: Ana\n---\n\nTea is hot.\n"
+    assert [text[start:stop] for start, stop in claims(text)] == ["Tea is hot."]
+    assert claims("Docker vs. Podman\n====\n") == []

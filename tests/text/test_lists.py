@@ -479,3 +479,21 @@ def test_a_step_loses_its_number_and_nothing_else(number: str) -> None:
     ):
         assert without_number(number + step.replace("\n", "\n   ")) == step
         assert without_number(step) == step
+
+
+def test_bold_labels_are_part_of_their_steps() -> None:
+    text = "**Step 1** Mix the flour.\n\n- **Step 2** Bake it."
+    assert outside_steps(text, ["Mix the flour.", "Bake it."]) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "steps"),
+    [
+        ('{"search_queries": ["a b"], "filters": ["x"]}', ["a b"]),
+        ('{"revised_steps": ["Mix."], "notes": ["Hot."]}', ["Mix."]),
+        ('{"resources": ["flour"], "notes": ["Hot."]}', []),
+        ('[{"step": "Mix", "sources": [1, 2]}, {"step": "Bake", "sources": [3]}]', ["Mix", "Bake"]),
+    ],
+)
+def test_lists_in_json_are_known_by_similar_names(reply: str, steps: list[str]) -> None:
+    assert read_steps(reply) == steps
