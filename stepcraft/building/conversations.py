@@ -95,9 +95,9 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
             inputs = values.get("inputs")
             inner = {**(inputs if isinstance(inputs, dict) else {}), **inner}
             # A run of LangSmith has events of its own, which are no messages.
-            has_run = any(map(_is_list, map(inner.get, ("trajectory", "output"))))
-            if has_run or _history(inner) or not _history({**values, "events": []}):
-                values = inner
+            has_run = any(map(_is_list, map(inner.get, (*_LISTS, "trajectory", "output"))))
+            is_all = has_run or not _history({**values, "events": []})
+            values = inner if is_all else {**values, **inner}
             break
     history = _history(values)
     if _is_list(steps := values.get("trajectory")):  # in SWE-agent, whose history repeats it

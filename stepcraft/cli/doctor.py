@@ -15,7 +15,9 @@ from stepcraft.secrets import without_secrets
 from stepcraft.text.clean import one_line
 
 _PACKAGES = ("stepcraft", "lang", "weaviate", "wordllama", "mcp")
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)S?\d*(?:_(?!HOSTS)|$)")
+_SECRET = re.compile(
+    r"(?:KEYS?|TOKEN|SECRETS?|PASSWORDS?)\d*$|(?:KEY|TOKEN|SECRET|PASSWORD)\d*_(?!HOSTS)"
+)
 """The end of a word in the name of a variable that holds a secret, as in OPENAI_API_KEY_2."""
 _PREFIXES = ("STEPCRAFT_", "LANGSMITH_", "LANGGRAPH_", "OPENAI_", "WEAVIATE_")
 

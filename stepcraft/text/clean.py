@@ -14,8 +14,8 @@ _UNSAFE = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # overrides of the writing direction: text is not read as shown
     "\ufeff]"  # byte order mark
 )
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z])")
-"""A sequence that sets a terminal's colours or moves its cursor."""
+_COLOUR = re.compile(r"\x1b\[[\d;:]*m")
+"""A sequence that sets the colours of a terminal."""
 _GLUED = re.compile(r"(?<=\S)[\x0b\x0c\x1c-\x1f\x85]+(?=\S)")
 """Control characters that separate the words around them."""
 _SYMBOLS = re.compile(r"[^\w\s!-~]{31,}")
@@ -101,10 +101,10 @@ _DECLINED = re.compile(
 def clean(text: str) -> str:
     r"""Return the text in NFC, with "\n" line breaks and without control characters.
 
-    Lone surrogates become U+FFFD. Escape sequences of terminals and directional overrides are
-    dropped; marks needed by right-to-left scripts are kept.
+    Lone surrogates become U+FFFD. Colours of terminals and directional overrides are dropped;
+    marks needed by right-to-left scripts are kept.
     """
-    text = _ESCAPE.sub("", text) if "\x1b" in text else text
+    text = _COLOUR.sub("", text) if "\x1b" in text else text
     text = _GLUED.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
     if text.isascii():
         return text.translate(_CONTROLS)

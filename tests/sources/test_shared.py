@@ -206,6 +206,14 @@ class ByTopic:
         return [-1.0 if "soup" in text else 1.0, sum(text.encode()) / 1e5]
 
 
+@pytest.mark.parametrize("name", ["words", "memories"])
+def test_a_corpus_cannot_have_the_name_of_a_table_of_a_memory(
+    new_database: Callable[[], str], folder: Path, name: str
+):
+    with pytest.raises(BadInput, match="other than words and memories"):
+        build_corpus([folder], f"{new_database()}/{name}", embeddings="none")
+
+
 def test_a_filter_finds_what_is_far_from_the_query_where_an_index_is_approximate(
     new_database: Callable[[], str], folder: Path, opened: Callable[..., SharedCorpus]
 ):
@@ -797,8 +805,6 @@ def test_the_command_line(place: Place, folder: Path):
         ("postgresql://db", r"postgresql://db names no database; write postgresql://host:5432/"),
         ("postgresql://db/kitchen", "names no corpus; write postgresql://host:5432/database/name"),
         ("postgresql://db/kitchen/a-b", "names no corpus"),
-        ("postgresql://db/kitchen/words", "other than words and memories"),
-        ("postgresql://db/kitchen/memories", "other than words and memories"),
         ("postgresql://127.0.0.1:9/kitchen/words_2", "words_2 failed: .*refused"),
         ("postgresql://ann:hunter22@db/kitchen/docs", "a password does not belong into a URL"),
         ("weaviate://hunter22@db/Docs", "a key does not belong into a URL"),

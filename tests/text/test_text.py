@@ -19,7 +19,7 @@ ANY = st.text(st.characters())  # lone surrogates included
         ("e\u0301t\u00e9", "\u00e9t\u00e9"),
         ("\ud800x", "\ufffdx"),
         ("\u05e9\u200f\u05dc", "\u05e9\u200f\u05dc"),
-        ("\x1b[1;31mError\x1b[0m: \x1b[?25lfull", "Error: full"),
+        ("\x1b[1;31mError\x1b[0m: full", "Error: full"),
         ("12 Main St\x0bBoston\x85MA", "12 Main St Boston MA"),
         ("Page 1\n\x0cPage 2\x0c\n", "Page 1\nPage 2\n"),
     ],

@@ -13,10 +13,6 @@ from stepcraft.text.markdown import fenced
 
 MAX_OUTPUT = 2_000
 """The maximum number of characters read from an output: its beginning and its end."""
-
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
-"""Escape sequences for terminal colours."""
-
 _OBJECT = re.compile(r"(?:<[^<>]+>)?")
 """What stands for an output that only a browser can show."""
 
@@ -62,4 +58,4 @@ def _shortened(text: str) -> str:
 
 
 def _joined(text: str | list[str]) -> str:
-    return clean(_COLOURS.sub("", "".join(text))).rstrip("\n")
+    return clean("".join(text)).rstrip("\n")
