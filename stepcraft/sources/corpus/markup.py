@@ -255,7 +255,7 @@ def _roff_words(line: re.Match[str]) -> str:
         return line[0]
     if not name or name.islower() or name in {"TH", "RS", "RE", "TP", "HP", "Bl"}:
         return ""
-    arguments = _ROFF_ARGUMENT.findall(rest)
+    arguments: list[tuple[str, str]] = _ROFF_ARGUMENT.findall(rest)
     if name[1:].islower():  # a macro of mdoc
         shown = [quoted or _MDOC_OPTIONAL.get(word, word) for quoted, word in arguments]
         words = [word for word in shown if not _MDOC_CALLED.fullmatch(word)]
