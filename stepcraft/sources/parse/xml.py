@@ -46,7 +46,7 @@ def xml(data: bytes) -> Parsed:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
     source, cut = read_tags(data)
     soup = BeautifulSoup(
-        source,
+        source.replace("\ue000", ""),  # which stands for code below
         "html.parser",
         empty_element_tags=set(),
         multi_valued_attributes=None,
