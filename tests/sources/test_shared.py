@@ -715,7 +715,7 @@ def test_a_builder_waits_for_another_one_whatever_limits_the_database_sets(
             while not (rows := other.execute(waiting).fetchall()):
                 time.sleep(0.01)
             other.execute("SELECT pg_terminate_backend(%s)", rows[0])
-            with pytest.raises(MemoryFailure, match="docs failed: .*terminating connection"):
+            with pytest.raises(MemoryFailure, match=r"docs failed: .*terminating connection"):
                 build.result()
 
 
