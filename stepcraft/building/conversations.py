@@ -94,7 +94,7 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(inner := values.get(name), dict):
             inputs = values.get("inputs")
             inner = {**(inputs if isinstance(inputs, dict) else {}), **inner}
-            # A run of LangSmith has events of its own, which are no messages.
+            # The events of a LangSmith run are not messages.
             has_run = any(map(_is_list, map(inner.get, (*_LISTS, "trajectory", "output"))))
             is_all = has_run or not _history({**values, "events": []})
             values = inner if is_all else {**values, **inner}

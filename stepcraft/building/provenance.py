@@ -65,7 +65,7 @@ _ADAPTER = TypeAdapter(Provenance)
 
 
 def _stored(procedure: Procedure) -> Provenance | None:
-    """Return the provenance in the metadata, or None if there is none, or something else."""
+    """Return the provenance in the metadata, or None if it is missing or is other data."""
     try:
         stored = _ADAPTER.validate_python(procedure.metadata.get("provenance", {}))
     except ValidationError:

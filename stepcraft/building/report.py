@@ -17,20 +17,21 @@ MOST = 2_000
 """The maximum number of documents that are shown."""
 
 
-def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
+def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed], most: int = MOST) -> None:
     """Write the report page for a memory's builds next to the ledger.
 
     Args:
         ledger: The ledger with the records of the builds.
         memory: The name of the memory.
         failed: The documents that could not be processed.
+        most: The maximum number of documents to show.
 
     Raises:
         OSError: The page cannot be written.
         RunStopped: The ledger cannot be read.
     """
     documents, procedures, calls = ledger.counts()
-    records = sorted(ledger.latest(MOST), key=lambda record: record.source)
+    records = sorted(ledger.latest(most), key=lambda record: record.source)
     text = rendered(
         "building.html.j2",
         folder=_HERE,
@@ -41,7 +42,7 @@ def write_page(ledger: Ledger, memory: str, failed: Sequence[Failed]) -> None:
             counted(documents, "document"),
             counted(procedures, "procedure"),
             counted(calls, "model call"),
-            *[f"the latest {MOST:,} are shown"] * (documents > MOST),
+            *[f"the latest {most:,} are shown"] * (documents > most),
         ],
         sections=[("warnings", "Warnings")] * bool(failed) + [("documents", "Documents")],
         warnings=[f"{failure.where}: {failure.reason}" for failure in failed],

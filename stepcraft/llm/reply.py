@@ -44,7 +44,7 @@ _SPECIAL = r"<[|\uff5c](?:tool|DSML|START_ACTION)[^<>\n]{0,60}>"
 _BEGINS_CALL = re.compile(
     rf"^[ \t]*{_SPECIAL}|{_SPECIAL}(?:\w|\n?<|\s?[{{\[])", re.IGNORECASE | re.MULTILINE
 )
-"""A special token that begins a call, rather than one that running text mentions."""
+"""A special token that begins a tool call, as opposed to one mentioned in a sentence."""
 _ANSWERED_CALL = re.compile(r"\A\s*<tool_call>\s*\{.*?\}\s*</tool_call>\s*(?=\S)", re.DOTALL)
 """A tool call whose result the model did not wait for before answering."""
 _ARGUMENTS = {"arguments", "parameters", "args", "input"}

@@ -214,7 +214,7 @@ def _is_editor(skill: Skill, kept: Procedure) -> bool:
 
 def _skills(path: str | Path, failed: list[Failed]) -> Iterator[Skill]:
     root = named_path(path)
-    # The last folder may be a symbolic link, unlike those that `**` matches.
+    # A skill's own folder may be a symbolic link; `**` does not follow links.
     found = {root / FILE, *root.rglob(f"*/{FILE}")}
     paths = [root] if root.name == FILE else sorted(found)
     files = [file for file in paths if file.is_file()]

@@ -309,7 +309,7 @@ def _with_right_marks(
 
 
 def _without_new_marks(new: str, old: str, last: int) -> str:
-    """Return new words without marks of passages, except for those that are old or in code.
+    """Return new words without marks of passages, except those in code or in the old text.
 
     A mark such as [p14] is kept if there are fewer passages (`last`).
     """

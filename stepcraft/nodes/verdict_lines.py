@@ -131,7 +131,7 @@ _SOURCES = re.compile(
 )
 """What a line contains besides verdicts, unless it is running text."""
 END = 10_000
-"""A number greater than that of any statement."""
+"""A number higher than that of any statement."""
 _BY_WEIGHT: tuple[Verdict, ...] = ("supported", "not found", "contradicted")
 
 

@@ -35,6 +35,7 @@ from stepcraft.building.dedupe import dedupe
 from stepcraft.building.duplicates import Placer
 from stepcraft.building.ledger import Ledger, ledger_of
 from stepcraft.building.provenance import Provenance
+from stepcraft.building.report import write_page
 from stepcraft.errors import AddReport
 from stepcraft.memory.local import LocalMemory
 from tests.building.built import NOTHING, name_in, page, procedure, read, write_pages
@@ -171,15 +172,15 @@ def test_a_file_that_was_only_touched_is_read_once_more(
     assert (report.unchanged, report.failed, report.placed) == (1, [], {"added": 1})
 
 
-def test_the_page_counts_the_documents_that_it_does_not_show(
-    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_counts_the_documents_that_it_does_not_show(docs: Path, tmp_path: Path) -> None:
     write_pages(docs, "beta", "gamma")
     facts = r"3 documents\W.*3 procedures\W.*3 model calls\W"
     text = build(tmp_path).page.read_text("utf-8")
     assert (re.search(facts, text, re.DOTALL) is None, "are shown" in text) == (False, False)
-    monkeypatch.setattr("stepcraft.building.report.MOST", 2)
-    text = build(tmp_path).page.read_text("utf-8")
+    memory = str(tmp_path / "m.db")
+    with Ledger(tmp_path / "m.db.build", memory) as ledger:
+        write_page(ledger, memory, [], most=2)
+        text = ledger.page.read_text("utf-8")
     assert re.search(rf"{facts}.*the latest 2 are shown", text, re.DOTALL)
 
 
