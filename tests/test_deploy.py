@@ -104,6 +104,20 @@ def test_every_variable_is_one_that_is_read() -> None:
     assert variables - read - langsmith == {"OPENAI_API_KEY"}
 
 
+def test_every_variable_of_the_example_reaches_the_servers() -> None:
+    for service in (SERVICES["api"], SERVICES["worker"], JOB):
+        assert service["env_file"] == [{"path": ".env", "required": False}]
+        settings = {*service["environment"], *service["secrets"]}
+        assert not settings & {"STEPCRAFT_ACCESS", "STEPCRAFT_REMEMBER", "OPENAI_BASE_URL"}
+    assert "environment" not in COMPOSE["x-server"]
+
+
+def test_the_job_reads_no_folder_that_nobody_named() -> None:
+    (volume,) = JOB["volumes"]
+    folder = volume.removeprefix("${DOCS:-").partition("}")[0]
+    assert not (DEPLOY / folder).exists()
+
+
 def test_weaviate_is_sent_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = SERVICES["worker"]["environment"]
     monkeypatch.setenv("STEPCRAFT_KEY_HOSTS", environment["STEPCRAFT_KEY_HOSTS"])
