@@ -18,6 +18,8 @@ from stepcraft.errors import BadInput, RunStopped
 LOCK = "lock"
 """The name of the file that is locked to hold a folder."""
 
+_BLOCK = 65_536
+
 _SYNC_S = 1.0
 """The interval between syncs to disk: syncing each line would take longer than a fast answer."""
 
@@ -47,10 +49,27 @@ class FolderLock:
         except BlockingIOError as error:
             self.close()
             raise BadInput(f"{refusal} {path}; wait for it or name another directory") from error
+        except OSError as error:
+            self.close()
+            raise BadInput(
+                f"{path} cannot be locked: {error.strerror}; name a directory on a local disk"
+            ) from error
 
     def close(self) -> None:
         """Release the folder."""
         self._file.close()
+
+
+def _end_of_lines(file: FileIO) -> int:
+    """Return the position after the last line break, reading from the end."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(0, end - _BLOCK)
+        file.seek(begin)
+        if found := file.read(end - begin).rfind(b"\n") + 1:
+            return begin + found
+        end = begin
+    return 0
 
 
 class LineFile:
@@ -72,9 +91,7 @@ class LineFile:
             path.touch()
             # Unbuffered, so that closing the file does not retry a failed write.
             self._file: FileIO = path.open("r+b", buffering=0)
-            data = self._file.readall()
-            if data and not data.endswith(b"\n"):
-                self._file.truncate(data.rfind(b"\n") + 1)
+            self._file.truncate(_end_of_lines(self._file))
         except OSError as error:
             raise BadInput(
                 f"{path} cannot be written: {error.strerror}; name another directory"
