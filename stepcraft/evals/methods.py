@@ -156,8 +156,12 @@ class Method:
         if "sources" not in context_of(self.graph).model_fields:
             return []
         target = self._resources.target
-        default = os.environ.get(SOURCE_VARIABLE) or os.environ.get(MEMORY_VARIABLE) or BUNDLED
-        searched = _plain([*target.sources, *target.memories.values()]) or [default]
+        searched = _plain([*target.sources, *target.memories.values()])
+        memory = os.environ.get(MEMORY_VARIABLE) or BUNDLED
+        if target.prefers_memory and not target.memories:
+            searched.append(memory)
+        elif not searched:
+            searched = [os.environ.get(SOURCE_VARIABLE) or memory]
         return [without_secrets(each) for each in searched]
 
 

@@ -375,6 +375,10 @@ def test_what_answers_rest_on_is_in_the_configuration(
     assert react.described()["limits"] == {"max_searches": 7, "max_calls": None, "deadline_s": None}
     monkeypatch.setenv("STEPCRAFT_MEMORY", "team.db")
     assert searched("rag") == ["team.db"]
+    monkeypatch.setenv("STEPCRAFT_SOURCE", "corpus:docs/")
+    assert searched("rag") == ["corpus:docs/"]
+    assert searched("aag") == ["team.db"]
+    assert searched("aag", sources=["web"]) == ["web", "team.db"]
 
 
 @pytest.mark.parametrize(
