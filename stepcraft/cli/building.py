@@ -19,6 +19,7 @@ from stepcraft.cli.options import (
     Model,
     Quiet,
     Settings,
+    check_changeable,
     fields_of,
 )
 from stepcraft.cli.output import (
@@ -238,7 +239,10 @@ def credit(runs: Runs, memory: ChangedMemory = None, as_json: AsJson = False) ->
                 )
     show_failed(listing.failed)
     counts = {"runs": len(listing.documents), "judged": len(judged), "credited": credited}
-    show_counts(counts, as_json=as_json)
+    failed = {"failed": listing.failed} if listing.failed else {}
+    show_counts({**counts, **failed}, as_json=as_json)
+    if failed:
+        raise Exit(1)
 
 
 def _run_id(source: str) -> str:
@@ -277,6 +281,7 @@ def repair(
             f"{run} has {len(documents)} runs; name a file with only the one that failed"
         )
     with opened(memory, None) as target:
+        check_changeable(target)
         procedure = by_short_id(target, id_)
         new, cause = repaired_version(procedure, documents[0], model=model)
         say(f"cause: {cause or 'unknown'}")

@@ -31,9 +31,10 @@ def doctor(
 ) -> None:
     """Show versions and environment, call the model once, and search once."""
     say(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    for package in sorted(distributions(), key=lambda package: package.name):
-        if package.name.startswith(_PACKAGES):
-            say(f"{package.name} {package.version}")
+    versions = {package.name: package.version for package in distributions() if package.name}
+    for package, version in sorted(versions.items()):
+        if package.startswith(_PACKAGES):
+            say(f"{package} {version}")
     for name, value in sorted(os.environ.items()):
         if name.startswith(_PREFIXES):
             shown = "***" if _SECRET.search(name) else one_line(without_secrets(value))

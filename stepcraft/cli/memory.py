@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Exit, Option, Typer
 
-from stepcraft.cli.options import AsJson, ChangedMemory, Embeddings, Memory, check_writable, tags_of
+from stepcraft.cli.options import (
+    AsJson,
+    ChangedMemory,
+    Embeddings,
+    Memory,
+    check_changeable,
+    check_writable,
+    tags_of,
+)
 from stepcraft.cli.output import (
     counter,
     note,
@@ -91,6 +99,8 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add one procedure, given by options or as a JSON object on standard input."""
+    from dataclasses import replace
+
     from stepcraft.memory.procedure import Procedure
 
     if output or needs or step:
@@ -103,6 +113,7 @@ def add(
     else:
         record = json.loads(sys.stdin.buffer.read())
         procedure = Procedure.from_dict(record if isinstance(record, dict) else {})
+        procedure = replace(procedure, source=source or procedure.source)
     with opened(memory, embeddings, create=True) as target:
         _show_report(target.add([procedure]), as_json=as_json)
 
@@ -216,6 +227,7 @@ def edit(id_: Id, memory: ChangedMemory = None) -> None:
     from stepcraft.memory.skills import body_of, edited
 
     with opened(memory, None) as target:
+        check_changeable(target)
         stored = by_short_id(target, id_)
         try:
             new = edited(stored, in_editor(body_of(stored).strip(), partial(edited, stored)))

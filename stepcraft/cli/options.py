@@ -5,11 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_type_hints
 
 from typer import Argument, Option
 
 from stepcraft.errors import BadInput
+
+if TYPE_CHECKING:
+    from stepcraft.memory.protocol import ProcedureMemory
 
 _URLS = "weaviate://host:8080/Collection, or store+postgresql://host/database/name"
 Memory = Annotated[
@@ -210,6 +213,19 @@ def work_arguments(options: WorkOptions) -> dict[str, Any]:
         "prices": Prices.of(options["price"]),
         "on_progress": progress_lines(quiet=options["quiet"]),
     }
+
+
+def check_changeable(memory: "ProcedureMemory") -> None:
+    """Check that a memory takes changes, before a user or a model works on one.
+
+    Raises:
+        BadInput: It can only be searched.
+    """
+    if memory.read_only:
+        raise BadInput(
+            f"{memory.name} can only be searched, so nothing can be stored in it; name a database "
+            "with --memory (`stepcraft memory add` makes one)"
+        )
 
 
 def check_writable(*files: Path | None) -> None:

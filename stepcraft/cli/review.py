@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from stepcraft.cli.options import check_changeable
 from stepcraft.cli.output import note, say
 from stepcraft.errors import BadInput
 from stepcraft.memory.open import open_memory
@@ -32,11 +33,7 @@ def check_can_review(options: Mapping[str, Any]) -> None:
         with open_memory(
             options.get("memory"), embeddings=options.get("embeddings"), create=False
         ) as memory:
-            if memory.read_only:
-                raise BadInput(
-                    f"{memory.name} can only be searched, so nothing can be remembered in it; name "
-                    "a database with --memory (`stepcraft memory add` makes one)"
-                )
+            check_changeable(memory)
     if not all(stream and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise BadInput(
             "--review and --remember need a terminal to ask for your approval; leave them out, or "
@@ -58,7 +55,8 @@ def in_editor(text: str, check: Callable[[str], object] = str) -> str:
         ValueError: The editor command is malformed, or the user gave up on a result that cannot be
             used; the message names the file that contains it.
     """
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    editor = [named or "notepad"] if os.name == "nt" else shlex.split(named or "vi")
     with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:
         file = Path(folder, "steps.md")
         file.write_text(f"{text}\n", encoding="utf-8")

@@ -48,8 +48,9 @@ async def _stream(
         subgraphs=True,
     ):
         now = time.monotonic() - start
-        if mode == "custom" and data.get("type") == "progress" and not quiet:
-            note(data["text"])
+        if mode == "custom":
+            if not quiet and isinstance(data, Mapping) and data.get("type") == "progress":
+                note(data["text"])
         elif mode == "tasks" and "input" in data:
             started[data["id"]] = now
         elif mode == "tasks":

@@ -113,6 +113,8 @@ def check(
     from stepcraft.evidence import NOTES
     from stepcraft.sources.open import open_source
 
+    if files and query and as_json:
+        raise BadInput("--json prints one list: name a query or --files")
     source = open_source(spec, k=k)
     if files:
         _list_files(source, as_json=as_json)
@@ -121,7 +123,8 @@ def check(
             raise BadInput("name a query to search for, or --files")
         return
     documents = source.invoke(query)
-    for text in documents[0].metadata.get(NOTES, ()) if documents else ():
+    notes = documents[0].metadata.get(NOTES, ()) if documents else getattr(source, "notes", ())
+    for text in notes:
         note(text)
     if as_json:
         passages = [

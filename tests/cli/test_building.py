@@ -120,6 +120,16 @@ def test_the_outcomes_of_runs_are_credited_once() -> None:
     assert "note    worked in 2 of 3 runs\n" in run(f"memory show {tea} -m m.db").stdout
 
 
+def test_runs_that_cannot_be_read_are_in_the_result() -> None:
+    run(BUILD)
+    threads({"feedback": {"success": 1}})
+    with Path("runs.jsonl").open("a") as file:
+        file.write("\nbroken")
+    credited = data("memory credit threads:runs.jsonl -m m.db", status=1)
+    assert credited["runs"] == 1
+    assert credited["failed"][0]["where"].startswith("runs.jsonl:2")
+
+
 def test_only_as_many_runs_are_credited_as_a_procedure_remembers() -> None:
     run(BUILD)
     tea, soup = (procedure["id"] for procedure in data("memory list -m m.db"))
@@ -181,5 +191,8 @@ def test_a_repair_takes_one_run_and_one_procedure() -> None:
     assert "has 2 runs" in run(f"memory repair {tea} threads:runs.jsonl -m m.db", status=2).stderr
     threads({})
     assert "no procedures" in run("memory repair zzz threads:runs.jsonl -m m.db", status=2).stderr
+    Path("p.jsonl").write_text(run("memory export -m m.db").stdout)
+    fixed = f"memory repair {tea} threads:runs.jsonl -m p.jsonl --model openai:not-called"
+    assert "p.jsonl can only be searched" in run(fixed, status=2).stderr
     kept = run(f"memory repair {tea} threads:runs.jsonl -m m.db").stdout
     assert "nothing was changed" in kept, "the model without a key repairs nothing"

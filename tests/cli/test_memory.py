@@ -83,6 +83,8 @@ def test_add_takes_options_or_json() -> None:
     assert data("memory add -o tea -i leaves -s Boil. -s Pour. -m m.db")["present"] == 1
     iced = json.dumps({**TEA, "output": "iced tea"})
     assert data("memory add -m m.db", stdin=iced)["added"] == 1
+    data("memory add -m m.db --source 'page 7'", stdin=json.dumps({**TEA, "output": "red tea"}))
+    assert "source  page 7\n" in run(f"memory show {ids()[-1]} -m m.db").stdout
 
 
 def test_search_list_and_show() -> None:
@@ -261,6 +263,13 @@ def test_a_procedure_is_edited_in_an_editor(
     is_changed = said == "changed; "
     assert [each["output"] for each in after.get("versions", [])] == ["tea"] * is_changed
     assert ("Drink." in after["steps"] or after["output"] == "tea for two") == is_changed
+
+
+def test_a_procedure_that_cannot_be_stored_is_not_edited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "/no/such/editor")
+    tea = data("memory list -m p.jsonl")[0]["id"]
+    assert "p.jsonl can only be searched" in run(f"memory edit {tea} -m p.jsonl", status=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ def test_the_files_of_a_corpus_are_listed(here: Path) -> None:
         "read",
         "left out",
     ]
+    assert "data.txt: it is binary" in run("source check corpus:. potatoes").stderr
+    assert (
+        "name a query or --files" in run("source check corpus:. x --files --json", status=2).stderr
+    )
     assert "only a corpus" in run("source check memory --files", status=2).stderr
     assert "--files" in run("source check corpus:.", status=2).stderr
 
@@ -57,6 +61,30 @@ def test_modules_of_the_folder_are_sources(here: Path) -> None:
     assert "Tea of kind" in run("source check own_source:fixed tea").stdout
     assert "Tea of kind" in run("run rag 'Which teas?' --from own_source:fixed").stdout
     run("source check tests.sources.own:failing tea", status=1)
+
+
+def test_a_source_may_stream_anything(here: Path) -> None:
+    (here / "own_tool.py").write_text(
+        "from langchain_core.tools import tool\n"
+        "from langgraph.config import get_stream_writer\n\n\n"
+        "@tool\n"
+        "def search(query: str) -> str:\n"
+        '    """Search."""\n'
+        '    get_stream_writer()(f"Searching {query}")\n'
+        '    return "Green tea steeps for two minutes."\n'
+    )
+    assert (
+        "two minutes"
+        in run("run rag 'How long does green tea steep?' --from own_tool:search").stdout
+    )
+
+
+def test_the_doctor_lists_what_is_installed_despite_a_broken_package(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "gone-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(here)
+    assert "langgraph " in run("doctor --from corpus:tea.md").stdout
 
 
 def test_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
