@@ -1510,6 +1510,27 @@ Content-Type: text/html; charset=utf-8
 """
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("Page.doc", f"Date: today\nSubject: Exported\nMIME-Version: 1.0\n{PAGE}"),
+        ("report.xls", "<html xmlns:o='urn:x'><head><title>Tea</title></head><h1>Green</h1>Two."),
+        (
+            "teas.resx",
+            "\ufeff<?xml version='1.0'?><article><title>Tea</title><sec><title>Green</title>"
+            "<p>Two.</p></sec></article>",
+        ),
+        ("Inbox", "From - Mon Jan  1 00:00:00 2024\nSubject: Green\n\nTwo.\n"),
+    ],
+)
+def test_what_a_file_holds_is_known_without_its_suffix(
+    tmp_path: Path, name: str, data: str
+) -> None:
+    *_, found = read(tmp_path, name, data)
+    assert found.title.rpartition(" › ")[2] == "Green"
+    assert found.text.endswith("Two.")
+
+
 def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
     text = MAIL.format(body=b64encode("Schließen.".encode("latin-1")).decode())
     (passage,), note = all_of(tmp_path, "a.eml", text.encode())

@@ -90,7 +90,15 @@ _MOST_FIELDS = 20_000
 """The number of characters of front matter that are searched for a title."""
 PAGE = ".webpage.md"
 """The suffix of the copies of web pages, whose passages have no line numbers."""
-_MARKED_UP = re.compile(rb"\s*<(?:!DOCTYPE[ ](?P<html>html)?|\?xml)", re.IGNORECASE)
+_MARKED_UP = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:(?P<html>(?:!DOCTYPE[ ])?html[\s>])|!DOCTYPE[ ]|\?xml)",
+    re.IGNORECASE,
+)
+"""The beginning of HTML or XML, possibly after a byte-order mark."""
+_SAVED_PAGES = {".doc", ".xls"}
+"""The suffixes of Office that programs give to web pages, which they may save in MIME format."""
+_MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\d{4}[^\n]*\n[\w-]+:")
+"""The beginning of a mailbox, whose name often has no suffix."""
 _OPENAPI = re.compile(rb"^[\"']?(?:openapi|swagger)[\"']?[ \t]*:", re.MULTILINE)
 _DATA_URI = re.compile(
     r"(?:^\[[^\]\n]{1,80}\]:[ \t]*<)?data:[\w/+.-]{1,80};base64,[A-Za-z0-9+/=]{60,}+"
@@ -147,6 +155,10 @@ def _parser_for(data: bytes, suffix: str) -> str:
     """Return the parser that the content of a text file calls for, or ""."""
     if begins := _MARKED_UP.match(data):
         return _PARSERS[".html" if begins["html"] else ".xml"]
+    if suffix in _SAVED_PAGES and b"MIME-Version:" in data[:_MOST_FIELDS]:
+        return _PARSERS[".mhtml"]
+    if not suffix and _MAILBOX.match(data):
+        return _PARSERS[".mbox"]
     is_openapi = suffix in {".yaml", ".yml"} and _OPENAPI.search(data[:_MOST_FIELDS])
     return "data:openapi" if is_openapi else ""
 
