@@ -881,6 +881,11 @@ def test_of_what_is_hidden_only_what_readers_can_unfold_is_read(
         ("5<sup>th</sup>, 2<sup><a>nd</a></sup>, 1<sup>er</sup>", "5th, 2nd, 1er"),
         ("<sup>14</sup>C, H<sub>2</sub>O, Pot<sup>®</sup>", "14C, H2O, Pot®"),
         ("<a href=x>10<sup>6</sup> pots</a>", "10^6 pots"),
+        ("10<span style='font-size:0.6em;vertical-align:super'>6</span> pots", "10^6 pots"),
+        (
+            "<style>.c3{color:red;vertical-align:super}</style>5 m<span class='a c3'>2</span>",
+            "5 m^2",
+        ),
     ],
 )
 def test_superscripts_and_fractions_do_not_change_numbers(

@@ -77,6 +77,9 @@ _POWER = re.compile(r"(?=.*\w)[-+\u2212\u2013().,/\d\sijknxy]+", re.DOTALL)
 """A superscript that changes a value, unlike the "th" in "5th"."""
 _MATHS = {"mfrac": "/", "msup": "^", "msubsup": "_^", "msqrt": ""}
 """Elements of MathML, each with the signs between its parts."""
+_SUPER = r"vertical-align:\s*super"
+_RAISED = re.compile(rf"\.([\w-]+)\s*\{{[^{{}}]*{_SUPER}")
+"""A rule of a style sheet, such as that of Google Docs, that raises the elements of a class."""
 _NOTE = re.compile(r"\[.+\]|\d[\w,\s]*|\w")
 _SIMPLE = re.compile(r"[-\u2212\u2013]?\w+")
 _BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
@@ -167,6 +170,11 @@ def html(data: bytes, charset: str = "") -> Parsed:
         tag.name = "div"
     for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
         declaration.extract()
+    raised = set(_RAISED.findall(text))
+    for span in soup.find_all("span"):
+        is_raised = re.search(_SUPER, str(span.get("style", "")))
+        if is_raised or raised.intersection(span.get("class") or ()):
+            span.name = "sup"
     show_superscripts(soup)
     _show_readings(soup)
     _unwrap_code(soup)
