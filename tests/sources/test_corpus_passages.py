@@ -2218,6 +2218,7 @@ def texts_of(folder: Path, name: str, data: str | bytes) -> list[str]:
         ("<i aria-hidden=true>★★</i><span class=sr-only>2 of 5</span> Hot.", "2 of 5 Hot."),
         ("<i aria-hidden=true></i><span class=sr-only>Menu</span> Hot.", "Hot."),
         ("<p># of pots: 12</p><p>```</p>", "\\# of pots: 12\n\n\\```"),
+        ("<p>It is <![if !supportLists]><span>1.</span><![endif]> Hot.", "It is 1. Hot."),
         ("<p>&lt;script&gt;</p><h2>Tea</h2>", "\\<script>"),
         (
             "<table><tr><td>Menu<td><h3>Tea</h3><pre>if hot:\n    pour()</pre></table>",

@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import ProcessingInstruction
+from bs4.element import Declaration, ProcessingInstruction
 from markdownify import MarkdownConverter
 
 from stepcraft.encoding import decoded_markup
@@ -168,8 +168,9 @@ def html(data: bytes, charset: str = "") -> Parsed:
         box.name, box.string = "span", f"[{'x' if box.has_attr('checked') else ' '}]{space}"
     for tag in soup.select("details, summary, legend"):
         tag.name = "div"
-    for declaration in soup.find_all(string=lambda text: isinstance(text, ProcessingInstruction)):
-        declaration.extract()
+    hidden = (ProcessingInstruction, Declaration)  # such as Word's <![if !supportLists]>
+    for instruction in soup.find_all(string=lambda text: isinstance(text, hidden)):
+        instruction.extract()
     raised = set(_RAISED.findall(text))
     for span in soup.find_all("span"):
         is_raised = re.search(_SUPER, str(span.get("style", "")))
