@@ -217,16 +217,21 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
     named = _SEP.fullmatch("".join(first[:1]))  # as Excel writes it
     signs = named[1] if named else delimiter or _DELIMITERS
     delimiter = max(signs, key=lambda sign: _cells(first, sign))
-    most = _cells(first, delimiter)[2]
-    rows = filter(any, csv.reader(first, delimiter=delimiter)) if most else ()
+    share, _, most = _cells(first, delimiter)
+    rows = [*filter(any, csv.reader(first, delimiter=delimiter))] if most else []
     filled = [any(row[1:]) for row in rows]
     is_filled = 2 * sum(filled) >= len(filled)
+    # A bank names the account and the dates above the header, in lines of fewer cells. If the first
+    # line of about the usual number is data, the header itself is too short.
+    first_long = next((row for row in rows if len(row) >= most - 1), [])
+    has_names = not any(cell.strip()[:1].isdigit() for cell in first_long)
+    least = most - 1 if most > 2 and share >= 0.5 and has_names else 0
     header: list[str] = []
     names: list[str] = []
     for line, row, reason in _rows(path, delimiter):
         cells = [cell.strip() for cell in row]
         # A spreadsheet pads a title with empty cells, but a padded table can have one column.
-        is_title = len(row) == 1 or (is_filled and not any(cells[1:]))
+        is_title = len(row) == 1 or len(row) < least or (is_filled and not any(cells[1:]))
         if reason or (header and row and (reason := _refused(cells, header))):
             yield Record(line, None, reason)
         elif not row or (named and line == 1) or not (header or any(cells)):

@@ -84,6 +84,12 @@ SALES = "Item,Code,Price\nTea,A1,25\n"
             {"Item": "Tea", "Code": "A1", "Price": "25"},
         ),
         ("One\nTwo\nThree\nItem,Code\nTea,A1\n", [1, 2, 3], {"Item": "Tea", "Code": "A1"}),
+        (
+            "Of:;A1\nFrom:;May\n\nItem;Code;Price;By\nTea;A1;25;Ana\nPot;A2;9;Bob\n",
+            [1, 2],
+            {"Item": "Tea", "Code": "A1", "Price": "25", "By": "Ana"},
+        ),
+        ("a,b\n1,2,3,\n4,5,6,\nc,d\n", [], {"a": "c", "b": "d"}),
         (",text\n0,Hot\n", [], {"column 1": "0", "text": "Hot"}),
         ("title,\nTea,\nPot,old\nCup,\n", [], {"title": "Tea", "column 2": ""}),
         ("title\nTea\n", [], {"title": "Tea"}),
