@@ -719,6 +719,12 @@ def test_json_is_read_without_its_escapes(tmp_path: Path):
     assert records[0].title == "tea.json"
 
 
+def test_lines_of_json_are_read_without_their_escapes(tmp_path: Path) -> None:
+    lines = [json.dumps({"q": text}) for text in ("关闭阀门", 'say "Grün"')]
+    (passage,) = read(tmp_path, "a.json", "\n".join([*lines, ""]))
+    assert passage.text.split() == ["-", "q:", "关闭阀门", "-", "q:", "say", '"Grün"']
+
+
 LONG = "My tea was delivered to a neighbour, and " * 6
 
 

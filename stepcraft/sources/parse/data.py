@@ -4,6 +4,7 @@ import json as json_
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -51,17 +52,27 @@ _Loader.add_implicit_resolver(_BOOL, re.compile("true|True|TRUE|false|False|FALS
 
 
 def json(data: bytes) -> Parsed:
-    """Return JSON as lines of names and unescaped values, and any other text as it is."""
+    """Return JSON or JSON Lines as names and unescaped values, and any other text as it is."""
     text, note = decoded(data)
     try:
-        value = json_.loads(text, parse_float=str)  # as it is written
+        value = _value(text)
         lines = "\n".join(lines_of(value))
     except (ValueError, RecursionError):  # such as JSON with comments
         return "", [clean(text)], note
-    if _dict(value).keys() & {"openapi", "swagger"}:
+    spec = _dict(value)
+    if spec.keys() & {"openapi", "swagger"}:
         with suppress(*_OTHERWISE):
-            return _operations(value, note)
+            return _operations(spec, note)
     return "", [clean(lines)], note
+
+
+def _value(text: str) -> object:
+    """Return the value of JSON, or a list with the value of each line of JSON Lines."""
+    load = partial(json_.loads, parse_float=str)  # as it is written
+    try:
+        return load(text)
+    except ValueError:
+        return [load(line) for line in text.split("\n") if line.strip()]
 
 
 def openapi(data: bytes) -> Parsed:
