@@ -125,6 +125,22 @@ def test_only_components_are_hidden_and_what_they_say_is_read(
     assert " ".join(" ".join(each.text for each in found).split()) == shown
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("{% highlight bash %}", "{% endhighlight %}"),
+        ('{{< highlight sh "hl_lines=1" >}}', "{{< /highlight >}}"),
+    ],
+)
+def test_a_comment_in_highlighted_code_is_no_heading(tmp_path: Path, begin: str, end: str) -> None:
+    code = "# remove the old one\napt remove x"
+    text = f"# Tea\n\n## Install\n\n{begin}\n{code}\n{end}\n\nThen restart.\n"
+    (found,) = read(tmp_path, "a.md", text)
+    assert (found.title, found.place) == ("Tea › Install", ":5")
+    lines = [line.rstrip() for line in found.text.split("\n")]
+    assert lines == ["````", *code.split("\n"), "````", "", "Then restart."]
+
+
 def test_a_fence_is_kept_whole(tmp_path: Path):
     code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
     prose = "A sentence of some words. " * 60

@@ -172,6 +172,12 @@ _ARGUMENT = re.compile(
     r'[\w-]+="(?P<value>[^"/]*)"'
 )
 """An argument of a shortcode that is no path, shown if nothing else in the shortcode is."""
+_HIGHLIGHT = re.compile(
+    r"^([ ]{0,3})(?:\{%-?[ ]*(?:end)?highlight\b[^{}\n]*%\}"
+    r"|\{\{[<%][ ]*/?[ ]*highlight\b[^{}\n]*[%>]\}\})[ \t]*$",
+    re.MULTILINE,
+)
+"""A line that begins or ends code in Jekyll or Hugo."""
 _INDENTED_CODE = re.compile(
     r"^[ ]{0,3}(?![-*+]\s|[<>/:{]|\d{1,9}[.)])\S[^\n]*\n(?:[ \t]*+\n)++"
     r"((?:(?:[ ]{4}|\t)[^\n]*+\n?|[ \t]*+\n)++)",
@@ -181,7 +187,8 @@ _INDENTED_CODE = re.compile(
 
 
 def without_components(text: str) -> str:
-    """Return Markdown with spaces in place of anything meant for a site generator."""
+    """Return Markdown with fences or spaces in place of anything meant for a site generator."""
+    text = replaced(text, _HIGHLIGHT, lambda mark: f"{mark[1]}````".ljust(len(mark[0])))
     spans = [match.span(1) for match in _INDENTED_CODE.finditer(text)]
 
     def shown(match: re.Match[str]) -> str:
