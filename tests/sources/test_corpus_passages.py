@@ -2153,6 +2153,29 @@ def test_a_latex_title_has_braces_in_braces(tmp_path: Path) -> None:
     assert "O(n)" in found.title
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "% It is 5 mg.\nIt is 7 mg. % or 5?\n\n% \\section{Old}\nSteep it.",
+            "It is 7 mg. Steep it.",
+        ),
+        ("It is 50\\% \\\\% or 40\nof it.", "It is 50\\% \\\\ of it."),
+        (
+            "See \\url{https://x/a%20b} and \\verb|a%b|.",
+            "See \\url{https://x/a%20b} and \\verb|a%b|.",
+        ),
+        (
+            "\\begin{lstlisting}\na = b % c\n\\end{lstlisting} % x",
+            "\\begin{lstlisting} a = b % c \\end{lstlisting}",
+        ),
+    ],
+)
+def test_comments_in_latex_are_no_text(tmp_path: Path, text: str, shown: str) -> None:
+    (found,) = read(tmp_path, "a.tex", text)
+    assert " ".join(found.text.split()) == shown
+
+
 def test_fields_of_rst_and_short_underlines(tmp_path: Path) -> None:
     text = ":orphan:\n\n:Authors:\n    - Ana\n\nGreen tea\n=======\n\nHot.\n\nA long line\n---\n"
     found = read(tmp_path, "a.rst", text)

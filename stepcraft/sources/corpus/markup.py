@@ -57,6 +57,20 @@ _LATEX = re.compile(
     rf"(?:\[[^\]\n]*\])?\{{(?P<title>{_LATEX_WORDS})\}}",
     re.MULTILINE,
 )
+_LATEX_COMMENT = re.compile(
+    r"""
+    (?P<shown>
+        \\begin\{(?P<name>\w*(?:[Vv]erbatim|[Ll]isting|[Cc]ode|minted|alltt|filecontents)\w*\*?)\}
+        .*? (?: \\end\{(?P=name)\} | \Z)
+        | \\(?:url|href|nolinkurl|path|lstinline|mintinline\{\w+\}) (?:\[[^]\n]*\])? \{[^{}\n]*\}
+        | \\(?:verb|lstinline)\*? (?P<sign>[^\w\s\[{*])[^\n]*?(?P=sign)
+        | \\.
+    )
+    | %[^\n]*
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""A comment in LaTeX, or else a command or code whose percent signs are shown."""
 _LATEX_LEVELS = ["part", "chapter", "section", "subsection", "subsubsection", "paragraph"]
 _MAN = re.compile(r'^\.S(?P<sign>[HShs])[ \t]+"?(?P<title>[^\n"]{1,300})"?[ \t]*$', re.MULTILINE)
 _NUMBERED = re.compile(
@@ -227,12 +241,14 @@ def without_furniture(text: str) -> str:
 
 
 def without_commands(text: str, suffix: str) -> str:
-    """Return subtitles without times, manual pages without commands, and rst without labels.
+    """Return text without what readers do not see, with the same number of lines.
 
-    The number of lines stays the same.
+    These are the times of subtitles, commands of manual pages, labels of rst and LaTeX's comments.
     """
     if suffix == ".rst":
         return _RST_LABEL.sub("", text)
+    if suffix == ".tex":
+        return _LATEX_COMMENT.sub(lambda each: each["shown"] or blanks(each), text)
     if suffix in {".srt", ".vtt"}:
         return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
     if suffix not in _MANUALS or not _ROFF_PAGE.search(text):
