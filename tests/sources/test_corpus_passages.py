@@ -935,6 +935,27 @@ def test_superscripts_of_other_documents_do_not_change_numbers(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
+        ("<ol type=a><li>theft<li>fraud</ol>", "a. theft\nb. fraud"),
+        ("<ol type=A start=27><li>Tea</ol>", "AA. Tea"),
+        ("<ol type=i start=4><li>Tea<li>Pot</ol>", "iv. Tea\nv. Pot"),
+        ("<ol><li>Tea<li value=7>Pot<li>Cup</ol>", "1. Tea\n7. Pot\n8. Cup"),
+        ("<ol reversed><li>Tea<li>Pot</ol>", "2. Tea\n1. Pot"),
+        (
+            "<ol start=3><li>Tea<ol style='list-style-type:lower-latin'><li>Hot</ol></ol>",
+            "3. Tea\n   a. Hot",
+        ),
+        ("<ul><li value=5>1. May</ul>", "* 1. May"),
+    ],
+)
+def test_items_of_a_list_have_the_labels_that_are_shown(
+    tmp_path: Path, written: str, shown: str
+) -> None:
+    assert texts_of(tmp_path, "a.html", written) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
         ("<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>都", "東京(とうきょう)都"),
         ("<ruby>東<rt>とう</rt></ruby><ruby>京<rt>きょう</rt></ruby>", "東京(とうきょう)"),
         ("<ruby>条例<rp>(</rp><rt>じょうれい</rt><rp>)</rp></ruby>", "条例(じょうれい)"),

@@ -84,6 +84,20 @@ _NOTE = re.compile(r"\[.+\]|\d[\w,\s]*|\w")
 _SIMPLE = re.compile(r"[-\u2212\u2013]?\w+")
 _BASE = re.compile(r"\d$|(?<![^\W\d_])[^\W\d_]{1,3}$|[)\]]$")
 """What a power can follow: a number, a short word such as a unit, or a bracket."""
+_LETTERS = {
+    **dict.fromkeys(("lower-alpha", "lower-latin"), "a"),
+    **dict.fromkeys(("upper-alpha", "upper-latin"), "A"),
+    "lower-roman": "i",
+    "upper-roman": "I",
+}
+"""The types of lists that styles stand for."""
+_ROMAN = dict(
+    zip(
+        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        strict=True,
+    )
+)
 _SHORT = 100
 """The maximum length of the text of a merged cell that is repeated in each row it spans."""
 _MOST_SPLITS = 10_000
@@ -125,6 +139,10 @@ class _Converter(MarkdownConverter):
             return f"\n\n{text.strip()}\n\n"
         shown: str = super().convert_dd(el, text, parent_tags)  # type: ignore[misc]  # no types
         return shown
+
+    def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        shown: str = super().convert_li(el, text, parent_tags)  # type: ignore[misc]  # no types
+        return re.sub(r"\A\d+(?=\.)", lambda _: str(el["value"]), shown)  # as `_label_items` set it
 
     # The arguments are those of markdownify, which calls this method.
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
@@ -181,6 +199,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
     _unwrap_code(soup)
     _unwrap_layout(soup)
     _split_cells(soup)
+    _label_items(soup)
     mains = soup.select("main, [role=main]")
     if not (mains or soup.select(_SECTIONS)):
         mains = soup.select("article")
@@ -327,6 +346,39 @@ def _span(cell: Tag, name: str) -> int:
     """Return the number of rows or columns that a cell spans; 0 means all that follow."""
     value = str(cell.get(name, "1"))
     return int(value[:5]) if value.isdecimal() else 1
+
+
+def _label_items(soup: BeautifulSoup) -> None:
+    """Set the value of each item in numbered lists to its label, such as "b" or "iv"."""
+    for listed in soup.find_all("ol"):
+        items = listed.find_all("li", recursive=False)
+        step = -1 if listed.has_attr("reversed") else 1
+        number = _number(listed, "start", len(items) if step < 0 else 1)
+        style = str(listed.get("style", ""))
+        kind = next((_LETTERS[name] for name in _LETTERS if name in style), listed.get("type"))
+        for item in items:
+            number = _number(item, "value", number)
+            item["value"] = _label(number, str(kind))
+            number += step
+
+
+def _label(number: int, kind: str) -> str:
+    """Return a number as the type of a list shows it: "a" and "i" stand for letters."""
+    label, rest = "", number
+    if kind in {"a", "A"}:
+        while rest > 0:
+            rest, letter = divmod(rest - 1, 26)
+            label = chr(ord("a") + letter) + label
+    elif kind in {"i", "I"} and 0 < number < 4000:
+        for sign, value in _ROMAN.items():
+            label += sign * (rest // value)
+            rest %= value
+    return (label.upper() if kind.isupper() else label) or str(number)
+
+
+def _number(tag: Tag, name: str, otherwise: int) -> int:
+    value = str(tag.get(name, ""))
+    return int(value) if re.fullmatch(r"-?\d{1,9}", value) else otherwise
 
 
 def _hidden(soup: BeautifulSoup) -> list[Tag]:
