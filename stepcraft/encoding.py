@@ -193,8 +193,9 @@ def _likeliest(data: bytes) -> str:
         sample = sample[:_SAMPLE].rpartition(b"\n")[0] or sample[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]
     best = [
-        each.encoding
+        name
         for each in candidates
         if (each.chaos, each.coherence) == (candidates[0].chaos, candidates[0].coherence)
+        for name in each.could_be_from_charset  # which decode the sample as the same text
     ]
     return min(best, key=_LIKELY.index, default="")

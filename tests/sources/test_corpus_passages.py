@@ -2267,6 +2267,13 @@ def test_a_long_text_of_two_bytes_a_letter_is_not_cut_within_one(
     assert line in read_content(file).text
 
 
+def test_a_letter_after_the_sample_is_read_in_the_most_common_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    names = "Muñoz – Hélène – Søren"  # which differ in the encodings that share all of the German
+    file.write_bytes(f"{GERMAN}\n".encode("cp1252") * 3000 + names.encode("cp1252"))
+    assert names in read_content(file).text
+
+
 def texts_of(folder: Path, name: str, data: str | bytes) -> list[str]:
     return [each.text for each in read(folder, name, data)]
 
