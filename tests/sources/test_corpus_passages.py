@@ -1948,6 +1948,16 @@ def test_code_is_split_at_its_functions(tmp_path: Path):
     ]
 
 
+def test_the_first_line_of_a_passage_keeps_its_indentation(tmp_path: Path) -> None:
+    lines = ["services:", *(f"      - port: {number}" for number in range(1000, 1100)), ""]
+    first, *found = read(tmp_path, "compose.yaml", "\n".join(lines))
+    assert first.text.startswith("services:\n")
+    assert all(each.text.startswith("      - port: ") for each in found)
+    assert "\n".join(each.text for each in [first, *found]) == "\n".join(lines[:-1])
+    (found,) = read(tmp_path, "a.tex", "\\section{Tea}  Hot.\n")
+    assert found.text == "Hot."
+
+
 LINES = ["# Tea", "## Green", "Tea\n===", "```", "~~~", "---", "- a", "word " * 300, "x" * 1500, ""]
 WRITING = st.lists(
     st.sampled_from(LINES) | st.text(max_size=60),

@@ -113,8 +113,10 @@ def passages_of(content: Content) -> Iterator[Passage]:
         else:
             number, counted = number + content.text.count("\n", counted, start), start
         if text:
-            line = content.text.rfind("\n", begin, start) + 1
-            text = _completed(text, max(begin, line), start + len(text), wholes)
+            stop = start + len(text)
+            line = content.text.rfind("\n", max(0, begin - 1), start) + 1
+            start = line if line >= begin else start  # a whole line keeps its indentation
+            text = _completed(content.text[start:stop], max(begin, line), stop, wholes)
             yield Passage(title, text, content.place.format(number))
     if content.cut:
         raise Unreadable(content.cut)
