@@ -250,6 +250,17 @@ def test_subtitles_have_no_times_but_speakers(tmp_path: Path):
     assert passage.text == "42"
 
 
+def test_names_of_cues_and_notes_in_subtitles_are_no_text(tmp_path: Path) -> None:
+    text = (
+        "WEBVTT\n\nNOTE Confidence: 0.89\nby a machine\n\nSTYLE\n::cue {}\n\n"
+        "a8f40f9c-9ed8/14-0\n00:00:04.177 --> 00:00:07.310\n<v Ana>Hot &amp; &lt;5.</v>\n\n"
+        "NOTE 2\n00:00:08.000 --> 00:00:09.000\nNOTE it.\n\n00:00:10.000 --> 00:00:11.000\nYes.\n"
+    )
+    (passage,) = read(tmp_path, "tea.vtt", text)
+    assert passage.text.split() == ["Ana:", "Hot", "&", "<5.", "NOTE", "it.", "Yes."]
+    assert passage.place == ":11"
+
+
 INTERFACE = """\
 openapi: 3.1.0
 info: {title: Tea, description: All of tea.}

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from html import unescape
 from typing import NamedTuple, TypeAlias
 
 from stepcraft.text.markdown import replaced
@@ -94,12 +95,15 @@ _FURNITURE = re.compile(
 )
 """A page's footer and the next page's header, set in columns as in RFCs."""
 _TIMES = re.compile(
-    r"^(?:WEBVTT[^\n]*|\d+(?=\n[^\n]*:\d\d[.,]\d{3} +-->)|[^\n]*:\d\d[.,]\d{3} +--> [^\n]*)$"
+    r"^(?:WEBVTT[^\n]*|(?:\d+|(?<=\n\n)[^\n]++)(?=\n[^\n]*:\d\d[.,]\d{3} +-->)"
+    r"|[^\n]*:\d\d[.,]\d{3} +--> [^\n]*)$"
     r"|</?(?:[bciu]|ruby|rt|lang)\b[^<>\n]*>|<(?:\d\d:)?\d\d:\d\d\.\d{3}>"
     r"|</?v\b(?:[.\w]*+(?:[ ]|(?=>)))?([^<>\n]*)>",
     re.MULTILINE,
 )
-"""Cue numbers, times and tags in subtitles; a tag may name the speaker."""
+"""Names, times and tags of cues in subtitles; a tag may name the speaker."""
+_CUE_NOTES = re.compile(r"(?<=\n\n)(?:NOTE|STYLE|REGION)(?!\S)[^\n]*+(?:\n(?![^\n]*-->)[^\n]++)*+")
+_CUE_SIGNS = re.compile("&(?:amp|lt|gt|nbsp|quot|apos|#39);")
 _MANUALS = [f".{number}" for number in range(1, 9)]
 """The suffixes of manual pages."""
 _ROFF_PAGE = re.compile(r"^\.[ \t]*(?:TH|SH|Dd|Sh|so)\b", re.MULTILINE)
@@ -249,8 +253,11 @@ def without_commands(text: str, suffix: str) -> str:
         return _RST_LABEL.sub("", text)
     if suffix == ".tex":
         return _LATEX_COMMENT.sub(lambda each: each["shown"] or blanks(each), text)
+    if suffix == ".vtt":
+        text = _CUE_NOTES.sub(blanks, text)
     if suffix in {".srt", ".vtt"}:
-        return _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
+        text = _TIMES.sub(lambda tag: f"{tag[1]}: " if tag[1] else "", text)
+        return _CUE_SIGNS.sub(lambda sign: unescape(sign[0]), text)
     if suffix not in _MANUALS or not _ROFF_PAGE.search(text):
         return text
     text = _ROFF_MACRO.sub(blanks, text)
