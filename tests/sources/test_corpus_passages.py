@@ -1380,6 +1380,7 @@ CASES = {
         "Tea\n===\n\nGreen\n-----\n\nSteep it:\n----\n== no heading\n----\n\nCold\n~~~~\n\nIce.\n",
         ["Tea › Green", "Tea › Green › Cold"],
     ),
+    "a.asciidoc": ("= Tea\n\n== Green\nTwo.\n", ["Tea › Green"]),
     "a.org": (
         "#+TITLE: Tea\n* Green :hot:\nTwo.\n** TODO Cold\nIce.\n",
         ["Tea › Green", "Tea › Green › Cold"],

@@ -130,7 +130,7 @@ def read_content(path: Path) -> Content:
         Unreadable: It is too large, binary or damaged.
         NotOpened: The operating system cannot open or read it.
     """
-    suffix, title = path.suffix.lower(), file_title(path)
+    suffix, title = path.suffix.lower().replace(".asciidoc", ".adoc"), file_title(path)
     if parser := _PARSERS.get(suffix):
         return _parsed(_bytes(path, MAX_BYTES), title, parser)
     data = _bytes(path, MAX_TEXT_BYTES)

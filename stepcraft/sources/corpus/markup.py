@@ -87,7 +87,6 @@ _NAMED = {
     ".tex": re.compile(rf"\\title(?:\[[^\]\n]*\])?\{{({_LATEX_WORDS})\}}"),
     ".adoc": re.compile(r"\A(?:(?://[^\n]*|)\n)*=[ \t]+([^\n]+)"),
 }
-_NAMED[".asciidoc"] = _NAMED[".adoc"]
 """Patterns for a title that is stated in the file itself."""
 _FURNITURE = re.compile(
     r"(?<!\n)\n++(?:[^\n]* {3}\[Page \d+\][ \t]*|\[Page \d+\] {3,}+)\n"
@@ -368,7 +367,7 @@ def _memo(text: str) -> Iterator[Heading]:
 
 _READERS: dict[str, _Reader] = {
     ".rst": _rst,
-    **dict.fromkeys((".adoc", ".asciidoc"), _asciidoc),
+    ".adoc": _asciidoc,
     ".org": _by(_ORG, len, _ORG_BLOCK),
     ".tex": _by(_LATEX, lambda sign: _LATEX_LEVELS.index(sign) + 1),
     # Level 1 is left for the name of the manual page.
