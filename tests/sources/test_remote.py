@@ -1,5 +1,6 @@
 """Corpora of files kept elsewhere: in storages that fsspec reads, and on websites with a sitemap."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,12 +20,13 @@ SOUP = b"Peel the potatoes. Boil them until they are soft."
 
 
 class Bucket(MemoryFileSystem):
-    """A storage that refuses some paths."""
+    """A storage that refuses some paths, and can read one file at a time, as an archive does."""
 
     protocol = "bucket"
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
     refused: ClassVar[set[str]] = set()
+    at = ""
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -38,7 +40,9 @@ class Bucket(MemoryFileSystem):
     def get_file(self, rpath: str, lpath: Any, **options: Any) -> None:
         if any(rpath.endswith(each) for each in self.refused):
             raise PermissionError(f"not allowed to read {rpath}")
-        super().get_file(rpath, lpath, **options)
+        self.at = rpath
+        time.sleep(0.01)
+        super().get_file(self.at, lpath, **options)
 
 
 register_implementation("bucket", Bucket)
@@ -66,6 +70,14 @@ def test_files_in_a_storage_are_found_by_their_urls(bucket: Bucket) -> None:
     assert found(opened(), "green tea") == ["bucket://docs/tea.md:4"]
     assert found(opened(), "potatoes") == ["bucket://docs/kitchen/soup.txt:1"]
     assert found(opened("bucket://docs/tea.md"), "green") == ["bucket://docs/tea.md:4"]
+
+
+def test_each_file_has_its_own_text_if_a_storage_reads_one_at_a_time(bucket: Bucket) -> None:
+    texts = {f"bucket://docs/{number}.md:1": f"Loaf number {number}." for number in range(20)}
+    bucket.pipe({f"/docs/{number}.md": text.encode() for number, text in enumerate(texts.values())})
+    documents = opened().invoke("loaf", k=50)
+    assert {each.metadata["source"]: each.page_content for each in documents} == texts
+    assert len(documents) == 20
 
 
 def test_only_what_has_changed_is_copied_and_what_is_gone_goes(bucket: Bucket) -> None:

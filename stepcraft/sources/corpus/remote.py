@@ -9,11 +9,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 from xml.etree import ElementTree as ET
@@ -166,6 +167,14 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
     files: Mapping[str, Mapping[str, Any]] = storage.find(root, detail=True)
     if not files:
         raise FileNotFoundError("there is no file")
+    # Where its code is not async, a storage may read all files through one connection or archive.
+    is_concurrent: bool = storage.async_impl
+    turn: AbstractContextManager[object] = nullcontext() if is_concurrent else Lock()
+
+    def copy(path: str, to: Path) -> None:
+        with turn:
+            storage.get_file(path, to)
+
     for path, facts in files.items():
         if path.endswith("/"):  # an object that stands for a folder
             continue
@@ -173,7 +182,7 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
         state = {key: str(value) for key, value in sorted(facts.items()) if _STATES.fullmatch(key)}
         if not state.keys() - {"size"}:
             state["copied"] = _today()
-        yield name, _File(json.dumps(state), partial(storage.get_file, path))
+        yield name, _File(json.dumps(state), partial(copy, path))
 
 
 def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
