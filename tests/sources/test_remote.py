@@ -91,6 +91,17 @@ def test_only_what_has_changed_is_copied_and_what_is_gone_goes(bucket: Bucket) -
     assert found(corpus, "potatoes") == []
 
 
+def test_what_a_killed_process_has_copied_goes_once_it_is_gone(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    corpus = opened()
+    [listed] = tmp_path.rglob("copies/*.json")  # which is written at the end
+    listed.unlink()
+    bucket.rm("/docs/kitchen/soup.txt")
+    corpus.refresh()
+    assert (found(corpus, "potatoes"), found(corpus, "green")) == ([], ["bucket://docs/tea.md:4"])
+
+
 def test_a_server_looks_at_a_storage_every_few_minutes(bucket: Bucket) -> None:
     corpus = opened()
     bucket.pipe("/docs/new.md", b"Rye needs time.")

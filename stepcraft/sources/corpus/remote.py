@@ -5,6 +5,7 @@ sitemap (`https://host/sitemap.xml`) stands for its pages, which are fetched fro
 """
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -116,12 +117,17 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
     except Exception as error:
         return {str(folder): f"it cannot be listed, so earlier copies are searched: {_why(error)}"}
     manifest = folder.with_suffix(".json")
+    suffix = f".{os.getpid()}.part"  # another process may copy the same files
     copied: dict[str, str] = {}
     with suppress(OSError, ValueError):
         copied = json.loads(manifest.read_text("utf-8"))
-    for name in copied.keys() - files.keys():
-        (folder / name).unlink(missing_ok=True)
-        del copied[name]
+    copied = {name: state for name, state in copied.items() if name in files}
+    # A process that was killed has copied files that are not in the manifest.
+    kept = {folder / name for name in files}
+    for path in [*folder.rglob("*")]:
+        is_part = path.name.startswith(".") and path.suffix == ".part"
+        if path not in kept and not is_part and path.is_file():
+            path.unlink(missing_ok=True)
 
     def copy(name: str) -> None:
         target = folder / name
@@ -130,7 +136,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             problems[str(target)] = "its path leads out of the folder"
             return
-        part = target.with_name(f".{digest(name)}.part")
+        part = target.with_name(f".{digest(name)}{suffix}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             part.touch() if left_out(name) else files[name].copy(part)
@@ -145,7 +151,9 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(copy, files))
     finally:
-        manifest.write_text(json.dumps(copied), encoding="utf-8")
+        part = manifest.with_suffix(suffix)
+        part.write_text(json.dumps(copied), encoding="utf-8")
+        part.replace(manifest)
     return problems
 
 
