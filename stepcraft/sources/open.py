@@ -119,13 +119,19 @@ def corpus_paths(text: str) -> tuple[list[str], dict[str, str]]:
     """Return the comma-separated paths of a corpus, and the options after a "?".
 
     The name of a file or folder may itself contain a comma or a "?".
+
+    Raises:
+        BadInput: Another path follows the options, or they stand twice.
     """
     if os.path.exists(os.path.expanduser(text)):  # noqa: PTH110, PTH111 - whatever the text is
         return [text], {}
     paths, _, query = text.rpartition("?")
     options = dict(parse_qsl(query))
     if paths and options and options.keys() <= {"title", "text"}:
-        return corpus_paths(paths)[0], options
+        names, more = corpus_paths(paths)
+        if more or "," in query:
+            raise BadInput("name the fields once, after all paths, and write a comma in one as %2C")
+        return names, options
     return [*filter(None, map(str.strip, text.split(",")))], {}
 
 

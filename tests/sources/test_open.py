@@ -46,6 +46,16 @@ def test_a_corpus(folder: Path):
         open_source("corpus:")
 
 
+@pytest.mark.parametrize("paths", ["a.csv?text=Answer,c.txt", "a.csv?text=Answer,c.csv?text=Reply"])
+def test_fields_are_named_once_after_all_paths(folder: Path, paths: str):
+    for name in ("a.csv", "c.csv"):
+        (folder / name).write_text('Id,"Answer, if any"\n1,Steep.\n')
+    with pytest.raises(BadInput, match="name the fields once, after all paths"):
+        open_source(f"corpus:{paths}")
+    [found] = open_source("corpus:a.csv?text=Answer%2C if any").invoke("steep")
+    assert found.page_content == "Steep."
+
+
 def test_memories(folder: Path):
     assert len(open_source("memory", k=2).invoke("stream tokens")) == 2
     with pytest.raises(BadInput, match="does not exist"):
