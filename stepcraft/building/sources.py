@@ -153,8 +153,7 @@ def _of_page(url: str) -> Listed:
 
     def read() -> Document:
         page = pages.get(url).result()
-        note = "only its beginning was fetched, because it is too long" if page.cut else ""
-        return Document(url, page.title, page.text, note=note)
+        return Document(url, page.title, page.text, note=page.note)
 
     return Listed(url, read, key=url)
 

@@ -237,6 +237,23 @@ def test_the_title_of_a_page_is_kept_as_it_is(
         assert title.split(":", maxsplit=1)[0] in tea.page_content
 
 
+def test_a_page_that_is_too_long_is_noted_whenever_files_are_looked_at(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        server.routes |= {
+            "/sitemap.xml": sitemap(f"<loc>{server.url}/rye</loc><lastmod>2026-01-01</lastmod>"),
+            "/rye": Served(b"Rye bread keeps for a week.\n\n" * 80_000, type="text/plain"),
+        }
+        corpus = opened(f"{server.url}/sitemap.xml")
+        for _ in range(2):
+            [note] = corpus.notes
+            assert f"{server.url}/rye: only its beginning was fetched" in note
+            corpus.refresh()
+        assert server.paths.count("/rye") == 1
+
+
 def test_more_sitemaps_than_are_read_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     with PagesServer({}) as server:
         host = server.url.removesuffix("/")

@@ -124,6 +124,14 @@ def test_plain_text_and_markdown_are_read():
     assert document.metadata["title"] == "Rye"
 
 
+def test_a_page_of_which_only_the_beginning_is_read_is_noted():
+    text = Served(b"Rye bread is made of rye flour and a starter.\n\n" * 50_000, type="text/plain")
+    with the_web("rye", rye=text) as (source, server):
+        first, *_ = source.invoke("rye bread")
+    (note,) = first.metadata[NOTES]
+    assert note.startswith(f"{server.url}/rye: only its beginning was fetched")
+
+
 def test_a_charset_is_heeded():
     page = html(
         "R\u00f8get laks p\u00e5 rugbr\u00f8d er en god frokost, siger de fleste danskere. " * 3,

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -47,8 +47,8 @@ class _File(NamedTuple):
 
     state: str
     """A value that changes whenever the file does."""
-    copy: Callable[[Path], object]
-    """Copies the file to a path."""
+    copy: Callable[[Path], str]
+    """Copies the file to a path, and returns a note on what the copy lacks, or "" if nothing."""
 
 
 def is_url(name: str) -> bool:
@@ -121,17 +121,12 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
     copied: dict[str, str] = {}
     with suppress(OSError, ValueError):
         copied = json.loads(manifest.read_text("utf-8"))
-    copied = {name: state for name, state in copied.items() if name in files}
-    # A process that was killed has copied files that are not in the manifest.
-    kept = {folder / name for name in files}
-    for path in [*folder.rglob("*")]:
-        is_part = path.name.startswith(".") and path.suffix == ".part"
-        if path not in kept and not is_part and path.is_file():
-            path.unlink(missing_ok=True)
+    copied = {name: mark for name, mark in copied.items() if name in files}
+    _delete_others(folder, {folder / name for name in files})
 
     def copy(name: str) -> None:
         target = folder / name
-        if copied.get(name) == files[name].state and target.exists():
+        if copied.get(name, "").partition("\n")[0] == files[name].state and target.exists():
             return
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             problems[str(target)] = "its path leads out of the folder"
@@ -139,13 +134,17 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         part = target.with_name(f".{digest(name)}{suffix}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            part.touch() if left_out(name) else files[name].copy(part)
+            note = ""
+            if left_out(name):
+                part.touch()
+            else:
+                note = files[name].copy(part)
             part.replace(target)
         except Exception as error:
             problems[str(target)] = f"it cannot be copied: {_why(error)}"
             part.unlink(missing_ok=True)
         else:
-            copied[name] = files[name].state
+            copied[name] = f"{files[name].state}\n{note}"
 
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -154,7 +153,19 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         part = manifest.with_suffix(suffix)
         part.write_text(json.dumps(copied), encoding="utf-8")
         part.replace(manifest)
-    return problems
+    notes = {str(folder / name): mark.partition("\n")[2] for name, mark in copied.items()}
+    return {path: note for path, note in notes.items() if note} | problems
+
+
+def _delete_others(folder: Path, kept: Collection[Path]) -> None:
+    """Delete all copies except some, including those that a killed process could not list.
+
+    Files that another process is copying are left alone.
+    """
+    for path in [*folder.rglob("*")]:
+        is_part = path.name.startswith(".") and path.suffix == ".part"
+        if path not in kept and not is_part and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 def _stored(url: str) -> Iterator[tuple[str, _File]]:
@@ -179,9 +190,10 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
     is_concurrent: bool = storage.async_impl
     turn: AbstractContextManager[object] = nullcontext() if is_concurrent else Lock()
 
-    def copy(path: str, to: Path) -> None:
+    def copy(path: str, to: Path) -> str:
         with turn:
             storage.get_file(path, to)
+        return ""
 
     for path, facts in files.items():
         if path.endswith("/"):  # an object that stands for a folder
@@ -214,10 +226,11 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
                 parts = urlsplit(page)
                 path = unquote(parts.path).strip("/") + f"?{parts.query}" * bool(parts.query)
 
-                def copy(to: Path, page: str = page) -> None:
+                def copy(to: Path, page: str = page) -> str:
                     read = reader.get(page).result()
                     title = json.dumps(clean(read.title), ensure_ascii=False)
                     to.write_text(f"---\ntitle: {title}\n---\n\n{read.text}", encoding="utf-8")
+                    return read.note
 
                 yield f"{quote(path) or '%2E'}{PAGE}", _File(changed or _today(), copy)
     if len(sitemaps) > _MOST_SITEMAPS:

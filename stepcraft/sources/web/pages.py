@@ -47,8 +47,8 @@ class Page(NamedTuple):
     title: str
     text: str
     """The text, as Markdown."""
-    cut: bool = False
-    """Whether the page is longer than the part that was fetched."""
+    note: str = ""
+    """What is missing in the text, or "" if nothing is."""
 
 
 def readable(fetched: Fetched) -> Page:
@@ -75,7 +75,8 @@ def readable(fetched: Fetched) -> Page:
     if len(text) < _SHORTEST:
         raise FetchFailed(f"{shown_url(fetched.url)} cannot be read: there is no text on it")
     title = title or path.name or parts.netloc
-    return Page(fetched.url, title, text, fetched.cut)
+    note = "only its beginning was fetched, because it is too long" if fetched.cut else ""
+    return Page(fetched.url, title, text, note)
 
 
 def ranked_passages(

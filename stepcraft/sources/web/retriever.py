@@ -34,7 +34,8 @@ class WebSource(Source):
 
     Each document's metadata contains a `title` (the title of the page followed by the headings
     above the passage), a `source` (the URL) and a `score`. A page that cannot be read is replaced
-    by the next result and named in the `stepcraft_notes` of the first document.
+    by the next result and named in the `stepcraft_notes` of the first document, as is a page that
+    is too long to be read whole.
     """
 
     search: Search = Field(repr=False)
@@ -64,11 +65,14 @@ class WebSource(Source):
             if not missing or place == len(reading):
                 break
             try:
-                pages.append(reading[place].result(max(0, deadline - time.monotonic())))
+                page = reading[place].result(max(0, deadline - time.monotonic()))
             except TimeoutError:
                 notes.append(f"{url} did not come within {self.pages_s:g} s")
             except SourceFailure as failure:
                 notes.append(str(failure))
+            else:
+                pages.append(page)
+                notes += [f"{url}: {page.note}"] * bool(page.note)
         if urls and not pages:
             raise SourceFailure(
                 f"no page that the web search names can be read: {'; '.join(notes)}"
