@@ -719,6 +719,22 @@ def test_a_builder_waits_for_another_one_whatever_limits_the_database_sets(
                 build.result()
 
 
+def test_a_builder_that_has_lost_its_lock_stores_no_more(
+    new_database: Callable[[], str], folder: Path
+):
+    database = new_database()
+
+    def lose(report: Any, _: int) -> None:
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database ="
+                " pg_database.oid WHERE locktype = 'advisory' AND datname = current_database()"
+            )
+
+    with pytest.raises(MemoryFailure, match="docs failed: "):
+        build_corpus([folder], f"{database}/docs", embeddings="none", on_progress=lose)
+
+
 def test_a_server_that_is_killed_while_it_is_filled(own_weaviate: WeaviateServer, folder: Path):
     many(folder)
     url, fresh = own_weaviate.url("Killed"), own_weaviate.url("Fresh")

@@ -140,6 +140,7 @@ class PostgresPassages(SharedPassages):
                 "of small letters, digits and _"
             )
         self._table = f"stepcraft_{name}"
+        self._lock: _Some = None
         with self._failures():
             connected(self._database).close()
         self._pool = pool_of(self._database)
@@ -199,11 +200,12 @@ class PostgresPassages(SharedPassages):
             with self._failures():
                 connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
                 connection.execute(LOCK, (self._table,))
+            self._lock = connection
             yield
 
     def tidy(self) -> bool:
         """Delete leftovers from killed builders."""
-        with self._connection() as connection:
+        with self._writing() as connection:
             self._run(connection, _TIDY)
         return False
 
@@ -243,14 +245,13 @@ class PostgresPassages(SharedPassages):
         }
         for name in ("number", "path", "title", "place"):
             values[name] = [each.payload[name] for each in entries]
-        with self._connection() as connection:
+        with self._writing() as connection:
             self._run(connection, _STORE, values)
-            with connection.transaction():
-                connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
-                self._run(connection, _DELETE, [replaced])
+            connection.cursor().executemany(_PUBLISH.format(name=self._table), records)
+            self._run(connection, _DELETE, [replaced])
 
     def _drop(self, records: Sequence[PageRecord]) -> None:
-        with self._connection() as connection, connection.transaction():
+        with self._writing() as connection:
             connection.cursor().executemany(
                 _DROP.format(name=self._table),
                 [(each.path, each.tags) for each in records],
@@ -291,6 +292,13 @@ class PostgresPassages(SharedPassages):
             )
             connection.execute(comment)
         return embeddings
+
+    @contextmanager
+    def _writing(self) -> Generator[Any]:
+        """Provide a transaction for a builder, which fails if it is no longer the only one."""
+        with self._connection() as connection, connection.transaction():
+            self._lock.execute("SELECT 1")  # its connection may be lost, and the lock with it
+            yield connection
 
     def _rows(self, query: str, values: _Some = None) -> list[dict[str, Any]]:
         with self._connection() as connection:
