@@ -719,6 +719,27 @@ def test_a_builder_waits_for_another_one_whatever_limits_the_database_sets(
                 build.result()
 
 
+def test_a_builder_stores_and_deletes_for_longer_than_the_database_lets_a_statement_take(
+    new_database: Callable[[], str], folder: Path
+):
+    database = new_database()
+    build_corpus([folder], f"{database}/docs", embeddings="none")
+    (folder / "kitchen" / "soup.txt").unlink()
+    (folder / "tea.md").write_text(TEA.replace("two", "three"))
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute(
+            "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql"
+            " AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END'"
+        )
+        other.execute(
+            "CREATE TRIGGER pause AFTER INSERT OR DELETE ON stepcraft_docs"
+            " FOR EACH STATEMENT EXECUTE FUNCTION pause()"
+        )
+        other.execute(f"ALTER DATABASE {other.info.dbname} SET statement_timeout = 300".encode())
+    report = build_corpus([folder], f"{database}/docs", embeddings="none")
+    assert (report.read, report.removed, report.problems) == (1, 1, {})
+
+
 def test_a_builder_that_has_lost_its_lock_stores_no_more(
     new_database: Callable[[], str], folder: Path
 ):

@@ -298,6 +298,7 @@ class PostgresPassages(SharedPassages):
         """Provide a transaction for a builder, which fails if it is no longer the only one."""
         with self._connection() as connection, connection.transaction():
             self._lock.execute("SELECT 1")  # its connection may be lost, and the lock with it
+            connection.execute("SET LOCAL statement_timeout = 0")
             yield connection
 
     def _rows(self, query: str, values: _Some = None) -> list[dict[str, Any]]:
