@@ -319,6 +319,22 @@ def test_a_folder_that_cannot_be_listed_for_a_moment_keeps_its_passages(
     assert [entry.text for entry in corpus.index] == ["soup.txt\nPeel the carrots."]
 
 
+def test_a_folder_beside_others_keeps_its_passages_if_it_is_empty(folder: Path, tmp_path: Path):
+    share, new = tmp_path / "share", tmp_path / "new"
+    share.mkdir()
+    new.mkdir()
+    (share / "rye.md").write_text("Rye.")
+    with closing(open_corpus([folder, share, new], index=":memory:", embeddings="none")) as corpus:
+        (share / "rye.md").unlink()  # as if it was no longer mounted
+        corpus.refresh()
+        assert found(corpus, "rye") == [f"{share}/rye.md:1"]
+        (note,) = corpus.notes
+        assert f"(1 problems): {share}: there is no file in it, so its earlier files stay" in note
+        (share / "milk.md").write_text("Milk.")
+        corpus.refresh()
+        assert (found(corpus, "rye"), corpus.notes) == ([], [])
+
+
 def test_what_cannot_be_read_is_noted_and_the_rest_found(opened, folder: Path):
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
     (folder / "data").write_bytes(b"\0\1")

@@ -131,6 +131,20 @@ def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
     return listing
 
 
+def empty_folders(files: Iterable[File], roots: Roots) -> dict[str, str]:
+    """Map each named folder with none of the files to the reason why its earlier files stay.
+
+    Another folder may have been mounted in it.
+    """
+    parents = {Path(file.path).parent for file in files}
+    folders = {*parents, *(folder.resolve() for folder in parents)}
+    return {
+        str(root): "there is no file in it, so its earlier files stay; leave it out to delete them"
+        for root, name in roots.items()
+        if not (is_url(name) or root.is_file() or any(it.is_relative_to(root) for it in folders))
+    }
+
+
 def _paths(roots: Roots, listing: Files) -> Iterator[str]:
     def unlisted(error: OSError) -> None:
         listing.problems[error.filename] = f"it cannot be read: {error.strerror}"

@@ -18,7 +18,15 @@ from stepcraft.files import cache_folder, named_path
 from stepcraft.index import DamagedIndex, GroupedIndex, Hit
 from stepcraft.models.embeddings import resolve_embeddings
 from stepcraft.retriever import Source
-from stepcraft.sources.corpus.files import File, Roots, above, files_of, roots_of, shown_path
+from stepcraft.sources.corpus.files import (
+    File,
+    Roots,
+    above,
+    empty_folders,
+    files_of,
+    roots_of,
+    shown_path,
+)
 from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
 from stepcraft.sources.corpus.update import Page, digest, state_of, update
 from stepcraft.sources.passage import passage_of
@@ -74,6 +82,8 @@ class CorpusRetriever(Source):
     def refresh(self, *, after_s: float = 0) -> None:
         """Read new and changed files, and drop deleted ones.
 
+        A folder beside others keeps its files if it is empty, since it may not be mounted.
+
         Args:
             after_s: Do nothing if the files were examined in the last `after_s` seconds. Unless it
                 is 0, remote files are examined at most every five minutes.
@@ -125,12 +135,16 @@ class CorpusRetriever(Source):
     def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
         files, problems, left_out = files_of(self.roots, copied_s=copied_s)
-        unread = {path for path in map(Path, problems) if not path.is_symlink()}
+        empty = empty_folders(files, self.roots) if files else {}
+        reasons = {Path(path): why for path, why in (empty | problems).items()}
+        unread = {path: why for path, why in reasons.items() if not path.is_symlink()}
 
         def is_gone(group: str) -> bool:
             entries = self.index.numbered(group, range(100)) if unread else []
             paths = {path for entry in entries for path in above(entry.payload["path"])}
-            return unread.isdisjoint(paths)
+            kept = {str(path): unread[path] for path in paths if path in unread}
+            problems.update(kept)
+            return not kept
 
         report = update(self.index, map(self._page, files), self._tried, is_gone=is_gone)
         self.problems, self.left_out = problems | report.problems, left_out

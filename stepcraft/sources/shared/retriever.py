@@ -16,9 +16,17 @@ from stepcraft.memory.procedure import checked_tags
 from stepcraft.memory.urls import scheme_of
 from stepcraft.retriever import Source
 from stepcraft.secrets import excerpt
-from stepcraft.sources.corpus.files import File, Roots, above, files_of, roots_of, shown_path
+from stepcraft.sources.corpus.files import (
+    File,
+    Roots,
+    above,
+    empty_folders,
+    files_of,
+    roots_of,
+    shown_path,
+)
 from stepcraft.sources.corpus.passages import Fields, fields_of
-from stepcraft.sources.corpus.remote import is_url, start_of
+from stepcraft.sources.corpus.remote import start_of
 from stepcraft.sources.corpus.update import Page, Updated, digest, state_of, update
 from stepcraft.sources.passage import passage_of
 from stepcraft.sources.shared.passages import PATH, SharedPassages
@@ -173,19 +181,9 @@ def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those
 def _unread(
     files: Iterable[File], problems: Mapping[str, str], roots: Roots
 ) -> dict[Path, tuple[str, str]]:
-    """Map the start of the names of pages that may still exist to a path and why it was not read.
-
-    This includes an empty folder, in which another one may have been mounted.
-    """
-    parents = {Path(file.path).parent for file in files}
-    folders = {*parents, *(folder.resolve() for folder in parents)}
-    reasons = {
-        str(root): "there is no file in it, so its earlier files stay; leave it out to delete them"
-        for root, name in roots.items()
-        if not (is_url(name) or root.is_file() or any(it.is_relative_to(root) for it in folders))
-    }
+    """Map what names of pages that may still exist begin with to a path and why it was not read."""
     unread: dict[Path, tuple[str, str]] = {}
-    for path, reason in (reasons | {**problems}).items():
+    for path, reason in (empty_folders(files, roots) | {**problems}).items():
         if Path(path).is_symlink():  # what it led to is gone, or no longer in the corpus
             continue
         name = shown_path(path, roots, escape=True)
