@@ -9,10 +9,12 @@ from langgraph.store.base import BaseStore
 
 from stepcraft.access import fill_namespace
 from stepcraft.concurrency import OncePerKey
+from stepcraft.errors import MemoryFailure, SourceFailure
 from stepcraft.memory.open import MEMORY_VARIABLE, open_memory
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.memory.urls import fingerprint, scheme_of
 from stepcraft.models.embeddings import default_embeddings
+from stepcraft.secrets import masked_line
 from stepcraft.sources import CorpusRetriever, open_source
 from stepcraft.sources.corpus.files import roots_of
 from stepcraft.sources.open import corpus_paths
@@ -73,7 +75,8 @@ def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
     """Return the source for a spec, waiting if it is being opened.
 
     A corpus is opened again if its paths lead to other files or folders than before, for
-    instance in another working directory.
+    instance in another working directory. If changes cannot be read into an open corpus, for
+    instance because its embedding model does not answer, it is searched as it is, with a note.
 
     Args:
         spec: The spec, as for `open_source`.
@@ -94,5 +97,11 @@ def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:
 
     source = _SOURCES.get(where, lambda: open_source(where), leads_there)
     if isinstance(source, CorpusRetriever):
-        source.refresh(after_s=age_s)
+        try:
+            source.refresh(after_s=age_s)
+        except (MemoryFailure, SourceFailure, OSError) as error:
+            if not source.index.count():
+                raise
+            why = f"its changes cannot be read, so what was read before is searched: {error}"
+            source.problems = {**source.problems, where: masked_line(why)}
     return source

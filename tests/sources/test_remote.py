@@ -12,6 +12,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from stepcraft.building.sources import list_documents
 from stepcraft.errors import BadInput
+from stepcraft.evidence import NOTES
+from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import CorpusRetriever, open_corpus, open_source
 from tests.servers.pages_server import PagesServer, Served, html
 
@@ -135,6 +137,23 @@ def test_a_storage_that_does_not_answer_is_named_and_its_copies_are_searched(
     assert "bucket://docs: it cannot be listed, so earlier copies are searched" in corpus.notes[0]
     with pytest.raises(BadInput, match=r"bucket://other: it cannot be listed.*not allowed to list"):
         opened("bucket://other")
+
+
+def test_a_run_searches_what_was_read_if_changes_cannot_be_read(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_EMBEDDINGS", "none")
+    corpus = opened_source("corpus:bucket://docs", age_s=0)
+    [listed] = tmp_path.rglob("copies/*.json")
+    listed.unlink()
+    listed.mkdir()  # so that it cannot be written
+    assert opened_source("corpus:bucket://docs", age_s=0) is corpus
+    [tea] = corpus.invoke("green tea")
+    assert tea.metadata["source"] == "bucket://docs/tea.md:4"
+    assert "its changes cannot be read, so what was read before" in tea.metadata[NOTES][0]
+    listed.rmdir()
+    assert opened_source("corpus:bucket://docs", age_s=0) is corpus
+    assert NOTES not in corpus.invoke("green tea")[0].metadata
 
 
 def test_what_a_folder_scan_leaves_out_is_not_copied_but_listed(bucket: Bucket) -> None:
