@@ -44,6 +44,10 @@ def test_a_page_comes_with_its_type_and_charset():
     )
 
 
+async def test_a_page_is_fetched_in_a_thread_that_runs_an_event_loop():
+    assert fetched(html("Rye.")).type == "text/html"
+
+
 def test_the_server_sees_who_asks_and_no_cookie_or_credential(monkeypatch: pytest.MonkeyPatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")

@@ -12,13 +12,13 @@ import socket
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import httpx
 
-from stepcraft.concurrency import to_thread
+from stepcraft.concurrency import in_thread, to_thread
 from stepcraft.errors import FetchFailed, FetchRefused
 from stepcraft.secrets import excerpt
 from stepcraft.sources.web.urls import allowed_hosts, checked_url, is_public, shown_url
@@ -135,7 +135,7 @@ class Fetcher:
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, json: object = None
     ) -> Fetched:
-        """Get the page at a URL. Do not call this in a thread that runs an event loop.
+        """Get the page at a URL. This may block.
 
         Args:
             url: The URL.
@@ -146,9 +146,10 @@ class Fetcher:
             FetchRefused: The URL, a redirect or the content type is not allowed.
             FetchFailed: The page does not exist, does not arrive in time, or redirects endlessly.
         """
-        # Only asynchronous code can be interrupted at any moment.
-        method = "GET" if json is None else "POST"
-        return asyncio.run(self._fetch(method, checked_url(url), headers=headers, json=json))
+        # Only asynchronous code can be interrupted at any moment. It runs in another thread, since
+        # the thread of the caller may run an event loop, as in a notebook.
+        get = partial(self._fetch, "GET" if json is None else "POST", checked_url(url))
+        return in_thread(lambda: asyncio.run(get(headers=headers, json=json))).result()
 
     async def _fetch(self, method: str, url: httpx.URL, **content: Any) -> Fetched:  # noqa: ANN401
         try:
