@@ -256,6 +256,26 @@ def test_the_title_of_a_page_is_kept_as_it_is(
         assert title.split(":", maxsplit=1)[0] in tea.page_content
 
 
+def test_a_sitemap_without_pages_of_its_site_is_named_and_deletes_nothing(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        url = f"{server.url}/sitemap.xml"
+        server.routes["/sitemap.xml"] = sitemap("<loc>http://www.elsewhere.example/</loc>")
+        with pytest.raises(BadInput, match=f"no page whose URL begins with {server.url}"):
+            opened(url)
+        server.routes |= {
+            "/sitemap.xml": sitemap(f"<loc>{server.url}/tea</loc>"),
+            "/tea": page("Green tea is steeped for two minutes here."),
+        }
+        corpus = opened(url)
+        server.routes["/sitemap.xml"] = sitemap()
+        corpus.refresh()
+        assert found(corpus, "green tea") == [f"{server.url}/tea"]
+        assert "it cannot be listed, so earlier copies are searched" in corpus.notes[0]
+
+
 def test_a_page_that_is_too_long_is_noted_whenever_files_are_looked_at(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

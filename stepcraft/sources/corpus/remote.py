@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urldefrag, urlsplit
 from xml.etree import ElementTree as ET
 
 from stepcraft.concurrency import shared_lock
-from stepcraft.errors import BadInput
+from stepcraft.errors import BadInput, FetchFailed
 from stepcraft.files import cache_folder
 from stepcraft.secrets import excerpt, masked_line
 from stepcraft.sources.corpus.content import PAGE
@@ -212,12 +212,12 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
 
     Raises:
         BadInput: A package is missing.
-        FetchFailed: The sitemap, or one that it names, cannot be fetched.
+        FetchFailed: The sitemap, or one that it names, cannot be fetched, or there is no page.
     """
     from stepcraft.sources.web.retriever import fetcher, open_pages
 
     reader, fetch = open_pages(url), fetcher(types=_SITEMAP_TYPES).fetch
-    sitemaps = [url]
+    sitemaps, count = [url], 0
     for sitemap in islice(sitemaps, _MOST_SITEMAPS):
         pages, more = _locations(fetch(sitemap).body)
         sitemaps[:] = [*dict.fromkeys([*sitemaps, *more])][: _MOST_SITEMAPS + 1]
@@ -232,7 +232,10 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
                     to.write_text(f"---\ntitle: {title}\n---\n\n{read.text}", encoding="utf-8")
                     return read.note
 
+                count += 1
                 yield f"{quote(path) or '%2E'}{PAGE}", _File(changed or _today(), copy)
+    if not count:
+        raise FetchFailed(f"it lists no page whose URL begins with {_site(url)}")
     if len(sitemaps) > _MOST_SITEMAPS:
         problems[url] = f"only {_MOST_SITEMAPS} sitemaps are read; give the URLs of the others too"
 
