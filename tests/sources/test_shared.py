@@ -196,6 +196,13 @@ def test_filters_are_tags_and_the_beginning_of_paths(
         build_corpus([folder], place.url, tags={"path": "x"})
 
 
+@pytest.mark.parametrize("name", ["team", "path"])
+def test_two_values_for_a_filter_are_refused(name: str):
+    url = f"weaviate://localhost:8080/Docs?where={name}=desk&where={name}=kitchen"
+    with pytest.raises(BadInput, match=f"the filter '{name}' has two values"):
+        open_source(url)
+
+
 class ByTopic:
     """An embedding model for which all texts on soup are far from all others."""
 

@@ -76,7 +76,7 @@ def open_shared(
     Args:
         url: `weaviate://host:8080/Collection` or `weaviate+cloud://cluster/Collection` (see
             WeaviatePassages), or `postgresql://host/database/name` (see PostgresPassages). The
-            option `where=NAME=VALUE`, which can be repeated, limits searches to passages with these
+            option `where=NAME=VALUE`, once for each name, limits searches to passages with these
             tags; `where=path=docs/` limits them to paths with this prefix.
         k: The number of passages to find.
         embeddings: As for `open_memory`.
