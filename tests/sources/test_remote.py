@@ -28,6 +28,7 @@ class Bucket(MemoryFileSystem):
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
     refused: ClassVar[set[str]] = set()
+    state: ClassVar[str] = "created"
     at = ""
 
     @classmethod
@@ -37,7 +38,13 @@ class Bucket(MemoryFileSystem):
     def find(self, path: str, *args: Any, **options: Any) -> Any:
         if "list" in self.refused:
             raise PermissionError("not allowed to list")
-        return super().find(path, *args, **options)
+        files = super().find(path, *args, **options)
+        if not options.get("detail"):
+            return files
+        return {
+            name: {self.state if key == "created" else key: facts[key] for key in facts}
+            for name, facts in files.items()
+        }
 
     def get_file(self, rpath: str, lpath: Any, **options: Any) -> None:
         if any(rpath.endswith(each) for each in self.refused):
@@ -91,6 +98,18 @@ def test_only_what_has_changed_is_copied_and_what_is_gone_goes(bucket: Bucket) -
     assert corpus.read == 1
     assert "three minutes" in corpus.invoke("green tea")[0].page_content
     assert found(corpus, "potatoes") == []
+
+
+@pytest.mark.parametrize("name", ["sha", "hex", "blob_id", "modify", "modificationTime"])
+def test_a_change_is_seen_by_whatever_name_a_storage_shows_it(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(Bucket, "state", name)
+    corpus = opened()
+    bucket.pipe("/docs/tea.md", TEA.replace(b"two", b"ten"))
+    corpus.refresh()
+    assert corpus.read == 1
+    assert "ten minutes" in corpus.invoke("green tea")[0].page_content
 
 
 def test_what_a_killed_process_has_copied_goes_once_it_is_gone(

@@ -34,7 +34,8 @@ _SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain")
 _MOST_SITEMAPS = 100
 _AT_ONCE = 8
 _STATES = re.compile(
-    r"size|.*(?:etag|modified|mtime|created|md5|crc|generation|updated|date_time|hash).*",
+    r"size|sha\d*|hex|blob_id"
+    r"|.*(?:etag|modif(?:y|ied|ication)|mtime|created|md5|crc|generation|updated|date_time|hash).*",
     re.IGNORECASE,
 )
 """The metadata fields by which storage systems show that a file has changed."""
@@ -199,7 +200,11 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
         if path.endswith("/"):  # an object that stands for a folder
             continue
         name = path.removeprefix(root).strip("/") or PurePosixPath(path).name
-        state = {key: str(value) for key, value in sorted(facts.items()) if _STATES.fullmatch(key)}
+        state = {
+            key: str(value)
+            for key, value in sorted(facts.items())
+            if value and _STATES.fullmatch(key)
+        }
         if not state.keys() - {"size"}:
             state["copied"] = _today()
         yield name, _File(json.dumps(state), partial(copy, path))
