@@ -1,5 +1,6 @@
 """Corpora of files kept elsewhere: in storages that fsspec reads, and on websites with a sitemap."""
 
+import gzip
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,6 +274,29 @@ def test_the_title_of_a_page_is_kept_as_it_is(
         assert tea.metadata["title"] == title
         assert tea.page_content.startswith("title: ")
         assert title.split(":", maxsplit=1)[0] in tea.page_content
+
+
+def test_sitemaps_may_be_long_or_compressed(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        tea, rye = f"<loc>{server.url}/tea</loc>", f"<loc>{server.url}/rye</loc>"
+        others = ["<loc>http://elsewhere.example/a-page-of-another-site</loc>"] * 40_000
+        packed = Served(gzip.compress(sitemap(rye).body), type="application/x-gzip")
+        names = [f"<loc>{server.url}/{name}</loc>" for name in ("long.xml", "posts.xml.gz")]
+        server.routes |= {
+            "/sitemap.xml": sitemap(*names, kind="sitemap"),
+            "/long.xml": sitemap(*others, tea),
+            "/posts.xml.gz": packed,
+            "/tea": page("Green tea is steeped for two minutes here."),
+            "/rye": page("Rye bread is baked on Fridays in this kitchen."),
+        }
+        corpus = opened(f"{server.url}/sitemap.xml")
+        assert found(corpus, "green tea") == [f"{server.url}/tea"]
+        assert found(corpus, "rye") == [f"{server.url}/rye"]
+        assert corpus.notes == []
+        assert found(opened(f"{server.url}/posts.xml.gz"), "rye") == [f"{server.url}/rye"]
 
 
 def test_a_sitemap_without_pages_of_its_site_is_named_and_deletes_nothing(

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -16,7 +17,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 from xml.etree import ElementTree as ET
 
@@ -28,9 +29,24 @@ from stepcraft.sources.corpus.content import PAGE
 from stepcraft.sources.corpus.update import digest
 from stepcraft.text.clean import clean
 
+if TYPE_CHECKING:
+    from stepcraft.sources.web.fetch import Fetched
+
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:[?#].*)?", re.IGNORECASE)
-_SITEMAP_TYPES = ("application/xml", "text/xml", "text/plain")
+_SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:\.gz)?(?:[?#].*)?", re.IGNORECASE)
+_GZIP = b"\x1f\x8b"
+_SITEMAP_OPTIONS: Mapping[str, Any] = {
+    "types": (
+        "application/xml",
+        "text/xml",
+        "text/plain",
+        "application/gzip",
+        "application/x-gzip",
+        "application/octet-stream",
+    ),
+    "most_bytes": 50_000_000,  # as the protocol of sitemaps allows
+    "total_s": 30,
+}
 _MOST_SITEMAPS = 100
 _AT_ONCE = 8
 _STATES = re.compile(
@@ -221,10 +237,10 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
     """
     from stepcraft.sources.web.retriever import fetcher, open_pages
 
-    reader, fetch = open_pages(url), fetcher(types=_SITEMAP_TYPES).fetch
+    reader, fetch = open_pages(url), fetcher(**_SITEMAP_OPTIONS).fetch
     sitemaps, count = [url], 0
     for sitemap in islice(sitemaps, _MOST_SITEMAPS):
-        pages, more = _locations(fetch(sitemap).body)
+        pages, more = _locations(_unpacked(fetch(sitemap)))
         sitemaps[:] = [*dict.fromkeys([*sitemaps, *more])][: _MOST_SITEMAPS + 1]
         for page, changed in pages:
             if _site(page) == _site(url):
@@ -243,6 +259,20 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
         raise FetchFailed(f"it lists no page whose URL begins with {_site(url)}")
     if len(sitemaps) > _MOST_SITEMAPS:
         problems[url] = f"only {_MOST_SITEMAPS} sitemaps are read; give the URLs of the others too"
+
+
+def _unpacked(fetched: "Fetched") -> bytes:
+    """Return a sitemap, which may be a gzip file.
+
+    Raises:
+        FetchFailed: It is too long.
+    """
+    body, most = fetched.body, _SITEMAP_OPTIONS["most_bytes"]
+    if body.startswith(_GZIP):
+        body = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, most + 1)
+    if fetched.cut or len(body) > most:
+        raise FetchFailed(f"{fetched.url} is longer than {most:,} bytes")
+    return body
 
 
 def _locations(data: bytes) -> tuple[list[tuple[str, str]], list[str]]:

@@ -32,8 +32,6 @@ _HEADERS = {
     "Accept-Encoding": "gzip",  # which zlib decompresses up to a limit
     "Accept-Language": "en, *;q=0.5",
 }
-_MAX_BYTES = 2_000_000
-"""The maximum size of a page in bytes after decompression; the rest is not read."""
 
 
 class Fetched(NamedTuple):
@@ -125,6 +123,8 @@ class Fetcher:
         "text/x-markdown",
     )
     """The content types that are accepted."""
+    most_bytes: int = 2_000_000
+    """The maximum size of a page in bytes after decompression; the rest is not read."""
     resolve: Resolve = _system_addresses
     network: Callable[[], httpx.AsyncBaseTransport] = _network
     """Creates the transport that connects to an address."""
@@ -179,23 +179,24 @@ class Fetcher:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in self.types:
             raise FetchRefused(f"it is {kind[:80]!r}, and only {', '.join(self.types)} is read")
-        body = await _body(response)
+        body = await _body(response, self.most_bytes + 1)
         charset = response.charset_encoding or ""
-        return Fetched(str(url), kind, charset, body[:_MAX_BYTES], len(body) > _MAX_BYTES)
+        is_cut = len(body) > self.most_bytes
+        return Fetched(str(url), kind, charset, body[: self.most_bytes], is_cut)
 
 
-async def _body(response: httpx.Response) -> bytes:
-    """Return a decompressed body, up to one byte more than the limit.
+async def _body(response: httpx.Response, most: int) -> bytes:
+    """Return a decompressed body, up to a number of bytes.
 
     httpx itself would decompress whole chunks, a few bytes of which can expand to gigabytes.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"gzip", "identity"}:
         raise FetchFailed(f"its encoding {encoding[:40]!r} was not asked for")
-    inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
+    inflater, body = zlib.decompressobj(zlib.MAX_WBITS | 16), bytearray()
     async for chunk in response.aiter_raw():
-        left = _MAX_BYTES + 1 - len(body)
+        left = most - len(body)
         body += chunk[:left] if encoding == "identity" else inflater.decompress(chunk, left)
-        if len(body) > _MAX_BYTES or inflater.eof:  # anything that follows is not part of the page
+        if len(body) == most or inflater.eof:  # anything that follows is not part of the page
             break
-    return body
+    return bytes(body)
