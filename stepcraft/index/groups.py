@@ -33,6 +33,7 @@ class GroupedIndex(LocalIndex):
     it, filling it again does not embed texts that are already stored.
     """
 
+    _is_grouped = True
     batch = 4000
     """The recommended number of entries to store at once."""
 

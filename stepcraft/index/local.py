@@ -56,6 +56,8 @@ process that opened them.
 """
 
 _AMONG = "IN (SELECT value FROM json_each(?))"
+_KIND = "SELECT EXISTS (SELECT 1 FROM entries), EXISTS (SELECT 1 FROM groups)"
+_HELD = "procedures", "passages"
 _DELETED = "INSERT OR IGNORE INTO meta SELECT 'deleted ' || id, '' FROM entries WHERE id = ?"
 
 
@@ -73,8 +75,11 @@ class LocalIndex:
 
     Raises:
         BadInput: There is no such file or folder.
-        MemoryFailure: The file cannot be opened, or was made with another embedder.
+        MemoryFailure: The file cannot be opened, was made with another embedder, or holds passages
+            in place of procedures, or the reverse.
     """
+
+    _is_grouped = False
 
     def __init__(
         self,
@@ -97,6 +102,7 @@ class LocalIndex:
         self._embeddings = self._open(name, create=create)
         try:
             check_recorded(self.path, embedder, self._embeddings, COPY)
+            self._check_kind()
         except MemoryFailure:
             self.close()
             raise
@@ -360,6 +366,14 @@ class LocalIndex:
             f"{self.path}: others keep changing what was to be written; start again when they are "
             "done"
         )
+
+    def _check_kind(self) -> None:
+        """Reject a file with the entries of a memory if this is a corpus, and the reverse."""
+        with self._read() as connection:
+            has_entries, is_grouped = connection.execute(_KIND).fetchone()
+        if has_entries and is_grouped != self._is_grouped:
+            found, wanted = _HELD[is_grouped], _HELD[self._is_grouped]
+            raise MemoryFailure(f"{self.path} holds {found}, not {wanted}; name another file")
 
     def _check_dimensions(self, connection: sqlite3.Connection, size: int) -> None:
         """Reject vectors whose size in bytes differs from the stored ones."""

@@ -16,13 +16,15 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from stepcraft.errors import BadInput, SourceFailure
+from stepcraft import open_memory
+from stepcraft.errors import BadInput, MemoryFailure, SourceFailure
 from stepcraft.evidence import NOTES
 from stepcraft.index import GroupedIndex
 from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import CorpusRetriever, isolated, open_corpus, open_source
 from stepcraft.sources.corpus.passages import FIELDS
 from stepcraft.sources.corpus.update import Page, update
+from tests.kitchen import PROCEDURES
 
 TEA = "# Tea\n\n## Green\nSteep green tea for two minutes.\n\n## Black\nSteep black tea for four minutes.\n"
 SOUP = "Peel the potatoes. Boil them until they are soft."
@@ -375,6 +377,16 @@ def test_an_index_that_cannot_be_used_is_named(opened, tmp_path: Path, folder: P
     (tmp_path / "text.db").write_text("this is no database, but quite a long text " * 50)
     with pytest.raises(SourceFailure, match="file is not a database"):
         open_corpus([folder], index=tmp_path / "text.db", embeddings="none")
+
+
+def test_a_memory_and_the_index_of_a_corpus_are_told_apart(opened, folder: Path, tmp_path: Path):
+    with open_memory(tmp_path / "memory.db", embeddings="none") as memory:
+        memory.add(PROCEDURES)
+    with pytest.raises(SourceFailure, match=r"memory\.db holds procedures, not passages"):
+        opened(index=tmp_path / "memory.db")
+    opened()
+    with pytest.raises(MemoryFailure, match=r"index\.db holds passages, not procedures"):
+        open_memory(tmp_path / "index.db", embeddings="none")
 
 
 CODE = """
