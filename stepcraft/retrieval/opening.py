@@ -68,7 +68,8 @@ def _with_fields(url: str) -> str:
     if not (field := _TENANT.search(url)):
         return url
     [name] = fill_namespace((field[1],))
-    return url.replace(field[1], name.ljust(4, "_"))  # the minimum that Weaviate accepts
+    start, stop = field.span(1)
+    return f"{url[:start]}{name.ljust(4, '_')}{url[stop:]}"  # the minimum that Weaviate accepts
 
 
 def opened_source(spec: str, *, age_s: float = 60) -> BaseRetriever:

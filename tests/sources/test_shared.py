@@ -203,6 +203,18 @@ def test_two_values_for_a_filter_are_refused(name: str):
         open_source(url)
 
 
+@pytest.mark.parametrize(
+    "options",
+    ["where=owner={user}", "where=path={user}/", "tenant={user}&where=owner={user}"],
+)
+def test_a_field_in_a_filter_is_refused(options: str):
+    def search(_: object) -> None:
+        opened_source(f"weaviate://localhost:8080/Docs?{options}")
+
+    with pytest.raises(BadInput, match=r"\{user\}/? is not filled in, only tenant= is"):
+        RunnableLambda(search).invoke(None, {"configurable": {"user": "ada"}})
+
+
 class ByTopic:
     """An embedding model for which all texts on soup are far from all others."""
 
