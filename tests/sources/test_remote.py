@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 from zipfile import ZipFile
 
 import pytest
@@ -258,6 +259,20 @@ def test_a_sitemap_stands_for_its_pages(bucket: Bucket, monkeypatch: pytest.Monk
         corpus.refresh()
         again = [each.path for each in server.asked[asked:]]
         assert sorted(again) == ["/gone", "/more.xml", "/sitemap.xml"]
+
+
+def test_a_page_with_a_long_name_in_any_script_is_copied(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        name = "\u8336" * 70 + ": 100%"
+        server.routes |= {
+            "/sitemap.xml": sitemap(f"<loc>{server.url}/{quote(name)}</loc>"),
+            f"/{quote(name)}": page("Green tea is steeped for two minutes here."),
+        }
+        corpus = opened(f"{server.url}/sitemap.xml")
+        assert (found(corpus, "green tea"), corpus.notes) == ([f"{server.url}/{name}"], [])
 
 
 def test_the_title_of_a_page_is_kept_as_it_is(

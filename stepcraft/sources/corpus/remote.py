@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote, urldefrag, urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 from xml.etree import ElementTree as ET
 
 from stepcraft.concurrency import shared_lock
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:\.gz)?(?:[?#].*)?", re.IGNORECASE)
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f%?\\:*\"<>|]")
+"""Characters that a file's name cannot have everywhere, or that stand for others in a URL."""
 _GZIP = b"\x1f\x8b"
 _SITEMAP_OPTIONS: Mapping[str, Any] = {
     "types": (
@@ -254,7 +256,8 @@ def _pages(url: str, problems: dict[str, str]) -> Iterator[tuple[str, _File]]:
                     return read.note
 
                 count += 1
-                yield f"{quote(path) or '%2E'}{PAGE}", _File(changed or _today(), copy)
+                name = _UNSAFE.sub(lambda sign: f"%{ord(sign[0]):02X}", path) or "%2E"
+                yield f"{name}{PAGE}", _File(changed or _today(), copy)
     if not count:
         raise FetchFailed(f"it lists no page whose URL begins with {_site(url)}")
     if len(sitemaps) > _MOST_SITEMAPS:
