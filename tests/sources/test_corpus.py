@@ -417,6 +417,20 @@ def test_the_index_is_in_the_cache_folder_one_for_each_choice_of_embeddings(fold
     assert outcome(in_a_process(folder, "wordllama"))[0] != path
 
 
+def test_a_damaged_index_in_the_cache_is_made_anew_under_the_same_lock(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+    with closing(open_corpus([folder], embeddings="none")) as corpus:
+        path = Path(corpus.index.path)
+    path.write_bytes(b"damaged" * 1000)
+    lock = path.with_name(f"{path.name}.lock")
+    with lock.open("rb") as held:
+        with closing(open_corpus([folder], embeddings="none")) as corpus:
+            assert corpus.read == 2
+        assert os.path.samestat(os.fstat(held.fileno()), lock.stat())
+
+
 def test_several_processes_may_open_a_corpus_at_once(folder: Path):
     for number in range(200):
         (folder / f"{number}.md").write_text(f"# Tea {number}\n\nTea of kind {number}.\n")

@@ -219,7 +219,8 @@ def open_corpus(
         with suppress(DamagedIndex):
             return opened(path)
         for file in folder.glob(f"{path.name}*"):  # with -wal and -shm
-            file.unlink()
+            if file.suffix != ".lock":  # which another process may hold
+                file.unlink(missing_ok=True)
         return opened(path)
     except (MemoryFailure, OSError) as error:
         raise SourceFailure(f"the index of the corpus cannot be used: {error}") from error
