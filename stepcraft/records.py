@@ -58,22 +58,8 @@ def records(path: Path) -> Iterator[Record]:
     A record that cannot be read is yielded with the reason, and reading continues with the next.
 
     Raises:
-        BadInput: The file cannot be read (see `check_file`).
-    """
-    check_file(path)
-    path = named_path(path)
-    try:
-        yield from _READERS[path.suffix.lower()](path)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-
-
-def check_file(path: Path) -> None:
-    """Check that a file can be read.
-
-    Raises:
-        BadInput: It does not exist, is not a regular file, cannot be opened, is not text, or has an
-            unknown suffix.
+        BadInput: The file does not exist, is not a regular file, cannot be opened, is not text, or
+            has an unknown suffix.
     """
     path = named_path(path)
     if path.is_dir():
@@ -83,7 +69,7 @@ def check_file(path: Path) -> None:
             f"{path} is not a kind of file that is read; name a .jsonl, .json, .csv or .tsv file"
         )
     try:
-        file_encoding(path)
+        yield from _READERS[path.suffix.lower()](path)
     except FileNotFoundError as error:
         raise BadInput(f"there is no file {path}; check the name") from error
     except OSError as error:
