@@ -4,6 +4,9 @@ from langchain_core.documents import Document
 
 from stepcraft.index import Hit
 
+ALPHA = 0.4
+"""The default weight of vectors when passages are ranked by words as well."""
+
 
 def passage_of(hit: Hit, path: str = "") -> Document:
     """Return a document for a hit, whose entry has the title as its first line.

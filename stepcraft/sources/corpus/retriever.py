@@ -29,7 +29,7 @@ from stepcraft.sources.corpus.files import (
 )
 from stepcraft.sources.corpus.passages import FIELDS, Fields, fields_of
 from stepcraft.sources.corpus.update import Page, digest, state_of, update
-from stepcraft.sources.passage import passage_of
+from stepcraft.sources.passage import ALPHA, passage_of
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -61,7 +61,7 @@ class CorpusRetriever(Source):
     """The files that were examined."""
     read: int = 0
     """The number of files found to be new or changed at the last refresh."""
-    alpha: float = 0.4
+    alpha: float = ALPHA
     """The weight of the vectors: 1 uses only vectors, 0 only words."""
     _lock: Any = PrivateAttr(default_factory=Lock)
     _looked: float = PrivateAttr(default=float("-inf"))

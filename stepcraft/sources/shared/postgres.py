@@ -25,6 +25,7 @@ from stepcraft.memory.postgres import (
     words_of,
 )
 from stepcraft.memory.store import CANDIDATES, fused
+from stepcraft.sources.passage import ALPHA
 from stepcraft.sources.shared.passages import (
     FILL,
     Item,
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 _Some: TypeAlias = Any
 """Stands for psycopg's value and connection types, which depend on each other."""
-
-ALPHA = 0.4
-"""The default weight of vectors in a hybrid search, as for a corpus in a file."""
 
 _MOST_INDEXED = 2000
 """The maximum number of dimensions that pgvector can index."""

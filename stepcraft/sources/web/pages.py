@@ -19,14 +19,12 @@ from stepcraft.index import Embedder, Entry, LocalIndex
 from stepcraft.sources.corpus.content import MARKDOWN, markdown_content
 from stepcraft.sources.corpus.passages import passages_of
 from stepcraft.sources.isolated import isolated
-from stepcraft.sources.passage import passage_of
+from stepcraft.sources.passage import ALPHA, passage_of
 from stepcraft.sources.web.fetch import Fetched
 from stepcraft.sources.web.urls import shown_url
 from stepcraft.text.clean import clean
 from stepcraft.text.markdown import as_shown
 
-_ALPHA = 0.4
-"""The weight of the vectors when ranking passages, as in a corpus."""
 _MAX_PASSAGES = 500
 """The maximum number of passages ranked per page, since ranking a whole book would take seconds."""
 _SHORTEST = 80
@@ -105,7 +103,7 @@ def ranked_passages(
     ]
     with closing(LocalIndex(":memory:", embedder)) as index:
         index.put(entries)
-        hits = index.search(query, k, alpha=_ALPHA)
+        hits = index.search(query, k, alpha=ALPHA)
     return [*map(passage_of, hits)]
 
 
