@@ -206,8 +206,9 @@ def _stored(url: str) -> Iterator[tuple[str, _File]]:
     if not files:
         raise FileNotFoundError("there is no file")
     # Where its code is not async, a storage may read all files through one connection or archive.
-    is_concurrent: bool = storage.async_impl
-    turn: AbstractContextManager[object] = nullcontext() if is_concurrent else Lock()
+    turn: AbstractContextManager[object] = Lock()
+    if storage.async_impl:
+        turn = nullcontext()
 
     def copy(path: str, to: Path) -> str:
         with turn:
