@@ -185,6 +185,17 @@ def test_what_a_folder_scan_leaves_out_is_not_copied_but_listed(bucket: Bucket) 
     assert [Path(path).name for path in corpus.left_out] == [".git", "film.mp4"]
 
 
+def test_a_file_below_a_path_that_is_a_file_is_named(bucket: Bucket, tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "docs.zip", "w") as archive:
+        archive.writestr("tea.md", TEA)
+    corpus = opened(f"zip://::file://{tmp_path}/docs.zip")
+    with ZipFile(tmp_path / "docs.zip", "a") as archive:
+        archive.writestr("tea.md/more.md", "More.")
+    corpus.refresh()
+    assert found(corpus, "green tea") == [f"zip://::file://{tmp_path}/docs.zip/tea.md:4"]
+    assert ["/tea.md/more.md: it cannot be copied" in note for note in corpus.notes] == [True]
+
+
 @pytest.mark.parametrize("name", ["../../out.md", "a/../../../out.md"])
 def test_a_path_out_of_the_folder_is_refused(bucket: Bucket, tmp_path: Path, name: str) -> None:
     with ZipFile(tmp_path / "docs.zip", "w") as archive:

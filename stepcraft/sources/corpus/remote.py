@@ -161,7 +161,8 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
             part.replace(target)
         except Exception as error:
             problems[str(target)] = f"it cannot be copied: {_why(error)}"
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # a file may stand where its folder should be
+                part.unlink()
         else:
             copied[name] = f"{files[name].state}\n{note}"
 
