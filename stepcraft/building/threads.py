@@ -44,6 +44,10 @@ _SECRET_NAME = re.compile(
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _RANDOM = re.compile(r"\d")
 """Matches secrets with a digit; ordinary words could occur in other text."""
+_SCHEME = re.compile(r"^(?:basic|bearer|token)\s+", re.IGNORECASE)
+"""What stands before a secret in a header."""
+_BEFORE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+"""What a secret follows: no letter, unless that belongs to an escape, as in JSON or a URL."""
 _PAIR = re.compile(
     r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
@@ -145,7 +149,9 @@ def transcript(
     found = [*_secrets([*calls, *(message.text for message in messages)])]
     found += [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in found]  # as in a call
     secrets = sorted(found, key=len, reverse=True)  # one may contain another
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets)) or '(?!)'})(?!\w)")
+    any_secret = "|".join(map(re.escape, secrets)) or "(?!)"
+    # In scripts that use no spaces, letters may be directly next to it.
+    pattern = re.compile(rf"{_BEFORE}(?:{any_secret})(?![A-Za-z0-9_])")
 
     def masked(text: str) -> str:
         return without_secrets(_PAIR.sub(_masked_pair, pattern.sub(MASK, clean(text)))).strip()
@@ -203,8 +209,8 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _secrets(item, is_secret=is_secret)
-    elif is_secret and isinstance(value, str) and len(value) > 3:
-        yield value
+    elif is_secret and isinstance(value, str):
+        yield from (each for each in (value, _SCHEME.sub("", value)) if len(each) > 3)
 
 
 def _masked_pair(pair: re.Match[str]) -> str:

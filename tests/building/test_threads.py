@@ -648,6 +648,7 @@ SECRETS = ("abcd1234", "u-5512", "p-8841")
     [
         {"api_key": "abcd1234", "config": {"credentials": {"user": "u-5512", "pin": "p-8841"}}},
         {"access_token": "abcd1234", "passwords": ["u-5512", "p-8841"]},
+        {"headers": {"Authorization": "Bearer abcd1234"}, "passwords": ["u-5512", "p-8841"]},
         {
             "env": [{"name": "DB_PASSWORD", "value": "abcd1234"}, {"name": "N", "value": "5"}],
             "vars": [{"key": "JWT", "value": ["u-5512", "p-8841"]}],
@@ -663,6 +664,22 @@ def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, An
     text = f"{document.title}\n{document.text}\n{document.outcome}"
     assert [secret for secret in SECRETS if secret in text] == []
     assert text.count("***") > 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "login\ns3cret-77\n",
+        '{"output": "user\\ns3cret-77"}',
+        '{"output": "\\u662fs3cret-77"}',
+        "https://x.example/?user=ana%20s3cret-77",
+        "\u5bc6\u7801\u662fs3cret-77\u3002",
+    ],
+)
+def test_a_secret_is_masked_behind_an_escape_and_beside_letters_of_other_scripts(text: str) -> None:
+    calls = called("run", text, password="s3cret-77", script=text)
+    shown = transcript([HumanMessage(text), *calls, AIMessage(text)], "x").text
+    assert ("s3cret" in shown, "***" in shown) == (False, True)
 
 
 def test_only_secrets_of_at_least_four_characters_are_looked_for_in_the_text() -> None:
