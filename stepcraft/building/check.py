@@ -70,27 +70,30 @@ def check(state: State, resources: Resources[ExtractContext]) -> dict[str, Any]:
 def _without_repeats(parts: Sequence[PartRead], headings: Sequence[str]) -> list[Written]:
     """Return the procedures from all parts, with their headings matched to the document's.
 
-    If two are for the same task under the same heading, the one with more steps is kept.
+    If a task in the overlap of two parts is found in both, the version with more steps is kept.
     """
     entries: list[tuple[int, Written]] = []
     for number, part in enumerate(parts):
         for written in part["procedures"]:
             entry: Written = {**written, "heading": find_heading(written["heading"], headings)}
+            # Under the title, or a heading that occurs again, similar tasks may be different ones.
+            is_single = headings[1:].count(entry["heading"]) == 1
             for place, (before, other) in enumerate(entries):
-                if _same_task(entry, other, apart=number != before):
-                    if len(entry["steps"]) > len(other["steps"]):
-                        entries[place] = number, entry
+                is_near, is_alike = number - before < 2, number != before and is_single
+                if is_near and _same_task(entry, other, is_alike=is_alike):
+                    longer = max(other, entry, key=lambda each: len(each["steps"]))
+                    entries[place] = number, longer
                     break
             else:
                 entries.append((number, entry))
     return [entry for _, entry in entries]
 
 
-def _same_task(procedure: Written, other: Written, *, apart: bool) -> bool:
-    """Return whether heading and output are the same; if `apart`, similar outputs suffice."""
+def _same_task(procedure: Written, other: Written, *, is_alike: bool) -> bool:
+    """Return whether heading and output are the same; if `is_alike`, similar outputs suffice."""
     if procedure["heading"] != other["heading"]:
         return False
-    if apart and procedure["heading"]:
+    if is_alike and procedure["heading"]:
         words, others = stems(procedure["output"]), stems(other["output"])
         return len(words & others) >= _ALIKE * len(words | others)
     return _folded(procedure["output"]) == _folded(other["output"])

@@ -150,6 +150,29 @@ async def test_a_long_page_is_read_by_section_and_merged() -> None:
     assert (shared["output"], len(shared["steps"])) == ("also do task 2", 3)
 
 
+@pytest.mark.parametrize(
+    "between",
+    ["## Using the CLI\n\n", f"{'Words. ' * 600}\n\n"],
+    ids=["equal headings", "parts that do not overlap"],
+)
+def test_similar_tasks_that_no_overlap_shows_twice_both_stay(between: str) -> None:
+    words = "Words. " * 200
+    text = f"## Using the CLI\n\nRun `on`.\n\n{words}\n\n{between}Run `off`.\n\n{words}\n"
+
+    def reply(_node: str, prompt: str) -> str:
+        part = prompt.partition("<text")[2]
+        task = "PROCEDURE\nHeading: Using the CLI\nOutput: turn {0} versioning for a bucket\n"
+        task += "Input: a shell\n1. Run `{0}`.\n2. Wait.\n"
+        return next((task.format(each) for each in ("on", "off") if f"`{each}`" in part), LIMITS)
+
+    context = ExtractContext(max_characters=1500, overlap=0)
+    result, _ = run({"text": text}, reply, context)
+    assert [one["output"] for one in result["procedures"]] == [
+        "turn on versioning for a bucket",
+        "turn off versioning for a bucket",
+    ]
+
+
 def test_two_tasks_of_one_part_under_one_heading_both_stay() -> None:
     other = ADD.replace("give a graph a store", "give a second graph a store")
     result, _ = run({}, [f"{ADD}\n{other}\n{ADD}"])
