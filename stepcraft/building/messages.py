@@ -90,7 +90,10 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     content = first_of(value, _CONTENTS)
     if _RESULT.fullmatch(role):
-        yield _result(value)
+        blocks = content if isinstance(content, list) else []
+        parts = (each for each in blocks if isinstance(each, Mapping))
+        results = [each for each in parts if _RESULT.fullmatch(_kind(each))]
+        yield from map(_result, results or [value])
     elif _CALL.fullmatch(role):
         call = _json(content) if isinstance(content, str) else value
         yield {"role": "assistant", "content": "", "tool_calls": [_call(call)]}
@@ -168,7 +171,8 @@ def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
 
 def _kind(block: Mapping[str, Any]) -> str:
     """Return the kind of a block, or "" if it is not given."""
-    return str(block.get("type") or next(filter(_OF_GEMINI.fullmatch, block), ""))
+    given = (name for name in block if block[name] is not None)
+    return str(block.get("type") or next(filter(_OF_GEMINI.fullmatch, given), ""))
 
 
 def first_of(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
@@ -210,6 +214,8 @@ def _text(block: object) -> str:
     if block is None:
         return ""
     if isinstance(block, Mapping):
+        if block.get("thought") is True:  # reasoning of Gemini
+            return ""
         if isinstance(text := block.get("text"), str):
             return text
         if _kind(block):

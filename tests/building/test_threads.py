@@ -234,6 +234,37 @@ FORMS: dict[str, list[Any]] = {
         },
         {"role": "model", "parts": [{"text": "Done."}]},
     ],
+    "Gemini with results in the role tool": [
+        {"role": "user", "parts": [{"text": GOAL}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "refund", "args": ARGUMENTS}}]},
+        {
+            "role": "tool",
+            "parts": [{"functionResponse": {"name": "refund", "response": {"result": "refunded"}}}],
+        },
+        {"role": "model", "parts": [{"text": "I think.", "thought": True}, {"text": "Done."}]},
+    ],
+    "Gemini dumped": [
+        {"role": "user", "parts": [{"function_call": None, "text": GOAL}]},
+        {
+            "role": "model",
+            "parts": [{"function_call": {"name": "refund", "args": ARGUMENTS}, "text": None}],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {
+                    "function_call": None,
+                    "function_response": {
+                        "id": None,
+                        "name": "refund",
+                        "response": {"result": "refunded"},
+                    },
+                    "text": None,
+                }
+            ],
+        },
+        {"role": "model", "parts": [{"function_call": None, "text": "Done."}]},
+    ],
     "tools that Anthropic runs": [
         {"role": "user", "content": GOAL},
         {
