@@ -35,6 +35,9 @@ NOTHING = {
 }
 """The kinds of log records that say nothing about the agent's actions."""
 _OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
+_TEXTS = ("text", "input_text", "output_text")
+_BINARY = re.compile(r"\"(?:data:[\w/.+-]+;base64,)?[A-Za-z0-9+/_-]{200,}={0,2}\"")
+"""A string in JSON that holds an image or the like."""
 
 
 def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
@@ -197,7 +200,7 @@ def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool result in OpenAI's format; without an id, the tool's name identifies it."""
     result = first_of(block, ("functionResponse", "function_response")) or block
     content = first_of(result, ("output", "response", *_CONTENTS))
-    text = "\n".join(map(_text, content if isinstance(content, list) else [content]))
+    text = "\n".join(map(_shown, content if isinstance(content, list) else [content]))
     is_error = block.get("is_error") or block.get("status") == "error"
     return {
         "role": "tool",
@@ -209,14 +212,27 @@ def _result(block: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _shown(block: object) -> str:
+    """Return the text of a block in a result, or the JSON of anything else without binary data."""
+    if not isinstance(block, Mapping):
+        return _text(block)
+    given = {name for name in block if block[name] is not None}
+    if block.get("type") in _TEXTS or given == {"text"}:
+        return _text(block)
+    return _BINARY.sub('"…"', json.dumps(block, ensure_ascii=False))
+
+
 def _text(block: object) -> str:
-    """Return the text of a block, or the JSON of a result that is not text."""
+    """Return the text of a block, or the JSON of what has no kind."""
     if block is None:
         return ""
     if isinstance(block, Mapping):
         if block.get("thought") is True:  # reasoning of Gemini
             return ""
-        if isinstance(text := block.get("text"), str):
+        text = block.get("text")
+        if isinstance(text, Mapping):  # in Assistants of OpenAI
+            text = text.get("value")
+        if isinstance(text, str):
             return text
         if _kind(block):
             return ""

@@ -641,13 +641,31 @@ def test_a_result_without_its_call_is_shown() -> None:
     assert text.count("Result:") == 2
 
 
-@pytest.mark.parametrize(("result", "shown"), [({}, "{}"), (0, "0"), (None, "")])
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ({}, "{}"),
+        (0, "0"),
+        (None, ""),
+        ({"type": "order", "id": 17}, '{"type": "order", "id": 17}'),
+        ({"text": "sent", "id": 5}, '{"text": "sent", "id": 5}'),
+        ([{"type": "search_result", "url": "tea"}], '{"type": "search_result", "url": "tea"}'),
+        ([{"type": "image", "data": "AbCd" * 100}], '{"type": "image", "data": "\u2026"}'),
+    ],
+)
 def test_a_result_that_is_no_text_stays_as_json(tmp_path: Path, result: object, shown: str) -> None:
     request, call, _, answer = FORMS["functions of OpenAI"]
     reply = {"role": "function", "name": "refund", "content": result}
     record = {"messages": [request, call, reply, answer]}
     [document] = documents(lines(tmp_path / "threads.jsonl", record))
     assert f"Result:\n\n```\n{shown}\n```" in document.text
+
+
+def test_a_message_of_an_assistant_of_openai_is_read(tmp_path: Path) -> None:
+    text = {"type": "text", "text": {"value": GOAL, "annotations": []}}
+    messages = [{"role": "user", "content": [text]}]
+    [document] = documents(lines(tmp_path / "threads.jsonl", {"messages": messages}))
+    assert document.title == GOAL
 
 
 @pytest.mark.parametrize(
