@@ -12,6 +12,8 @@ from stepcraft.records import records
 
 _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "history", "events")
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
+_STATES = ("values", "outputs", "data")
+"""The fields that hold a state."""
 _IDS = ("sessionId", "session_id", "thread_id", "conversation_id", "conversationId")
 """The fields that name the thread of a record with a single message."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
@@ -80,17 +82,17 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
 
 def _is_entry(values: Mapping[str, Any]) -> bool:
     """Return whether a record is a single message or event in a session."""
-    if any(map(_is_list, map(values.get, _LISTS))):
+    states = (each for each in (values, *map(values.get, _STATES)) if isinstance(each, dict))
+    lists = (each.get(name) for each in states for name in (*_LISTS, "trajectory"))
+    if any(map(_is_list, lists)) or {"question", "answer"} <= values.keys():
         return False
-    if "sessionId" in values or {"type", "payload"} <= values.keys():
-        return True
-    is_message = "role" in values and values.keys() & {"content", "tool_calls", "parts"}
-    return bool(is_message or ("source" in values and values.keys() & {"action", "observation"}))
+    is_of_session = "sessionId" in values or {"type", "payload"} <= values.keys()
+    return is_of_session or not unknown_kind(values)
 
 
 def state_of(values: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a conversation, with its messages under the name `messages`."""
-    for name in ("values", "outputs", "data"):
+    for name in _STATES:
         if isinstance(inner := values.get(name), dict):
             inputs = values.get("inputs")
             inner = {**(inputs if isinstance(inputs, dict) else {}), **inner}

@@ -11,6 +11,7 @@ _ROLES = {
     **dict.fromkeys(("model", "ai", "gpt", "chatgpt", "bot", "agent"), "assistant"),
     **dict.fromkeys(("function", "observation", "function_response", "environment"), "tool"),
     "human": "user",
+    "AIMessageChunk": "assistant",
     "developer": "system",
 }
 _ACTION = re.compile(
@@ -106,9 +107,12 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message without the wrapper of LangChain or a coding agent's log."""
-    if value.get("lc"):
-        kind = str(value["id"][-1]).removesuffix("Chunk").removesuffix("Message").lower()
-        return {"type": kind, **value["kwargs"]}
+    match value:
+        case {"lc": _, "id": [*_, name], "kwargs": {**fields}}:
+            kind = str(name).removesuffix("Chunk").removesuffix("Message").lower()
+            return {**fields, "type": kind}
+        case _:
+            pass
     if "role" in value and not value.keys().isdisjoint(_CONTENTS):
         return value
     for name in ("data", "payload", "message"):

@@ -15,6 +15,7 @@ from langchain.agents import create_agent
 from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
+    AIMessageChunk,
     HumanMessage,
     SystemMessage,
     convert_to_openai_messages,
@@ -307,9 +308,22 @@ def test_threads_in_the_forms_of_providers(tmp_path: Path, form: str) -> None:
 STEPS: list[dict[str, Any]] = [
     {"thought": "I refund it.", "action": "refund --customer Ana", "observation": "refunded"},
 ]
+SAID = [
+    HumanMessage(GOAL),
+    *called("refund", "refunded", customer="Ana"),
+    AIMessageChunk(content="Done."),
+]
 FILES: dict[str, tuple[str, Any]] = {
     "a list of messages": ("runs.jsonl", [FORMS["functions of OpenAI"]]),
     "a list of messages as a file": ("run.json", FORMS["functions of OpenAI"]),
+    "messages of LangChain as a file": ("history.json", messages_to_dict(SAID)),
+    "messages of LangChain in lines": ("run.jsonl", [each.model_dump() for each in SAID]),
+    "messages serialized by LangChain as a file": ("run.json", [dumpd(each) for each in SAID]),
+    "responses of OpenAI as a file": ("run.json", FORMS["responses of OpenAI"]),
+    "a state with the id of a session": (
+        "runs.jsonl",
+        [{"sessionId": "s", "values": {"messages": FORMS["Anthropic"]}}],
+    ),
     "tau-bench": ("runs.jsonl", [{"reward": 1.0, "traj": FORMS["functions of OpenAI"]}]),
     "a request of Gemini": ("runs.jsonl", [{"contents": FORMS["Gemini"]}]),
     "a request with its output": (
