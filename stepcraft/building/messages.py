@@ -22,7 +22,7 @@ _ACTION = re.compile(
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
-_ARGUMENTS = ("arguments", "args", "input", "action", "queries", "code")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "action", "queries", "code")
 _CALL = re.compile(r"\w+_call|(?:\w+_)?tool_use|functionCall")
 """The kinds of calls, including those of tools that the provider runs, such as `mcp_call`."""
 _RESULT = re.compile(r"\w+_call_output|(?:\w+_)?tool_result|tool|function(?:R|_r)esponse")
@@ -100,7 +100,8 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from map(_result, results or [value])
     elif _CALL.fullmatch(role):
         call = _json(content) if isinstance(content, str) else value
-        yield {"role": "assistant", "content": "", "tool_calls": [_call(call)]}
+        calls = [*map(_call, call if isinstance(call, list) else [call])]
+        yield {"role": "assistant", "content": "", "tool_calls": calls}
     else:
         yield from _said(role, content, value)
 
@@ -125,9 +126,11 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     """Yield a message from a person or a model with its calls, and any results in its blocks."""
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
-    calls = [*map(_call, value.get("tool_calls") or ())]
-    if value.get("function_call"):
-        calls.append(_call(value["function_call"]))
+    calls: list[dict[str, Any]] = []
+    for fields in (value, value.get("additional_kwargs") or {}):  # LangChain may have them in both
+        function = fields.get("function_call")
+        said = [*(fields.get("tool_calls") or ()), *([function] if function else ())]
+        calls = calls or [*map(_call, said)]
     ids = {call["id"] for call in calls if call["id"]}  # LangChain messages have their calls twice
     in_parts = (_call(each) for each in parts if _CALL.fullmatch(_kind(each)))
     calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
@@ -189,7 +192,7 @@ def first_of(value: Mapping[str, Any], names: Iterable[str]) -> Any:  # noqa: AN
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool call in LangChain's format."""
-    call = first_of(block, ("function", "functionCall", "function_call")) or block
+    call = first_of(block, ("function", "custom", "functionCall", "function_call")) or block
     arguments = first_of(call, _ARGUMENTS) or {}
     if isinstance(arguments, str):
         arguments = _json(arguments)

@@ -530,6 +530,40 @@ def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
         documents(lines(tmp_path / "runs.jsonl", *({**row, "thread_id": 1} for row in rows)))
 
 
+FUNCTION = {"name": "refund", "arguments": json.dumps(ARGUMENTS)}
+CALLS: dict[str, dict[str, Any]] = {
+    "with parameters": {
+        "role": "assistant",
+        "tool_calls": [{"name": "refund", "parameters": ARGUMENTS}],
+    },
+    "of a custom tool": {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "refund", "input": "Ana"}}],
+    },
+    "of a function in LangChain": {
+        "type": "ai",
+        "content": "",
+        "additional_kwargs": {"function_call": FUNCTION},
+        "tool_calls": [],
+    },
+    "twice in LangChain": {
+        "type": "ai",
+        "content": "",
+        "additional_kwargs": {"function_call": FUNCTION},
+        "tool_calls": [{"name": "refund", "args": ARGUMENTS, "id": "c"}],
+    },
+    "in a list": {"from": "function_call", "value": json.dumps([FUNCTION])},
+}
+
+
+@pytest.mark.parametrize("form", CALLS)
+def test_a_call_is_read_in_each_of_its_notations(tmp_path: Path, form: str) -> None:
+    messages = [{"role": "user", "content": GOAL}, CALLS[form]]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    calls = document.text.partition("# Call 1: `refund`")[2]
+    assert ("Ana" in calls, "# Call" in calls) == (True, False)
+
+
 @pytest.mark.parametrize("tool", ["web_search", "shell"])
 def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(tmp_path: Path, tool: str) -> None:
     call = {"type": f"{tool}_call", "id": "w", "action": {"type": "search", "query": "tea"}}
