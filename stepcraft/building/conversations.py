@@ -32,6 +32,10 @@ class Conversation(NamedTuple):
     """The scores by key."""
     note: str = ""
     """What was left out of its file, or ""."""
+    error: str = ""
+    """The error that ended the run, or ""."""
+    last: bool = False
+    """Whether the messages before its last request are of earlier runs."""
 
 
 def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
@@ -63,11 +67,17 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         if is_entry and (kind := unknown_kind(values)):
             unknown.append(kind)
             continue
-        id_ = first_of(values, _IDS if is_entry else ["thread_id"])
+        is_run = "run_type" in values or {"inputs", "outputs"} <= values.keys()
+        # A run is only a part of its thread.
+        ids = ("id", "thread_id") if is_run else ("thread_id",)
+        id_ = first_of(values, _IDS if is_entry else ids)
         name = "" if id_ is None else str(id_)
         if is_entry:
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
+        elif is_run:
+            state, error = run_of(values)
+            yield Conversation(place, name, state, feedback_of(values), error=error, last=True)
         else:
             yield Conversation(place, name, state_of(values), feedback_of(values))
     note = ""
@@ -111,6 +121,14 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
         request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]
         history = [*request, *output]
     return {**values, "messages": history} if history else values
+
+
+def run_of(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the state of a LangSmith run, and the error that ended it or ""."""
+    error = str(values.get("error") or "").strip()
+    reason = error.partition("Traceback (most recent call last)")[0].strip()
+    state = state_of({**values, "outputs": values.get("outputs") or {}})  # none if it failed
+    return state, reason or error.rpartition("\n")[2]
 
 
 def _history(values: Mapping[str, Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import requests
 from langsmith import Client
 from langsmith.utils import get_api_key
 
-from stepcraft.building.conversations import feedback_of, state_of
+from stepcraft.building.conversations import feedback_of, run_of
 from stepcraft.building.documents import Document, Listed
 from stepcraft.building.threads import thread_of
 from stepcraft.errors import BadInput, SourceFailure
@@ -84,11 +84,7 @@ def _document(run: dict[str, Any], source: str) -> Document:
     Raises:
         SourceFailure: It has no messages.
     """
-    error = run.get("error") or ("" if run.get("end_time") else "it had not ended")
-    return thread_of(
-        state_of({**run, "outputs": run.get("outputs") or {}}),
-        source,
-        feedback_of(run),
-        error.partition("Traceback (most recent call last)")[0].strip(),
-        last=True,
-    )
+    state, error = run_of(run)
+    if not run.get("end_time"):
+        error = error or "it had not ended"
+    return thread_of(state, source, feedback_of(run), error, last=True)

@@ -75,7 +75,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
         messages = _messages(conversation.state)
         source = f"threads:{path}?thread={conversation.id or digest_of(messages)}"
         try:
-            document = thread_of(conversation.state, source, conversation.feedback)
+            document = _document(conversation, source, conversation.feedback)
         except SourceFailure as error:
             failed.append(Failed(conversation.place, str(error)))
             continue
@@ -93,8 +93,13 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
             for name, score in each.items()
             if score is not None
         }
-        judged = thread_of(conversation.state, source, scores) if len(states) > 1 else document
+        judged = _document(conversation, source, scores) if len(states) > 1 else document
         yield listed(replace(judged, note=conversation.note))
+
+
+def _document(conversation: Conversation, source: str, feedback: Mapping[str, Any]) -> Document:
+    state, error, last = conversation.state, conversation.error, conversation.last
+    return thread_of(state, source, feedback, error, last=last)
 
 
 def thread_of(

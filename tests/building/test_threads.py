@@ -445,6 +445,31 @@ def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     assert document.succeeded is (True if form in {"tau-bench", "an export of LangSmith"} else None)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError('gone')Traceback (most recent call last):\n  File x",
+        "Traceback (most recent call last):\n  File x\nValueError('gone')",
+    ],
+)
+def test_a_run_that_failed_is_read_from_an_export_as_from_its_project(
+    tmp_path: Path, error: str
+) -> None:
+    earlier = {"role": "user", "content": "Thank you!"}
+    run = {
+        "id": "r",
+        "thread_id": "t",
+        "run_type": "chain",
+        "inputs": {"messages": [earlier, *FORMS["Anthropic"][:2]]},
+        "outputs": None,
+        "error": error,
+        "events": [{"name": "start"}],
+    }
+    [document] = documents(lines(tmp_path / "runs.jsonl", run))
+    assert (document.title, document.source[-9:]) == (GOAL, "?thread=r")
+    assert document.outcome == "it ended with an error: ValueError('gone')"
+
+
 @pytest.mark.parametrize("name", ["data", "outputs", "values"])
 @pytest.mark.parametrize("form", ["OpenAI", "Anthropic"])
 def test_what_else_a_record_says_does_not_replace_its_messages(
