@@ -47,6 +47,9 @@ class Grounds:
     """
 
     def __init__(self, text: str) -> None:
+        # In JSON, "\n" separates words; in LaTeX, it may begin one: the text is read in both ways.
+        spaced = re.sub(r"\\[nrt]", " ", text)
+        text = text if spaced == text else f"{text}\n{spaced}"
         # In Markdown, an escape such as "checkpoint\_id" stands for "checkpoint_id".
         self._text = re.sub(r"\\(?=_|[^\w\s])", "", text)
         self._words = frozenset(re.findall("[A-Za-z0-9_]+", self._text))

@@ -57,3 +57,10 @@ def test_a_page_in_another_script() -> None:
         "\u8c03\u7528`add_edge`\u3002",
     ]
     assert Grounds(page).missing(steps) == {3: ["add_edge"]}
+
+
+def test_an_escaped_line_break_is_no_part_of_a_name() -> None:
+    """The arguments of calls are written as JSON in transcripts."""
+    page = r'command: "cd /srv\nmakeplus migrate\n--fake", and \newcommand'
+    steps = ["Run `makeplus migrate --fake`.", r"Write `\newcommand`.", "Run `akeplus`."]
+    assert Grounds(page).missing(steps) == {3: ["akeplus"]}
