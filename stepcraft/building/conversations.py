@@ -1,6 +1,6 @@
 """Read conversations from a file, in the formats used by agents and their tools."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -60,26 +60,16 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         values = {"messages": record.items} if record.items else record.values
         if values is None:
             failed.append(Failed(place, record.reason))
+        elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
             continue
-        if str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
-            continue
-        is_entry = _is_entry(values)
-        if is_entry and (kind := unknown_kind(values)):
+        elif not _is_entry(values):
+            yield _conversation(place, values)
+        elif kind := unknown_kind(values):
             unknown.append(kind)
-            continue
-        is_run = "run_type" in values or {"inputs", "outputs"} <= values.keys()
-        # A run is only a part of its thread.
-        ids = ("id", "thread_id") if is_run else ("thread_id",)
-        id_ = first_of(values, _IDS if is_entry else ids)
-        name = "" if id_ is None else str(id_)
-        if is_entry:
+        else:
+            name = _id_of(values, _IDS)
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
-        elif is_run:
-            state, error = run_of(values)
-            yield Conversation(place, name, state, feedback_of(values), error=error, last=True)
-        else:
-            yield Conversation(place, name, state_of(values), feedback_of(values))
     note = ""
     if unknown:
         kinds = ", ".join(sorted({*unknown}))
@@ -87,7 +77,24 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         if not sessions:
             failed.append(Failed(path, note))
     for session in sessions.values():
+        messages = session.state["messages"]
+        if all(each.get("isSidechain") for each in messages):  # of a sub-agent alone
+            messages[:] = [{**each, "isSidechain": False} for each in messages]
         yield session._replace(note=note)
+
+
+def _conversation(place: str, values: dict[str, Any]) -> Conversation:
+    """Return the conversation in a record."""
+    if "run_type" in values or {"inputs", "outputs"} <= values.keys():
+        state, error = run_of(values)
+        id_ = _id_of(values, ("id", "thread_id"))  # it is only a part of its thread
+        return Conversation(place, id_, state, feedback_of(values), error=error, last=True)
+    return Conversation(place, _id_of(values, ["thread_id"]), state_of(values), feedback_of(values))
+
+
+def _id_of(values: Mapping[str, Any], names: Iterable[str]) -> str:
+    id_ = first_of(values, names)
+    return "" if id_ is None else str(id_)
 
 
 def _is_entry(values: Mapping[str, Any]) -> bool:

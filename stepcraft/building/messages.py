@@ -66,6 +66,8 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
                     last = ids.get(name) or ids.get("") or name or "call"
                     message["tool_call_id"] = message["tool_call_id"] or last
             messages.append(message)
+    if not messages:
+        raise ValueError("it has no message that can be read")
     return convert_to_messages(messages)
 
 

@@ -549,6 +549,19 @@ def test_records_of_unknown_kinds_cost_themselves_and_are_counted(
         documents(lines(path, *kept))
 
 
+def test_the_session_of_a_sub_agent_is_read(tmp_path: Path) -> None:
+    shared = {"sessionId": "s", "isSidechain": True}
+    rows = [{**shared, "type": each["role"], "message": each} for each in FORMS["Anthropic"]]
+    [document] = documents(lines(tmp_path / "agent.jsonl", *rows))
+    assert (document.title, document.text.count("# Call")) == (GOAL, 1)
+
+
+def test_a_thread_of_which_nothing_can_be_read_is_named(tmp_path: Path) -> None:
+    record = {"messages": [{"type": "reasoning", "summary": []}]}
+    with pytest.raises(BadInput, match="it has no message that can be read"):
+        documents(lines(tmp_path / "runs.jsonl", record))
+
+
 def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
     rows = [{"thread_id": 1, "role": "planner", "content": "First."}, *FORMS["functions of OpenAI"]]
     with pytest.raises(BadInput, match="planner"):
