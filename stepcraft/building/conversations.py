@@ -1,6 +1,6 @@
 """Read conversations from a file, in the formats used by agents and their tools."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -70,17 +70,22 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
             name = _id_of(values, _IDS)
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
-    note = ""
-    if unknown:
-        kinds = ", ".join(sorted({*unknown}))
-        note = f"{path}: {counted(len(unknown), 'record')} of unknown kinds left out: {kinds}"
-        if not sessions:
-            failed.append(Failed(path, note))
+    note = left_out(path, unknown)
+    if note and not sessions:
+        failed.append(Failed(path, note))
     for session in sessions.values():
         messages = session.state["messages"]
         if all(each.get("isSidechain") for each in messages):  # of a sub-agent alone
             messages[:] = [{**each, "isSidechain": False} for each in messages]
         yield session._replace(note=note)
+
+
+def left_out(where: str, kinds: Sequence[str]) -> str:
+    """Return a note on the kinds of records that were left out, or "" if there are none."""
+    if not kinds:
+        return ""
+    names = ", ".join(sorted({*kinds}))
+    return f"{where}: {counted(len(kinds), 'record')} of unknown kinds left out: {names}"
 
 
 def _conversation(place: str, values: dict[str, Any]) -> Conversation:

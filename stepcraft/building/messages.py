@@ -23,6 +23,8 @@ _ACTION = re.compile(
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "action", "queries", "code")
+_OUTPUTS = ("output", "outputs", "results", "error")
+"""The fields of a call that hold its result, if the provider runs the tool."""
 _CALL = re.compile(r"\w+_call|(?:\w+_)?tool_use|functionCall")
 """The kinds of calls, including those of tools that the provider runs, such as `mcp_call`."""
 _RESULT = re.compile(r"\w+_call_output|(?:\w+_)?tool_result|tool|function(?:R|_r)esponse")
@@ -73,10 +75,13 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
 
 def unknown_kind(value: Mapping[str, Any]) -> str:
     """Return the kind of a log record that has no role and is not a message, or "" for others."""
-    value = _unwrapped(value)
+    return _unknown(_unwrapped(value))
+
+
+def _unknown(value: Mapping[str, Any]) -> str:
     kind = _ROLES.get(_kind(value), _kind(value))
     is_known = (
-        first_of(value, ("role", "from", "action", "observation"))
+        first_of(value, ("role", "from", "action", "observation")) is not None
         or kind in {*NOTHING, "user", "assistant", "system"}
         or _CALL.fullmatch(kind)
         or _RESULT.fullmatch(kind)
@@ -90,9 +95,9 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if "observation" in value or ("action" in value and not _CALL.fullmatch(_kind(value))):
         yield from _step(value)
         return
-    kind = str(value.get("role") or value.get("from") or value["type"])
+    kind = str(value.get("role") or value.get("from") or _kind(value))
     role = _ROLES.get(kind, kind)
-    if role in NOTHING or value.get("isSidechain") or value.get("isMeta"):
+    if role in NOTHING or value.get("isSidechain") or value.get("isMeta") or _unknown(value):
         return
     content = first_of(value, _CONTENTS)
     if _RESULT.fullmatch(role):
@@ -104,6 +109,9 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         call = _json(content) if isinstance(content, str) else value
         calls = [*map(_call, call if isinstance(call, list) else [call])]
         yield {"role": "assistant", "content": "", "tool_calls": calls}
+        if output := next(filter(None, map(value.get, _OUTPUTS)), None):
+            is_error = bool(value.get("error"))
+            yield _result({"output": output, "call_id": calls[-1]["id"], "is_error": is_error})
     else:
         yield from _said(role, content, value)
 

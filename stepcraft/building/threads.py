@@ -16,9 +16,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
-from stepcraft.building.conversations import Conversation, conversations
+from stepcraft.building.conversations import Conversation, conversations, left_out
 from stepcraft.building.documents import Document, Listed, digest_of, listed
-from stepcraft.building.messages import messages_of
+from stepcraft.building.messages import messages_of, unknown_kind
 from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
 from stepcraft.secrets import MASK, excerpt, without_secrets
@@ -94,7 +94,7 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
             if score is not None
         }
         judged = _document(conversation, source, scores) if len(states) > 1 else document
-        yield listed(replace(judged, note=conversation.note))
+        yield listed(replace(judged, note=conversation.note or judged.note))
 
 
 def _document(conversation: Conversation, source: str, feedback: Mapping[str, Any]) -> Document:
@@ -124,12 +124,16 @@ def thread_of(
         SourceFailure: It has no messages.
     """
     try:
-        thread = messages_of(_messages(state))
+        values = _messages(state)
+        thread = messages_of(values)
+        kinds = (unknown_kind(each) for each in values if isinstance(each, Mapping))
+        note = left_out(source, [*filter(None, kinds)])
         if last:
             requests = (place for place, each in enumerate(thread) if each.type == "human")
             start = max(requests, default=0)
             thread = [each for each in thread[:start] if each.type == "system"] + thread[start:]
-        return replace(transcript(thread, source, feedback, error), shown=(*shown_ids(state),))
+        document = transcript(thread, source, feedback, error)
+        return replace(document, shown=(*shown_ids(state),), note=note)
     except Exception as problem:  # data written by others may have any form
         reason = f"{type(problem).__name__}: {excerpt(str(problem))}"
         raise SourceFailure(f"it is no thread with messages: {reason}") from problem

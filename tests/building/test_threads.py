@@ -611,6 +611,24 @@ def test_a_call_of_a_tool_that_the_provider_runs_is_a_call(tmp_path: Path, tool:
     assert document.succeeded is None
 
 
+def test_the_results_of_tools_that_openai_runs_are_read_from_their_calls(tmp_path: Path) -> None:
+    call = {"type": "mcp_call", "id": "m", "name": "ask", "arguments": "{}", "output": "the answer"}
+    failed = {**call, "id": "n", "output": None, "error": "no such tool"}
+    tools = {"type": "mcp_list_tools", "server_label": "x", "tools": [{"name": "ask"}]}
+    output = [tools, call, failed, FORMS["responses of OpenAI"][-1]]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"input": GOAL, "output": output}))
+    parts = (
+        "# Call 1",
+        "Result:\n\n```\nthe answer",
+        "# Call 2",
+        "It failed:\n\n```\nno such tool",
+    )
+    places = [document.text.find(part) for part in parts]
+    assert places == sorted(places), document.text
+    assert min(places) > 0, document.text
+    assert document.note.endswith(": 1 record of unknown kinds left out: mcp_list_tools")
+
+
 def test_every_call_has_its_own_result_where_an_agent_uses_the_id_of_a_call_again() -> None:
     first, second = (called("refund", result, order=17) for result in ("refused", "refunded"))
     text = transcript([HumanMessage(GOAL), *first, *second], "a run").text
