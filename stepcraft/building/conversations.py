@@ -5,7 +5,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from stepcraft.building.messages import NOTHING, first_of, unknown_kind
+from stepcraft.building.messages import NOTHING, first_of, parsed, unknown_kind
 from stepcraft.errors import Failed
 from stepcraft.progress import counted
 from stepcraft.records import records
@@ -60,7 +60,9 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         values = {"messages": record.items} if record.items else record.values
         if values is None:
             failed.append(Failed(place, record.reason))
-        elif str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
+            continue
+        values = {name: _parsed(name, value) for name, value in values.items()}
+        if str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
             continue
         elif not _is_entry(values):
             yield _conversation(place, values)
@@ -78,6 +80,13 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         if all(each.get("isSidechain") for each in messages):  # of a sub-agent alone
             messages[:] = [{**each, "isSidechain": False} for each in messages]
         yield session._replace(note=note)
+
+
+def _parsed(name: str, value: object) -> object:
+    """Return the value of a field; in tables, a list of messages is a JSON string."""
+    if name in (*_LISTS, "trajectory") and isinstance(value, str) and value[:1] == "[":
+        return parsed(value)
+    return value
 
 
 def left_out(where: str, kinds: Sequence[str]) -> str:

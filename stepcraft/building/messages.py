@@ -54,6 +54,8 @@ def messages_of(values: Sequence[Any]) -> list[BaseMessage]:
     Raises:
         ValueError, KeyError, TypeError: The values are not messages.
     """
+    if isinstance(values, (str, Mapping)):
+        raise TypeError(f"they are a {type(values).__name__}, not a list")
     if not values:
         raise ValueError("the list is empty")
     messages: list[Any] = []
@@ -106,7 +108,7 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         results = [each for each in parts if _RESULT.fullmatch(_kind(each))]
         yield from map(_result, results or [value])
     elif _CALL.fullmatch(role):
-        call = _json(content) if isinstance(content, str) else value
+        call = parsed(content) if isinstance(content, str) else value
         calls = [*map(_call, call if isinstance(call, list) else [call])]
         yield {"role": "assistant", "content": "", "tool_calls": calls}
         if output := next(filter(None, map(value.get, _OUTPUTS)), None):
@@ -181,11 +183,11 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield _result({"content": value.get("content"), "call_id": str(value["cause"])})
 
 
-def _json(text: str) -> Any:  # noqa: ANN401 - JSON is anything
+def parsed(text: str) -> Any:  # noqa: ANN401 - JSON is anything
     """Return the JSON value of a string, or the string itself."""
     try:
         return json.loads(text, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -205,7 +207,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     call = first_of(block, ("function", "custom", "functionCall", "function_call")) or block
     arguments = first_of(call, _ARGUMENTS) or {}
     if isinstance(arguments, str):
-        arguments = _json(arguments)
+        arguments = parsed(arguments)
     if not isinstance(arguments, dict):
         arguments = {"arguments": arguments}
     id_ = call.get("call_id") or call.get("id") or block.get("id")

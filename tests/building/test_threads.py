@@ -316,6 +316,10 @@ SAID = [
 FILES: dict[str, tuple[str, Any]] = {
     "a list of messages": ("runs.jsonl", [FORMS["functions of OpenAI"]]),
     "a list of messages as a file": ("run.json", FORMS["functions of OpenAI"]),
+    "a list of messages as a text": (
+        "runs.jsonl",
+        [{"messages": json.dumps(FORMS["functions of OpenAI"])}],
+    ),
     "messages of LangChain as a file": ("history.json", messages_to_dict(SAID)),
     "messages of LangChain in lines": ("run.jsonl", [each.model_dump() for each in SAID]),
     "messages serialized by LangChain as a file": ("run.json", [dumpd(each) for each in SAID]),
@@ -554,6 +558,11 @@ def test_the_session_of_a_sub_agent_is_read(tmp_path: Path) -> None:
     rows = [{**shared, "type": each["role"], "message": each} for each in FORMS["Anthropic"]]
     [document] = documents(lines(tmp_path / "agent.jsonl", *rows))
     assert (document.title, document.text.count("# Call")) == (GOAL, 1)
+
+
+def test_a_text_is_no_list_of_messages(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="they are a str, not a list"):
+        documents(lines(tmp_path / "runs.jsonl", {"messages": "[Refund the last order"}))
 
 
 def test_a_thread_of_which_nothing_can_be_read_is_named(tmp_path: Path) -> None:
