@@ -55,6 +55,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
     """
     sessions: dict[str, Conversation] = {}
     unknown: list[str] = []
+    named = ""  # the session that a record of its own has named
     for record in records(Path(path)):
         place = f"{path}:{record.line}"
         values = {"messages": record.items} if record.items else record.values
@@ -63,13 +64,13 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
             continue
         values = {name: _parsed(name, value) for name, value in values.items()}
         if str(values.get("type")) in NOTHING and values.keys().isdisjoint(_LISTS):
-            continue
+            named = _named(values) or named
         elif not _is_entry(values):
             yield _conversation(place, values)
         elif kind := unknown_kind(values):
             unknown.append(kind)
         else:
-            name = _id_of(values, _IDS)
+            name = _id_of(values, _IDS) or named
             session = sessions.setdefault(name, Conversation(place, name, {"messages": []}, {}))
             session.state["messages"].append(values)
     note = left_out(path, unknown)
@@ -109,6 +110,12 @@ def _conversation(place: str, values: dict[str, Any]) -> Conversation:
 def _id_of(values: Mapping[str, Any], names: Iterable[str]) -> str:
     id_ = first_of(values, names)
     return "" if id_ is None else str(id_)
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    """Return the id of the session whose log this record begins, or "" for others."""
+    payload = values.get("payload") if values.get("type") == "session_meta" else None
+    return _id_of(payload, ["id"]) if isinstance(payload, dict) else ""
 
 
 def _is_entry(values: Mapping[str, Any]) -> bool:

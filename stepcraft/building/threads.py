@@ -53,6 +53,11 @@ _PAIR = re.compile(
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
 )
 """Matches a named string as in JSON, even if its quotes are escaped."""
+_CONTEXT = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|command-|local-command|system-reminder)"
+    r"|# AGENTS\.md instructions)"
+)
+"""Matches what coding agents add in the name of the user."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 
 
@@ -234,7 +239,9 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     for each in messages:
         if isinstance(each, ToolMessage):
             replies.setdefault(each.tool_call_id, []).append(each)
-    goal = next((each for each in messages if each.type == "human"), None)
+    requests = [each for each in messages if each.type == "human"]
+    asked = (each for each in requests if not _CONTEXT.match(each.text))
+    goal = next(asked, requests[0] if requests else None)
     yield "# Goal", goal.text if goal else "", 4_000
     system = [each.text for each in messages if each.type == "system"]
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))

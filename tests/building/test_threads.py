@@ -571,6 +571,28 @@ def test_a_thread_of_which_nothing_can_be_read_is_named(tmp_path: Path) -> None:
         documents(lines(tmp_path / "runs.jsonl", record))
 
 
+@pytest.mark.parametrize(
+    "context",
+    [
+        "<environment_context>\n<cwd>/srv</cwd>\n</environment_context>",
+        "# AGENTS.md instructions for /srv",
+        "<command-name>/clear</command-name>",
+    ],
+)
+def test_what_a_coding_agent_adds_in_the_name_of_the_user_is_no_goal(context: str) -> None:
+    thread = [HumanMessage(context), HumanMessage(GOAL), *called("refund")]
+    document = transcript(thread, "x")
+    assert document.title == GOAL
+    assert f"The user said:\n\n```\n{context}\n" in document.text
+    assert transcript([thread[0], *thread[2:]], "x").title == " ".join(context.split())
+
+
+def test_a_session_that_grows_stays_the_same_document(tmp_path: Path) -> None:
+    rows = FILES["another coding agent's session"][1]
+    read = [documents(lines(tmp_path / "s.jsonl", *each)) for each in (rows[:2], rows)]
+    assert [document.source[-9:] for [document] in read] == ["?thread=s"] * 2
+
+
 def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
     rows = [{"thread_id": 1, "role": "planner", "content": "First."}, *FORMS["functions of OpenAI"]]
     with pytest.raises(BadInput, match="planner"):
