@@ -30,7 +30,9 @@ _CALL = re.compile(r"\w+_call|(?:\w+_)?tool_use|functionCall")
 _RESULT = re.compile(r"\w+_call_output|(?:\w+_)?tool_result|tool|function(?:R|_r)esponse")
 _OF_GEMINI = re.compile(r"function_?call|function_?response|inline_?data", re.IGNORECASE)
 """The keys that say what a Gemini block is; in other formats, its `type` does."""
-_OF_LINE = ("type", "isSidechain", "isMeta")
+_LEFT_OUT = ("isSidechain", "isMeta")
+"""The fields that mark log lines outside the conversation."""
+_OF_LINE = ("type", *_LEFT_OUT)
 """The fields of a log line that are kept along with the message that it contains."""
 NOTHING = {
     *("reasoning", "null", "system_prompt", "recall", "change_agent_state"),
@@ -99,7 +101,8 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         return
     kind = str(value.get("role") or value.get("from") or _kind(value))
     role = _ROLES.get(kind, kind)
-    if role in NOTHING or value.get("isSidechain") or value.get("isMeta") or _unknown(value):
+    is_of_log = role == "system" and "subtype" in value  # such as how long a turn took
+    if role in NOTHING or is_of_log or any(map(value.get, _LEFT_OUT)) or _unknown(value):
         return
     content = first_of(value, _CONTENTS)
     if _RESULT.fullmatch(role):

@@ -153,8 +153,8 @@ def transcript(
     """Return a thread as a document.
 
     Args:
-        messages: The messages. The first request is taken as the goal, and a final text without
-            calls as the answer.
+        messages: The messages. The first request is taken as the goal, and the agent's last text as
+            the answer if no calls follow.
         source: The origin of the messages.
         feedback: The scores by key.
         error: The error that ended the run, if any.
@@ -246,13 +246,16 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     system = [each.text for each in messages if each.type == "system"]
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
     yield "# At hand", "\n".join([*system, *tools]), 1_500
+    # What follows the answer may be thanks, but no more work.
+    worked = [each for each in messages if each.type not in ("human", "system")]
+    answer = worked[-1] if worked and worked[-1].type == "ai" and not _calls(worked[-1]) else None
     numbers = count(1)
     known = {call["id"] or "" for each in messages for call in _calls(each)}
     for message in messages:
         calls = _calls(message)
         if isinstance(message, ToolMessage) and message.tool_call_id not in known:
             yield _result(message)
-        if message is messages[-1] and message.type == "ai" and not calls:
+        if message is answer:
             yield "# Answer", message.text, 4_000
         elif message.text and message.type in _SPEAKERS and message is not goal:
             yield _SPEAKERS[message.type], message.text, 0

@@ -593,6 +593,20 @@ def test_a_session_that_grows_stays_the_same_document(tmp_path: Path) -> None:
     assert [document.source[-9:] for [document] in read] == ["?thread=s"] * 2
 
 
+def test_the_answer_keeps_its_place_when_thanks_and_notes_of_the_log_follow(tmp_path: Path) -> None:
+    shared = {"sessionId": "s"}
+    notes = [
+        {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"},
+        {"type": "system", "subtype": "turn_duration", "durationMs": 7},
+    ]
+    rows = [*FILES["a coding agent's session"][1], *({**shared, **each} for each in notes)]
+    path = tmp_path / "session.jsonl"
+    [document] = documents(lines(path, *rows, {**shared, "role": "user", "content": "Thanks!"}))
+    assert "# Answer\n\n```\nDone.\n```\n\nThe user said:\n\n```\nThanks!\n" in document.text
+    assert "compacted" not in document.text
+    assert not document.note
+
+
 def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
     rows = [{"thread_id": 1, "role": "planner", "content": "First."}, *FORMS["functions of OpenAI"]]
     with pytest.raises(BadInput, match="planner"):
