@@ -171,7 +171,14 @@ def transcript(
         return without_secrets(_PAIR.sub(_masked_pair, pattern.sub(MASK, clean(text)))).strip()
 
     entries = [(label, masked(text), least) for label, text, least in _entries(messages)]
-    limit = max(100, min(1_500, MAX_CHARACTERS // len(entries) - 100))  # minus its label
+
+    def length(limit: int) -> int:
+        kept = (min(len(text), max(limit, least)) for _, text, least in entries)
+        labels = (len(label) + 40 for label, _, _ in entries)  # with its fence and the note
+        return sum(kept) + sum(labels)
+
+    limits = range(1_500, 100, -20)
+    limit = next((each for each in limits if length(each) <= MAX_CHARACTERS), 100)
     text = "\n".join(  # in code blocks, so that no line of an entry looks like a heading
         f"{label}\n\n{fenced(shortened(entry, max(limit, least)))}\n"
         for label, entry, least in entries

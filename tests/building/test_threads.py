@@ -938,6 +938,13 @@ def test_a_long_run_is_shortened_to_what_one_call_of_a_model_reads() -> None:
     assert text.rstrip().endswith("Done.\n```")
 
 
+def test_a_run_that_fits_is_not_shortened() -> None:
+    results = ["result " * (200 if n % 8 == 0 else 1) for n in range(75)]
+    calls = [called(f"tool_{n}", result) for n, result in enumerate(results)]
+    text = transcript([HumanMessage("Do it"), *chain.from_iterable(calls)], "x").text
+    assert ("characters…]" in text, len(text) <= MAX_CHARACTERS) == (False, True)
+
+
 def test_no_line_of_a_result_or_a_goal_reads_as_a_heading_of_the_transcript() -> None:
     from stepcraft.sources.corpus.content import markdown_headings  # noqa: PLC0415 - slow
 
