@@ -63,6 +63,9 @@ def _follow_listed(listing: Listing, ledger: Ledger, memory: ProcedureMemory) ->
     keys = ledger.keys()
     for place, listed in enumerate(listing.documents):
         if not listed.root:
+            record = ledger.get(listed.key)
+            if record and not record.root and record.source != listed.source:
+                ledger.put(listed.key, _followed(record, listed.source, "", memory))
             continue
         path = Path(listed.root, listed.key)
         key = str(path) if str(path) in keys else listed.key

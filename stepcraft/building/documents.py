@@ -85,10 +85,17 @@ def listed(document: Document) -> Listed:
 
 
 def key_of(source: str) -> str:
-    """Return the key that identifies a document: for a file, its real path."""
+    """Return the key that identifies a document; it has the real path of a file."""
+    if source.startswith("threads:"):
+        path, mark, thread = source.removeprefix("threads:").partition("?thread=")
+        return f"threads:{_real(path)}{mark}{thread}"
     if ":" in source[2:]:  # a URL or the like, ignoring the colon after a drive letter
         return source
-    path = Path(source)
+    return _real(source)
+
+
+def _real(name: str) -> str:
+    path = Path(name)
     return str(path.parent.resolve() / path.name)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
 from stepcraft.building.conversations import Conversation, conversations, left_out
-from stepcraft.building.documents import Document, Listed, digest_of, listed
+from stepcraft.building.documents import Document, Listed, digest_of, key_of, listed
 from stepcraft.building.messages import messages_of, unknown_kind
 from stepcraft.errors import Failed, SourceFailure
 from stepcraft.memory.credit import shown_ids
@@ -99,7 +99,8 @@ def list_threads(path: str, failed: list[Failed]) -> Iterator[Listed]:
             if score is not None
         }
         judged = _document(conversation, source, scores) if len(states) > 1 else document
-        yield listed(replace(judged, note=conversation.note or judged.note))
+        noted = replace(judged, note=conversation.note or judged.note)
+        yield replace(listed(noted), key=key_of(source))
 
 
 def _document(conversation: Conversation, source: str, feedback: Mapping[str, Any]) -> Document:

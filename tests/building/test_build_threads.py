@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from stepcraft import open_memory
@@ -72,3 +73,20 @@ def test_feedback_that_comes_later_counts(tmp_path: Path) -> None:
     with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
         stale = {procedure.output: bool(procedure.metadata.get("stale")) for procedure in memory}
     assert stale == {"kettleware": True, "mugware": False}
+
+
+def test_a_file_that_is_named_differently_is_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    build(Path(), thread("kettle", 1), thread("mug", 1))
+    monkeypatch.chdir("/")
+    report, model = build(tmp_path, thread("kettle", 0), thread("mug", 1))
+    assert (report.unchanged, model.nodes) == (1, [])
+    with open_memory(str(tmp_path / "m.db"), embeddings="none") as memory:
+        stale = {procedure.output: bool(procedure.metadata.get("stale")) for procedure in memory}
+        sources = {procedure.source for procedure in memory}
+    assert stale == {"kettleware": True, "mugware": False}
+    assert sources == {
+        f"threads:{tmp_path}/threads.jsonl?thread={thing}" for thing in ("kettle", "mug")
+    }
