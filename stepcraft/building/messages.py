@@ -39,6 +39,12 @@ NOTHING = {
     *("summary", "session_meta", "event_msg", "turn_context", "file-history-snapshot"),
 }
 """The kinds of log records that say nothing about the agent's actions."""
+_SILENT = {
+    *NOTHING,
+    *("agent_state_changed", "condensation", "condensation_request"),
+    *("pause", "resume", "start", "stop"),
+}
+"""The events of OpenHands that are no work of the agent."""
 _OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
 _TEXTS = ("text", "input_text", "output_text")
 _BINARY = re.compile(r"\"(?:data:[\w/.+-]+;base64,)?[A-Za-z0-9+/_-]{200,}={0,2}\"")
@@ -167,13 +173,14 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     args: Any = value.get("args")
     is_event = isinstance(args, Mapping)
     fields = {**value, **args} if is_event else value
-    if action in ("message", "finish"):
+    silent = _SILENT if is_event else NOTHING
+    if is_event and action == "system":
+        yield {"role": "system", "content": str(fields.get("content") or "")}
+    elif action in ("message", "finish"):
         role = "user" if value.get("source") == "user" else "assistant"
         texts = map(fields.get, ("final_thought", "content", "message", "thought"))
         yield {"role": role, "content": str(next(filter(None, texts), ""))}
-    elif isinstance(action, str) and not (
-        action in NOTHING or value.get("source") == "environment"
-    ):
+    elif isinstance(action, str) and not (action in silent or value.get("source") == "environment"):
         name, arguments = "run", {"command": action}
         if is_event:
             name, arguments = action, {name: args[name] for name in args if name != "thought"}
@@ -182,8 +189,9 @@ def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"role": "assistant", "content": thought, "tool_calls": [call]}
         if isinstance(observed, str) and not is_event:
             yield _result({"content": observed})
-    elif "cause" in value:
-        yield _result({"content": value.get("content"), "call_id": str(value["cause"])})
+    elif "cause" in value and str(observed) not in _SILENT:
+        fields = {"content": value.get("content"), "call_id": str(value["cause"])}
+        yield _result({**fields, "is_error": observed == "error"})
 
 
 def parsed(text: str) -> Any:  # noqa: ANN401 - JSON is anything

@@ -474,6 +474,33 @@ def test_a_run_that_failed_is_read_from_an_export_as_from_its_project(
     assert document.outcome == "it ended with an error: ValueError('gone')"
 
 
+def test_what_openhands_does_by_itself_is_no_call_of_the_agent(tmp_path: Path) -> None:
+    goal, call, result, answer = FILES["OpenHands"][1]
+    tools = [{"name": "log_in", "password": {"type": "string"}}]
+    system = {"action": "system", "args": {"content": "You are a clerk.", "tools": tools}}
+    own: list[dict[str, Any]] = [
+        {"id": 10, "source": "agent", "action": "recall", "args": {"query": GOAL}},
+        {"id": 11, "source": "agent", "observation": "recall", "cause": 10, "content": "/srv"},
+        {"id": 12, "source": "agent", "action": "condensation", "args": {"summary": "none"}},
+    ]
+    error = {**result, "observation": "error", "cause": 13, "content": "no such order"}
+    events = [system, goal, *own, {**call, "id": 13}, error, call, result, answer]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(events))
+    [document] = documents(f"threads:{path}")
+    parts = (
+        "You are a clerk.",
+        "# Call 1: `refund`",
+        "It failed:",
+        "# Call 2: `refund`",
+        "Result:",
+    )
+    places = [document.text.find(part) for part in parts]
+    assert places == sorted(places), document.text
+    assert min(places) > 0, document.text
+    assert (document.text.count("Result:"), "***" in document.text) == (1, False)
+
+
 @pytest.mark.parametrize("name", ["data", "outputs", "values"])
 @pytest.mark.parametrize("form", ["OpenAI", "Anthropic"])
 def test_what_else_a_record_says_does_not_replace_its_messages(
