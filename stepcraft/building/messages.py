@@ -15,11 +15,19 @@ _ROLES = {
     "developer": "system",
 }
 _ACTION = re.compile(
-    r"^[ \t]*Action[ \t]*\d*:[ \t]*([\w.-]+)"
-    r"(?:\[(.*)\]|\((.*)\)|[ \t]*\n[ \t]*Action Input[ \t]*\d*:(.*))",
+    r"^[ \t]*(?:\*\*)?Action[ \t]*\d*\**:[ \t*`]*"
+    r"(?:([\w.-]+)`?(?:\[(.*)\]|\((.*)\))"
+    r"|([^\n`]+?)[ \t*`]*\n[ \t*]*Action Input[ \t]*\d*\**:\**(.*))",
     re.MULTILINE | re.DOTALL,
 )
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
+_OBSERVATION = re.compile(r"[ \t]*(?:\*\*)?Observation[ \t]*\d*\**:(?:\*\*)?[ \t]*")
+_LABEL = re.compile(
+    r"^(?=\**(?:Thought|Action|Observation|Final Answer)[ \t]*\d*\**:)", re.MULTILINE
+)
+"""The beginning of a part of such text."""
+_FINISH = ("finish", "final answer")
+"""Actions that give the answer."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "action", "queries", "code")
@@ -45,7 +53,6 @@ _SILENT = {
     *("pause", "resume", "start", "stop"),
 }
 """The events of OpenHands that are no work of the agent."""
-_OBSERVATION = re.compile(r"[ \t]*Observation[ \t]*\d*:[ \t]*")
 _TEXTS = ("text", "input_text", "output_text")
 _BINARY = re.compile(r"\"(?:data:[\w/.+-]+;base64,)?[A-Za-z0-9+/_-]{200,}={0,2}\"")
 """A string in JSON that holds an image or the like."""
@@ -157,14 +164,34 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     calls += [call for call in in_parts if not call["id"] or call["id"] not in ids]
     yield from (_result(each) for each in parts if _RESULT.fullmatch(_kind(each)))
     text = "\n".join(filter(None, map(_text, blocks)))
-    if role == "assistant" and not calls and (action := _ACTION.search(text)):
-        name, *inputs = action.groups("")
-        call = _call({"name": name, "input": "".join(inputs).strip()})
-        text, calls = text[: action.start()], [call]
     if role == "user" and (observation := _OBSERVATION.match(text)):
         yield _result({"content": text[observation.end() :]})
+    elif role == "assistant" and not calls and _ACTION.search(text):
+        yield from _react(text)
     elif text or calls or not isinstance(content, list):
         yield {"role": role, "content": text, "tool_calls": calls}
+
+
+def _react(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the calls in ReAct text, each with the text before it, their results and the answer."""
+    said = ""
+    for part in _LABEL.split(text):
+        if observation := _OBSERVATION.match(part):
+            yield _result({"content": part[observation.end() :].strip()})
+        elif action := _ACTION.search(part):
+            name, in_brackets, in_parentheses, other_name, below = action.groups("")
+            name, arguments = name or other_name, f"{in_brackets}{in_parentheses}{below}".strip()
+            said += part[: action.start()]
+            if name.lower() in _FINISH:
+                said += arguments
+                continue
+            call = _call({"name": name, "input": arguments})
+            yield {"role": "assistant", "content": said.strip(), "tool_calls": [call]}
+            said = part[action.end() :]
+        else:
+            said += part
+    if said.strip():
+        yield {"role": "assistant", "content": said.strip(), "tool_calls": []}
 
 
 def _step(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -501,6 +501,34 @@ def test_what_openhands_does_by_itself_is_no_call_of_the_agent(tmp_path: Path) -
     assert (document.text.count("Result:"), "***" in document.text) == (1, False)
 
 
+SCRATCHPAD = """\
+Thought: I look it up.
+Action: search[tea]
+Observation: green
+Thought: It needs a pot.
+**Action:** `Look Up`
+**Action Input:** pot
+Observation: clay
+Thought: I know.
+Action: Finish[2 minutes]"""
+
+
+def test_every_call_in_a_scratchpad_has_its_result(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": GOAL}, {"role": "assistant", "content": SCRATCHPAD}]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    parts = [
+        '# Call 1: `search`\n\n```\narguments: "tea"\n',
+        "Result:\n\n```\ngreen\n```",
+        "The agent said:\n\n```\nThought: It needs a pot.\n```",
+        '# Call 2: `Look Up`\n\n```\narguments: "pot"\n',
+        "Result:\n\n```\nclay\n```",
+        "# Answer\n\n```\nThought: I know.\n2 minutes\n",
+    ]
+    places = [document.text.find(part) for part in parts]
+    assert places == sorted(places), document.text
+    assert min(places) > 0, document.text
+
+
 @pytest.mark.parametrize("name", ["data", "outputs", "values"])
 @pytest.mark.parametrize("form", ["OpenAI", "Anthropic"])
 def test_what_else_a_record_says_does_not_replace_its_messages(
