@@ -14,6 +14,8 @@ _LISTS = ("messages", "contents", "conversations", "conversation", "traj", "hist
 """The fields that hold the messages in LangChain, Gemini, ShareGPT, tau-bench and others."""
 _STATES = ("values", "outputs", "data")
 """The fields that hold a state."""
+_SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
+"""The fields that hold the system prompt of a request to Anthropic, Gemini or OpenAI."""
 _IDS = ("sessionId", "session_id", "thread_id", "conversation_id", "conversationId")
 """The fields that name the thread of a record with a single message."""
 _OUTCOMES = ("success", "succeeded", "resolved", "reward")
@@ -148,7 +150,13 @@ def state_of(values: dict[str, Any]) -> dict[str, Any]:
         goal = values["input"]
         request = goal if isinstance(goal, list) else [{"role": "user", "content": str(goal)}]
         history = [*request, *output]
-    return {**values, "messages": history} if history else values
+    if not history:
+        return values
+    system = first_of(values, _SYSTEM)
+    system = system.get("parts") if isinstance(system, dict) else system
+    if system and isinstance(system, (str, list)):
+        history = [{"role": "system", "content": system}, *history]
+    return {**values, "messages": history}
 
 
 def run_of(values: dict[str, Any]) -> tuple[dict[str, Any], str]:

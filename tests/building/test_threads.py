@@ -529,6 +529,26 @@ def test_every_call_in_a_scratchpad_has_its_result(tmp_path: Path) -> None:
     assert min(places) > 0, document.text
 
 
+RULE = "Refunds above 100 need a manager."
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"system": RULE, "messages": FORMS["Anthropic"]},
+        {"system": [{"type": "text", "text": RULE}], "messages": FORMS["Anthropic"]},
+        {"systemInstruction": {"parts": [{"text": RULE}]}, "contents": FORMS["Gemini"]},
+        {"instructions": RULE, "input": GOAL, "output": FORMS["responses of OpenAI"][1:]},
+    ],
+    ids=["Anthropic", "Anthropic in blocks", "Gemini", "responses of OpenAI"],
+)
+def test_the_system_prompt_of_a_request_is_at_hand(
+    tmp_path: Path, request_: dict[str, Any]
+) -> None:
+    [document] = documents(lines(tmp_path / "runs.jsonl", request_))
+    assert f"# At hand\n\n```\n{RULE}\n- `refund`\n" in document.text
+
+
 @pytest.mark.parametrize("name", ["data", "outputs", "values"])
 @pytest.mark.parametrize("form", ["OpenAI", "Anthropic"])
 def test_what_else_a_record_says_does_not_replace_its_messages(
