@@ -24,6 +24,7 @@ from stepcraft.building.ledger import How, Ledger
 from stepcraft.building.provenance import Provenance, linked, merged, with_teacher
 from stepcraft.building.settings import COMPARE_INSTRUCTIONS, DuplicatesContext
 from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
+from stepcraft.index import MOST_RESULTS
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import Usage, no_usage
 from stepcraft.memory.history import content_of, reason
@@ -310,9 +311,9 @@ def nearest_alike(memory: ProcedureMemory, procedure: Procedure) -> list[Procedu
         hits = memory.search(procedure.text(), number, alpha=1)
         found = [hit.procedure for hit in hits if hit.procedure.id != procedure.id]
         others = [other for other in found if not Provenance.of(other).stale][:NEAREST]
-        if len(others) == NEAREST or len(hits) < number:
+        if len(others) == NEAREST or len(hits) < number or number == MOST_RESULTS:
             return [other for other in others if _is_alike(procedure, other)]
-        number *= 2
+        number = min(2 * number, MOST_RESULTS)
 
 
 def _is_alike(procedure: Procedure, other: Procedure) -> bool:

@@ -12,10 +12,10 @@ from pydantic import PrivateAttr
 
 from stepcraft import Procedure, open_memory
 from stepcraft.building.dedupe import dedupe
-from stepcraft.building.duplicates import Placer
+from stepcraft.building.duplicates import Placer, nearest_alike
 from stepcraft.building.provenance import Provenance, Teacher, linked, merged
 from stepcraft.memory.local import LocalMemory
-from stepcraft.memory.procedure import Content, Outcomes
+from stepcraft.memory.procedure import Content, Found, Outcomes
 from stepcraft.memory.protocol import ProcedureMemory
 from tests.kitchen import dish
 from tests.scripted import ScriptedModel
@@ -269,3 +269,16 @@ def test_a_provenance_of_others_is_kept_beside_ours(own: object):
     assert Provenance.of(other).also == (dish(2).id, dish(3).id)
     assert [each.document for each in Provenance.of(other).teachers] == ["a.md"]
     assert "provenance (2)" not in linked(dish(1), dish(2)).metadata
+
+
+class Crowded(LocalMemory):
+    """A memory in which many procedures of an earlier version are nearer than all others."""
+
+    def search(self, query: str, k: int = 3, **options: Any) -> list[Found]:
+        assert super().search(query, k, **options) == []  # which refuses what memories refuse
+        return [Found(replace(GREEN, metadata={"stale": "it was deleted"}), 1.0)] * k
+
+
+def test_a_procedure_is_placed_however_many_that_are_stale_are_nearer() -> None:
+    with Crowded(":memory:", embeddings="none") as memory:
+        assert nearest_alike(memory, BREWED) == []
