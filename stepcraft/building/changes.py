@@ -119,8 +119,9 @@ def mark_stale(record: Record, ids: set[str], memory: ProcedureMemory) -> int:
 def removed_by_people(record: Record, memory: ProcedureMemory) -> dict[str, str]:
     """Return the procedures that someone removed from the memory, for the record's `removed`."""
     removed: dict[str, str] = {}
+    is_placed = record.done or record.error  # what could be read of it
     for draft, placed in zip(record.procedures, record.placed, strict=False):
-        if record.done and placed.how != "removed" and not memory.get(placed.id):
+        if is_placed and placed.how != "removed" and not memory.get(placed.id):
             rivals = map(Provenance.of, nearest_alike(memory, drafted_procedure(record, draft)))
             # If it was merged into one of these, that names the document; if linked, it does not.
             if not any(

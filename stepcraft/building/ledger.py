@@ -239,6 +239,13 @@ class Ledger:
         """Mark all procedures as missing from the memory, so that they are added again."""
         query = "UPDATE documents SET record = json_set(record, '$.done', 0) WHERE memory = ?"
         self._rows(query, self._memory)
+        query = (
+            "SELECT key, record FROM documents WHERE memory = ?"
+            " AND json_extract(record, '$.error') != ''"
+        )
+        for key, text in self._rows(query, self._memory):  # or they would look removed by people
+            record = _RECORD.validate_python(json.loads(text))
+            self.put(key, replace(record, placed=[], taught=record.taught_so_far()))
 
     def merge(self, id_: str, into: str) -> None:
         """Write the id of the procedure that another was merged into in place of the other's."""

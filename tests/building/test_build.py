@@ -281,6 +281,23 @@ def test_what_was_removed_from_the_memory_stays_out(
         assert {*procedures(tmp_path)} == left
 
 
+@pytest.mark.usefixtures("docs")
+def test_what_was_removed_stays_out_although_a_part_of_its_page_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    text = f"{procedure('alpha')}\n\n{procedure('beta')[:30]}"
+    length = {"finish_reason": "length"}
+    model = ScriptedModel(lambda _node, _prompt: AIMessage(text, response_metadata=length))
+    assert build(tmp_path, model).placed == {"added": 1}
+    (tmp_path / "m.db").unlink()
+    assert build(tmp_path, model).placed == {"added": 1}, "it is another memory"
+    with open_memory(str(tmp_path / "m.db")) as memory:
+        memory.delete([procedures(tmp_path)["alphaclose"].id])
+    for _ in range(2):
+        assert build(tmp_path, model).placed == {"removed": 1}
+        assert procedures(tmp_path) == {}
+
+
 def test_what_was_removed_from_the_memory_does_not_come_back_with_a_copy_of_its_page(
     docs: Path, tmp_path: Path
 ) -> None:
