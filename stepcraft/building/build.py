@@ -147,7 +147,8 @@ async def build_memory(
         calls_left = (math.inf if max_calls is None else max_calls) - open_ledger.calls()
         build = _Build(reader, placer, open_ledger, report, parts, calls_left, on_progress)
         try:
-            report.stale += await asyncio.to_thread(catch_up, listing, open_ledger, memory)
+            stale, warnings = await asyncio.to_thread(catch_up, listing, open_ledger, memory)
+            report.stale, report.warnings = stale, warnings
             await side_by_side(map(build.document, listing.documents), concurrency)
         except (MemoryFailure, ModelFailure) as error:
             raise RunStopped(

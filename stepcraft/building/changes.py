@@ -15,18 +15,26 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 
 
-def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
-    """Update the ledger and memory to match a listing; return how many procedures become stale.
+def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> tuple[int, list[str]]:
+    """Update the ledger and memory to match a listing.
 
     Procedures taught only by deleted files become stale; if such a file comes back, they are
     placed again. Other documents that are not listed are left alone, because their state is
     unknown.
+
+    Returns:
+        The number of procedures that become stale, and warnings.
     """
+    warnings: list[str] = []
     ids = ledger.latest_placed(20)
     # A memory that has none of the latest procedures, although they were not deleted from it, is a
     # different one with the same name. Procedures that somebody removed are still not added again.
     if not (any(map(memory.get, ids)) or all(map(memory.has_deleted, ids))):
         ledger.place_again()
+        warnings.append(
+            f"{memory.name} has none of the procedures that were added last, so all are added "
+            "again, even if they were removed since"
+        )
     moved = _follow_listed(listing, ledger, memory)
     stale, listed = 0, {each.key for each in listing.documents}
     for key in ledger.keys() - listed:
@@ -47,7 +55,7 @@ def catch_up(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> int:
             stale += mark_stale(record, set(), memory)
             record.done, record.taught = False, []
             ledger.put(key, record)
-    return stale
+    return stale, warnings
 
 
 def _follow_listed(listing: Listing, ledger: Ledger, memory: ProcedureMemory) -> dict[str, str]:

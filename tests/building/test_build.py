@@ -298,6 +298,23 @@ def test_what_was_removed_stays_out_although_a_part_of_its_page_cannot_be_read(
         assert procedures(tmp_path) == {}
 
 
+class Forgetful(LocalMemory):
+    """A memory that does not record what was deleted, as most do not."""
+
+    def has_deleted(self, id: str) -> bool:  # noqa: A002 - its name in the protocol
+        return False
+
+
+@pytest.mark.usefixtures("docs")
+def test_a_memory_that_has_none_of_the_latest_procedures_is_named(tmp_path: Path) -> None:
+    with Forgetful(tmp_path / "m.db", embeddings="none") as memory:
+        assert build(tmp_path, memory=memory).warnings == []
+        memory.delete([each.id for each in memory])
+        report = build(tmp_path, ScriptedModel([]), memory=memory)
+    assert (report.placed, len(report.warnings)) == ({"added": 1}, 1)
+    assert "so all are added again, even if they were removed since" in report.warnings[0]
+
+
 def test_what_was_removed_from_the_memory_does_not_come_back_with_a_copy_of_its_page(
     docs: Path, tmp_path: Path
 ) -> None:
