@@ -85,7 +85,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         yield session._replace(note=note)
 
 
-def _parsed(name: str, value: object) -> object:
+def _parsed(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON is anything
     """Return the value of a field; in tables, a list of messages is a JSON string."""
     if name in (*_LISTS, "trajectory") and isinstance(value, str) and value[:1] == "[":
         return parsed(value)

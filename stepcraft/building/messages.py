@@ -137,7 +137,7 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message without the wrapper of LangChain or a coding agent's log."""
     match value:
-        case {"lc": _, "id": [*_, name], "kwargs": {**fields}}:
+        case {"lc": _, "id": [*_, name], "kwargs": dict() as fields}:
             kind = str(name).removesuffix("Chunk").removesuffix("Message").lower()
             return {**fields, "type": kind}
         case _:
@@ -155,7 +155,8 @@ def _said(role: str, content: object, value: Mapping[str, Any]) -> Iterator[dict
     blocks = content if isinstance(content, list) else [content or ""]
     parts = [each for each in blocks if isinstance(each, Mapping)]
     calls: list[dict[str, Any]] = []
-    for fields in (value, value.get("additional_kwargs") or {}):  # LangChain may have them in both
+    extra = value.get("additional_kwargs")
+    for fields in (value, extra if isinstance(extra, Mapping) else {}):  # LangChain may use both
         function = fields.get("function_call")
         said = [*(fields.get("tool_calls") or ()), *([function] if function else ())]
         calls = calls or [*map(_call, said)]
