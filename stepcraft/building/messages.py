@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 _ROLES = {
     **dict.fromkeys(("model", "ai", "gpt", "chatgpt", "bot", "agent"), "assistant"),
-    **dict.fromkeys(("function", "observation", "function_response", "environment"), "tool"),
+    **dict.fromkeys(("function", "observation", "environment"), "tool"),
     "human": "user",
     "AIMessageChunk": "assistant",
     "developer": "system",
