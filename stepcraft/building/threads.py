@@ -42,8 +42,6 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
-_RANDOM = re.compile(r"\d")
-"""Matches secrets with a digit; ordinary words could occur in other text."""
 _SCHEME = re.compile(r"^(?:basic|bearer|token)\s+", re.IGNORECASE)
 """What stands before a secret in a header."""
 _BEFORE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
@@ -222,7 +220,8 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):  # not JSON
             nested = _secrets(json.loads(value), is_secret=is_secret)
-            yield from filter(_RANDOM.search, nested)
+            # Words without a digit could be ordinary ones in other text.
+            yield from (each for each in nested if any(map(str.isdigit, each)))
     if isinstance(value, dict):
         label = str(value.get("name") or value.get("key"))  # as in a list of environment variables
         for name, item in value.items():
