@@ -112,13 +112,25 @@ def _addition(change: Change, parts: Sequence[str]) -> Edit | str:
     return Edit(number, end, end, new, kind, change)
 
 
+def in_code(part: str, start: int, stop: int) -> bool:
+    """Return whether a span of a part is inside a code block or span."""
+    return any(first < start and stop <= last for first, last in _code(part))
+
+
+@lru_cache(maxsize=256)
+def _code(part: str) -> list[tuple[int, int]]:
+    return [*code(part)]
+
+
 def _places(old: str, new: str, part: str) -> list[tuple[int, int, str]]:
     """Return up to two places (start, stop) of the old words, each with its replacement."""
     for search, words, replacement in _forms(old, new):
         places: list[tuple[int, int, str]] = []
         for start, stop in islice(search(words, part), 2):
             line = part[part.rfind("\n", 0, start) + 1 : start]
-            fitting = _fitted(words, replacement, line, part[stop : stop + 60])
+            after = part[stop : stop + 60]
+            is_code = in_code(part, start, stop)
+            fitting = _fitted(words, replacement, line, after, is_code=is_code)
             by = kept_blanks(part[start:stop], words, fitting, line, line_break(part))
             places += [] if by is None else [(start, stop, by)]
         if places:
@@ -152,7 +164,7 @@ def _unwrapped(half: str) -> str:
     return wrapped[1] or wrapped[2] if wrapped else half
 
 
-def _fitted(old: str, new: str, line: str, after: str) -> str:
+def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
     """Return the new words with the list marker and full stop that the text requires.
 
     Args:
@@ -160,15 +172,24 @@ def _fitted(old: str, new: str, line: str, after: str) -> str:
         new: The new words. Models often copy more or less context than with the old words.
         line: The beginning of the line, up to the old words.
         after: The characters after the old words.
+        is_code: Whether the words are in code, where only a comment has a marker.
     """
     if not new.strip():
         return new
     old_markers, new_markers = _MARKERS.match(old), _MARKERS.match(new)
     if old_markers and not new_markers and not line.strip():
-        new = old_markers[0] + new.lstrip()
+        if not is_code or _is_reworded(old_markers, new):
+            new = old_markers[0] + new.lstrip()
     elif new_markers and not old_markers and _MARKERS.fullmatch(line):
         new = new[new_markers.end() :]
-    return _stopped(old, new, line, after) if new else ""
+    return _stopped(old, new, line, after) if new and not is_code else new
+
+
+def _is_reworded(comment: re.Match[str], new: str) -> bool:
+    """Return whether new words are another text for a comment of one line, rather than code."""
+    text = comment.string[comment.end() :].strip()
+    is_one_line = "\n" not in comment.string + new
+    return is_one_line and comment[0].strip() == "#" and new.strip() != text
 
 
 def _stopped(old: str, new: str, line: str, after: str) -> str:
@@ -199,7 +220,7 @@ def removal(part: str, start: int, stop: int) -> tuple[int, int]:
     if rest[item_start(rest) :].strip(" \t\r>#*_+-\u2022") in {"", "."}:
         return _line_removal(part, first, last)
     around = _AROUND.search(f"{before}\n{after}")
-    spans = [(begin, end) for begin, end in code(part) if begin < start < end]
+    spans = [(begin, end) for begin, end in _code(part) if begin < start < end]
     if around and spans == ([(start - 1, stop + 1)] if around["code"] else []):
         opening, _, closing = around[0].partition("\n")
         return removal(part, start - len(opening), stop + len(closing))

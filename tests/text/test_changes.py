@@ -90,6 +90,12 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("Built in _1837_ by H.\n", "1837", "1873", "Built in _1873_ by H.\n"),
         ("It is **very** tall.", "very", "", "It is tall."),
         ("```py\n...  # later\n```\n", "# later", "", "```py\n...\n```\n"),
+        # What begins like a list item or a heading is just code there.
+        ("```\n* * * * * backup.sh\n```\n", "* * * * * backup.sh", "0 3 * * * backup.sh", "```\n0 3 * * * backup.sh\n```\n"),
+        ("```yml\n- name: web\n```\n", "- name: web", "name: web", "```yml\nname: web\n```\n"),
+        ("```yml\n# replicas: 3\n```\n", "# replicas: 3", "replicas: 3", "```yml\nreplicas: 3\n```\n"),
+        ("```py\n# TODO: a\n```\n", "# TODO: a", "a = 1\nb = 2", "```py\na = 1\nb = 2\n```\n"),
+        ("```py\n# It is 8\n```\n", "# It is 8", "It is 9", "```py\n# It is 9\n```\n"),
         # A removal takes the blanks and the line that it would leave empty.
         ("A b c, d.", "c", "", "A b, d."),
         ("A b c d.", "b", "", "A c d."),
