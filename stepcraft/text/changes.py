@@ -21,11 +21,12 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from stepcraft.text.blanks import line_break
+from stepcraft.text.citations import HEADING
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import stems
-from stepcraft.text.edits import NO_PART, Change, Edit, is_whole, located, removal
+from stepcraft.text.edits import LEAST_WORDS, NO_PART, Change, Edit, is_whole, located, removal
 from stepcraft.text.lists import item_start, without_number
-from stepcraft.text.matching import occurrences
+from stepcraft.text.matching import WORD, occurrences
 from stepcraft.text.structure import damage, glue, opened
 
 _START = re.compile(
@@ -140,15 +141,25 @@ def _change(kind: str, number: int, label: str, body: str, parts: Sequence[str])
     if len(changes) > 1:
         change = next((each for each in reversed(changes) if _has_place(each, parts)), change)
     words = label.strip(" \t:.-#*>\u27e7")
-    if change["kind"] == "append" and len(words) > 1:
+    if change["kind"] == "append" and len(WORD.findall(words)) >= LEAST_WORDS:
         # The old words may be on the same line as the label.
         replacing = Change(part=number, kind="replace", old=words, new=change["new"])
-        return replacing if _has_place(replacing, parts) else change
+        return change if _names_title(replacing, parts) else replacing
     return change
 
 
 def _has_place(change: Change, parts: Sequence[str]) -> bool:
     return isinstance(located(change, parts), Edit)
+
+
+def _names_title(change: Change, parts: Sequence[str]) -> bool:
+    """Return whether the old words are part of a heading or bold title, or nowhere in the text."""
+    edit = located(change, parts)
+    if isinstance(edit, str):
+        return True
+    part = parts[edit.part - 1]
+    line = part[part.rfind("\n", 0, edit.start) + 1 :].partition("\n")[0].strip()
+    return any(map(HEADING.fullmatch, (line, line[item_start(line) :].strip())))
 
 
 def apply_changes(parts: Sequence[str], changes: Sequence[Change], between: str = "") -> Edited:

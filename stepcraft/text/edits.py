@@ -41,8 +41,10 @@ _AROUND = re.compile(
 )
 """Emphasis, brackets, curly quotes or a link around words, which a line break represents."""
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
-_LEAST_WORDS = 3
-"""The minimum number of words to look for outside the named part; fewer could match by chance."""
+LEAST_WORDS = 3
+"""The minimum number of words to look for outside the named part, or beside a number in a block;
+fewer could match by chance.
+"""
 
 
 @described
@@ -88,7 +90,7 @@ def located(change: Change, parts: Sequence[str]) -> Edit | str:
             return "its words are not there: copy them exactly" if exists else NO_PART
         [number] = matching
         places = everywhere[number - 1]
-        is_long = len(WORD.findall(old)) >= _LEAST_WORDS
+        is_long = len(WORD.findall(old)) >= LEAST_WORDS
         if exists and not (is_long or is_whole(parts[number - 1], *places[0][:2])):
             return f"its words are not there, but in part {number}: name that part for them"
     if len(places) > 1:

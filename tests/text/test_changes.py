@@ -684,6 +684,22 @@ def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
     assert (edited.parts, reasons) == (["The limit is 200 a minute.\n"], [])
 
 
+@pytest.mark.parametrize(
+    ("label", "part", "after"),
+    [
+        ("1.10", "It costs 10 a day.", "It costs 10 a day. Cool it."),
+        ("1: Bake", "Bake it well.", "Bake it well. Cool it."),
+        ("1: Set up the oven", "## Set up the oven\n\nHeat it.", "## Set up the oven\n\nHeat it. Cool it."),
+        ("1: Bake it well", "1. **Bake it well**\n   - Heat it.", "1. **Bake it well**\n   - Heat it.\n\nCool it."),
+    ],
+)  # fmt: skip
+def test_a_title_or_a_number_on_the_line_of_the_label_stays(
+    label: str, part: str, after: str
+) -> None:
+    edited, reasons = changed([part], f"<<<<<<< PART {label}\n=======\nCool it.\n>>>>>>> END")
+    assert (edited.parts, reasons) == ([after], [])
+
+
 def test_what_only_some_lines_of_a_block_have_in_front_stays() -> None:
     reply = "- <<<<<<< PART 1\n  - a\n=======\n  - A\n>>>>>>> END"
     edited, reasons = changed(["- x\n  - a\n- y\n"], reply)
