@@ -44,6 +44,10 @@ SAME = {number: number for number in range(1, 10)}
             [*range(1, 10)],
         ),
         ("It costs $5[p1] or 6$[p2].", [1, 2]),
+        # prices and tickers are no formulas
+        ("Foo is cheap ($$) [p1].\n\nBar is cheap ($$) [p2].", [1, 2]),
+        ("- Price: $$\n- Food: good [p1]\n- Price: $$ [p2]", [1, 2]),
+        ("Apple ($AAPL) [p1] and Microsoft ($MSFT) [p2] rose.", [1, 2]),
         # no other mark
         ("Sorting [3, 1, 2] gives [1, 2, 3]. It is stable [2].", [2]),
         ("Le tableau vaut [1, 2] ; il est trié [3].", [3]),
