@@ -87,6 +87,14 @@ _NOTES = re.compile(
     re.IGNORECASE,
 )
 """The heading of a section that is not part of the steps."""
+_REMARKS = {
+    f"1{word}"
+    for word in (
+        "example", "note", "figure", "table", "option", "tip", "beispiel", "hinweis", "tipp",
+        "abbildung", "exemple", "figura", "ejemplo", "nota", "consejo", "esempio", "exemplo",
+    )
+}  # fmt: skip
+"""The marks of remarks that are counted, such as "Example 1:"."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _RULE = "-*_=`~\u2013\u2014 \t"
 """The characters of rules and of fences without an info string."""
@@ -433,7 +441,7 @@ def _items(lines: list[_Line]) -> list[str]:
         line if line.indent <= margin else line._replace(mark="", after_blank=False)
         for line in lines
     ]
-    mark = _outer_mark([line for line in lines if line.mark])
+    mark = _outer_mark(lines)
     starts = [at for at, line in enumerate(lines) if line.mark and line.mark == mark]
     before, *items = _groups(lines, [0, *starts])
     above = next((line.level for line in reversed(before) if line.level), 0)
@@ -462,12 +470,16 @@ def _is_apart(line: _Line) -> bool:
     return line.after_blank and not line.mark and not line.level
 
 
-def _outer_mark(items: list[_Line]) -> str:
+def _outer_mark(lines: list[_Line]) -> str:
     """Return the mark of outer items, which continue after inner ones, or else the first mark.
 
     "Part 2:" continues after a "1. 2." list below "Part 1:". If "3." continues below "Part 2:", the
-    numbers are the items.
+    numbers are the items. Remarks such as "Example 1:" below other items are not the items, and
+    neither is a list of what is needed above "Steps:" and "Step 1:".
     """
+    items = [line for line in lines if line.mark]
+    if items and items[0].mark not in _REMARKS:
+        items = [line for line in items if line.mark not in _REMARKS]
     numbers = [line for line in items if line.number] or items
     seen: set[tuple[str, int]] = set()
     outer: set[str] = set()
@@ -475,7 +487,15 @@ def _outer_mark(items: list[_Line]) -> str:
         seen.add((before.mark, before.number))
         if before.mark != line.mark and (line.mark, line.number - 1) in seen:
             outer.add(line.mark)
-    return min(outer or [line.mark for line in numbers[:1]], default="")
+    titled = [
+        line.mark
+        for title, line in pairwise(lines)
+        if line.mark == "1step"
+        and title.after_blank
+        and not title.mark
+        and _STEPS_TITLE.fullmatch(title.text)
+    ]
+    return min(outer or [*titled, *(line.mark for line in numbers)][:1], default="")
 
 
 def _joined(start: _Line, below: str) -> str:

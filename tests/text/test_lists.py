@@ -258,6 +258,10 @@ REPLIES = {
         "**You need**\n1. leeks\n2. salt\n\n**Steps**\n1. Peel\n2. Boil",
         ["Peel", "Boil"],
     ),
+    "numbers of what is needed, then labels": (
+        "Ingredients:\n1. flour\n2. salt\n\nSteps:\nStep 1: Mix.\nStep 2: Bake.",
+        ["Mix.", "Bake."],
+    ),
     "labels with a total": ("Step 1/2: Peel\nStep 2/2: Boil", ["Peel", "Boil"]),
     "right-aligned numbers, windows newlines": (" 9. Peel\r\n10. Boil\r\n", ["Peel", "Boil"]),
 }
@@ -441,6 +445,12 @@ def test_read_bullets_takes_bullets_only() -> None:
     text = "The steps lack two things:\n\n* Use the store\n  in step 2.\n* Name the key."
     assert read_bullets(text) == ["Use the store\nin step 2.", "Name the key."]
     assert read_bullets("All is well.\nNothing is to be changed.") == []
+
+
+def test_counted_examples_below_bullets_are_part_of_the_last_one() -> None:
+    examples = "**Example 1:**\nAdd login\n\n**Example 2:**\nFix crash"
+    read = read_bullets(f"- Say what it does.\n- Be brief.\n\n{examples}")
+    assert read == ["Say what it does.", f"Be brief.\n\n{examples}"]
 
 
 @pytest.mark.parametrize(
