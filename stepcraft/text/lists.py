@@ -354,9 +354,9 @@ def _led(lines: list[_Line]) -> list[_Line]:
         if len(places) < 2 or places[0] >= first:
             continue
         groups = _groups(lines, places)
-        for title, *group in groups:
+        for at, (title, *_) in enumerate(groups):
             if _STEPS_TITLE.fullmatch(title.text):
-                return group
+                return _going_on(groups[at:])[1:]
         numbers = [[line.number for line in group if line.mark] for group in groups]
         if {each[0] for each in numbers if each} in ({0}, {1}):
             led = {*places}
@@ -367,6 +367,20 @@ def _led(lines: list[_Line]) -> list[_Line]:
                 for at, line in enumerate(lines)
             ]
     return lines
+
+
+def _going_on(groups: list[list[_Line]]) -> list[_Line]:
+    """Return the lines of the first group, and of all up to the last that continues its numbers."""
+    last: dict[tuple[object, ...], int] = {}
+    lines: list[_Line] = []
+    end = 0
+    for group in groups:
+        first = next((line for line in group if line.number), None)
+        lines += group
+        if not end or (first and last.get(_series(first)) == first.number - 1):
+            end = len(lines)
+            last.update((_series(line), line.number) for line in group if line.number)
+    return lines[:end]
 
 
 def _groups(lines: list[_Line], starts: list[int]) -> list[list[_Line]]:

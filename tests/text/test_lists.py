@@ -258,6 +258,10 @@ REPLIES = {
         "**You need**\n1. leeks\n2. salt\n\n**Steps**\n1. Peel\n2. Boil",
         ["Peel", "Boil"],
     ),
+    "a bold tip between steps with a title": (
+        "**You need**\n- leeks\n\n**Steps**\n1. Peel\n\n**Tip:** Thinly.\n\n2. Boil\n3. Eat\n\n**Serves** 4\n\n1. Wash",
+        ["Peel\n\n**Tip:** Thinly.", "Boil", "Eat"],
+    ),
     "numbers of what is needed, then labels": (
         "Ingredients:\n1. flour\n2. salt\n\nSteps:\nStep 1: Mix.\nStep 2: Bake.",
         ["Mix.", "Bake."],
