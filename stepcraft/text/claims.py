@@ -9,7 +9,9 @@ from stepcraft.text.markdown import code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
 _ITEM = r"(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+"
-_OPENING = re.compile(rf"[ \t>\n]*(?:{_ITEM})*")
+_BLANK = re.compile(r"[ \t>\n]*")
+_MARKERS = re.compile(rf"(?:{_ITEM})*")
+_BULLETS = re.compile(r"(?:[-*+\u2022][ \t]+)*")
 _PAIR = (
     r"(?i:[|*_ \t]*(?!(?:country|date|item|metric|model|name|region|type|year)\b)(?=\w)[^|\d\n]+)\|"
     r"(?![^|\w\n]{0,5}(?:(?:19|20)\d\d\b|\d+(?:st|nd|rd|th)\b))"
@@ -72,12 +74,23 @@ def claims(text: str) -> list[tuple[int, int]]:
 def _sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for first, last in _pieces(text, start, stop):
-        opening = _OPENING.match(text, first, last)
-        begin = opening.end() if opening else first
+        begin = _begin(text, first, last)
         end = begin + len(text[begin:last].rstrip())
         if not (_NO_CLAIM.fullmatch(text[begin:end]) or _is_title(text, begin, end)):
             spans.append((begin, end))
     return spans
+
+
+def _begin(text: str, first: int, last: int) -> int:
+    """Return where a statement begins, behind blanks and the markers of list items.
+
+    Within a line, a number is no marker but an ordinal, as in "2. Mehmed".
+    """
+    blank = _BLANK.match(text, first, last)
+    begin = blank.end() if blank else first
+    begins_line = text[first - 1 : first] in {"", "\n"} or "\n" in text[first:begin]
+    markers = (_MARKERS if begins_line else _BULLETS).match(text, begin, last)
+    return markers.end() if markers else begin
 
 
 def _pieces(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:

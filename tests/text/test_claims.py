@@ -35,6 +35,8 @@ from tests.text.test_changes import BARE_TABLE, TABLE, drafts
         ("\u0647\u0644 \u0647\u0630\u0627\u061f \u0646\u0639\u0645.", ["\u0647\u0644 \u0647\u0630\u0627\u061f", "\u0646\u0639\u0645."]),
         ("\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32", ["\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32"]),
         ("", []),
+        # A number is the marker of an item only where it begins a line.
+        ("O da oydu. 2. Mehmed ald\u0131 onu.\n2. So. 3. Ok", ["O da oydu.", "2. Mehmed ald\u0131 onu.", "So.", "3. Ok"]),
         # Bold text is a statement unless it titles what is below it.
         ("**It is 8.** Yes.\n", ["**It is 8.**", "Yes."]),
         ("> __It is 8!__\n", ["__It is 8!__"]),
