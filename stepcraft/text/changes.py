@@ -24,7 +24,16 @@ from stepcraft.text.blanks import line_break
 from stepcraft.text.citations import HEADING
 from stepcraft.text.claims import without_numbers
 from stepcraft.text.clean import stems
-from stepcraft.text.edits import LEAST_WORDS, NO_PART, Change, Edit, is_whole, located, removal
+from stepcraft.text.edits import (
+    LEAST_WORDS,
+    NO_PART,
+    Change,
+    Edit,
+    in_code,
+    is_whole,
+    located,
+    removal,
+)
 from stepcraft.text.lists import item_start, without_number
 from stepcraft.text.matching import WORD, occurrences
 from stepcraft.text.structure import damage, glue, opened
@@ -42,6 +51,7 @@ _END = re.compile(
 _STRAY = re.compile(r"\W{0,6}(?:<{4,}[^<]|>{5,}\s*END\b|(?:OLD|NEW)\b\W{0,3}:)")
 """A line that belongs to an unreadable block."""
 _STEP = re.compile(r"^(?:#{1,6} )?(?:\*\*)?(?:step )?(\d{1,3})[.):]", re.IGNORECASE | re.MULTILINE)
+_ENDS_CODE = re.compile("`|~{3}")
 _MOST_MIDDLES = 20
 _MOST_REFUSED = 20
 """After this many refusals, a group of changes that does damage is refused as a whole."""
@@ -245,11 +255,18 @@ def _checked(change: Change, parts: Sequence[str], between: str) -> Edit | str:
         if not edit.part:
             return NO_PART
         edit = edit._replace(kind="append")
-    if reason := opened(change["old"], change["new"]):
+    if reason := _opened(edit, parts):
         return reason
     if between and _holds_steps(edit, parts):
         return "its new words are several steps: write a block for each step"
     return edit
+
+
+def _opened(edit: Edit, parts: Sequence[str]) -> str:
+    """Return the damage done by an unpaired mark in new words; code has none but what ends it."""
+    old, new = edit.change["old"], edit.change["new"]
+    is_code = edit.kind == "replace" and in_code(parts[edit.part - 1], edit.start, edit.stop)
+    return "" if is_code and not _ENDS_CODE.search(new) else opened(old, new)
 
 
 def _holds_steps(edit: Edit, parts: Sequence[str]) -> bool:

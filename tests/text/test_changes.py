@@ -96,6 +96,9 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("```yml\n# replicas: 3\n```\n", "# replicas: 3", "replicas: 3", "```yml\nreplicas: 3\n```\n"),
         ("```py\n# TODO: a\n```\n", "# TODO: a", "a = 1\nb = 2", "```py\na = 1\nb = 2\n```\n"),
         ("```py\n# It is 8\n```\n", "# It is 8", "It is 9", "```py\n# It is 9\n```\n"),
+        ("```py\nf(x)\n```\n", "f(x)", "f(x, **y)", "```py\nf(x, **y)\n```\n"),
+        ("Call `f(x)` or `y`.", "f(x)", "f(x, **y)", "Call `f(x, **y)` or `y`."),
+        ("```jsx\n<p>\n```\n", "<p>", "<div>", "```jsx\n<div>\n```\n"),
         # A removal takes the blanks and the line that it would leave empty.
         ("A b c, d.", "c", "", "A b, d."),
         ("A b c d.", "b", "", "A c d."),
