@@ -27,6 +27,8 @@ _WRAPPED = re.compile(
 )
 _MARKERS = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[ xX]\][ \t]+)?)+")
 """The markers of list items, headings and quotations at the beginning of a line."""
+_WITHOUT_ORDINAL = re.compile(_MARKERS.pattern.replace("[.)]", "[)]"))
+"""Such markers except "5. ", which is an ordinal in a line that has no number itself."""
 _STOPPED = re.compile(rf"(?:\d|\w{{4}}|(?![.!?\u2026]))[{STOPS}{SPACELESS_STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _FOLLOWED = re.compile(rf"[{SPACELESS_STOPS}] ?\S|[{STOPS}] [{CAPITALS}]")
@@ -183,7 +185,8 @@ def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
         if not is_code or _is_reworded(old_markers, new):
             new = old_markers[0] + new.lstrip()
     elif new_markers and not old_markers and _MARKERS.fullmatch(line):
-        new = new[new_markers.end() :]
+        copied = new_markers if any(map(str.isdigit, line)) else _WITHOUT_ORDINAL.match(new)
+        new = new[copied.end() :] if copied else new
     return _stopped(old, new, line, after) if new and not is_code else new
 
 

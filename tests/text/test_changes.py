@@ -474,6 +474,7 @@ def test_two_changes_do_not_enclose_what_is_between_them(mark: str) -> None:
         ("- Set 8\n- Done\n", "- Set 8", "Set 9", "- Set 9\n- Done\n"),
         ("- [x] Set 8\n- Done\n", "Set 8", "- [x] Set 9", "- [x] Set 9\n- Done\n"),
         ("2. Set 8\n3. Done\n", "Set 8", "2. Set 9", "2. Set 9\n3. Done\n"),
+        ("- Am Mai 8\n- So\n", "Am Mai 8", "5. Mai 8", "- 5. Mai 8\n- So\n"),
         ("> It is 8.\n> So.\n", "> It is 8.", "It is 9.", "> It is 9.\n> So.\n"),
         ("## It is 8\n\nSo.\n", "It is 8", "## It is 9", "## It is 9\n\nSo.\n"),
         ("- a\n", "- a", "* b", "* b\n"),
