@@ -38,14 +38,23 @@ STOP_WORDS = frozenset(
 """English words that say nothing about the subject of a text."""
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Characters of scripts written without spaces between words, for a regex character class."""
+"""Characters of Chinese and Japanese, for a regex character class."""
+SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
+"""Characters of all scripts written without spaces between words, and of Korean, whose particles
+are attached to words.
+"""
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))
 """The capital letters of all alphabets that have them, for a regex character class."""
+MARKS = "".join(sign for sign in map(chr, range(0x2000)) if unicodedata.category(sign)[0] == "M")
+"""Vowel signs and other combining marks, which `\\w` does not match, for a regex class."""
+WORD_MARKS = re.sub(f"[{SPACELESS}]", "", MARKS)
+"""Such marks of scripts that put spaces between words."""
 STOPS = ".!?\u2026\u0589\u061f\u06d4\u0964\u0965\u1362"
 """Punctuation that ends a sentence before whitespace, in all scripts, for a regex class."""
 SPACELESS_STOPS = "\u3002\uff01\uff1f"
 """Punctuation that ends a sentence in scripts without spaces, for a regex character class."""
-_TERM = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
+WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:[{WORD_MARKS}]+[^\W_{CJK}]*)*+")
+"""A word with its vowel signs, or a character of Chinese or Japanese."""
 _ENDING = re.compile(r"(?:(?<=...)(?:ing|ed)|es|(?<!s)s|e)$")
 
 _YES = r"(?:sure|certainly|of course|absolutely|okay|ok|great|gladly|all ?right)"
@@ -135,7 +144,7 @@ def normalised(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """Return the words of a text in lower case without stop words; CJK text yields characters."""
-    return [word for word in _TERM.findall(text.lower()) if word not in STOP_WORDS]
+    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
 @lru_cache(maxsize=2048)

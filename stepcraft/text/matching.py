@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from stepcraft.text.blanks import plain
-from stepcraft.text.clean import CJK
+from stepcraft.text.clean import SPACELESS, WORD_MARKS
 
-_SPACELESS = rf"{CJK}\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\uac00-\ud7af"
-"""Characters of scripts written without spaces between words, and of Korean, whose particles are
-attached to words.
-"""
-WORD = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+")
-_REST_OF_WORD = re.compile(rf"[^\W{_SPACELESS}]*+")
+WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+(?:[{WORD_MARKS}]+[^\W{SPACELESS}]*)*+")
+"""A word with its vowel signs, or a character of a script without spaces between words."""
+_REST_OF_WORD = re.compile(rf"[^\W{SPACELESS}]*+")
 _EMPHASISED = re.compile(r"(?<!\w)_([^_]+)_(?!\w)")
 _COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
 _CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
@@ -27,7 +24,7 @@ _HAN = (
 _INSIDE = re.compile(
     rf"""
     (?={_COMBINING})
-    | (?<=[^\W{_SPACELESS}]|{_COMBINING})(?=['\u2019](?:t|ll|re|ve|d|m)\b)  # "can't"
+    | (?<=[^\W{SPACELESS}]|{_COMBINING})(?=['\u2019](?:t|ll|re|ve|d|m)\b)  # "can't"
     | (?<=\d{_SEPARATOR})(?=\d) | (?<=\d)(?={_SEPARATOR}\d)  # "1.5", "18:30"
     | (?<=[-+\u00b1\u2212])(?<![^\s(].)(?=\d)  # "-5"
     | (?:(?<=(?<![\w.,])\d[ ]) | (?<=(?<![\w.,])\d\d[ ]) | (?<=(?<![\w.,])\d\d\d[ ]))
@@ -78,7 +75,7 @@ def _is_inside(text: str, place: int) -> bool:
 
 def _is_letter(character: str) -> bool:
     """Return whether a character belongs to a word in a script that puts spaces between words."""
-    if not character or re.match(f"[{_SPACELESS}]", character):
+    if not character or re.match(f"[{SPACELESS}]", character):
         return False
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 

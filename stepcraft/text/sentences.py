@@ -6,7 +6,7 @@ or break up code and Chinese text.
 
 import re
 
-from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STOPS, clean
+from stepcraft.text.clean import CAPITALS, CJK, SPACELESS_STOPS, STOP_WORDS, STOPS, WORD, clean
 from stepcraft.text.markdown import code_blocks
 
 LONGEST = 1000
@@ -106,7 +106,6 @@ _NEW = re.compile(r"[a-z]{1,6}[A-Z]|[a-z]\)")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{5,}\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]{2,}")
 
-_WORD = re.compile(f"[{CJK}]|[^\\W_{CJK}]+")
 _ENDED = re.compile(f"[{STOPS}{SPACELESS_STOPS}:;]\\W{{0,4}}$")
 _SPACELESS = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef\u2018-\u201d]")
 _PIECE = re.compile(rf"\S.{{0,{LONGEST - 1}}}(?=\s|$)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
@@ -192,7 +191,7 @@ def passage_sentences(text: str) -> list[str]:
 
 
 def _is_short(sentence: str) -> bool:
-    return len(sentence) <= 30 and len(_WORD.findall(sentence)) < 3
+    return len(sentence) <= 30 and len(WORD.findall(sentence)) < 3
 
 
 def _joined(text: str, part: str) -> str:

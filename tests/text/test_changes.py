@@ -627,6 +627,7 @@ def test_a_reply_without_blocks_changes_nothing(draft: str, reply: str) -> None:
         (["Rest.", "Bake for 30 minutes."], block(1, "Bake for 30", "Bake for 40"),
          "Bake for 40 minutes."),
         (["Rest.", "Bake."], block(1, "Bake.", "Fry."), "Fry."),
+        (["एक मील।", "दस किलोमीटर दूर।"], block(1, "किलोमीटर", "मील"), "दस किलोमीटर दूर।"),
     ],
 )  # fmt: skip
 def test_the_second_step_after_a_change(parts: list[str], reply: str, after: str) -> None:

@@ -70,6 +70,7 @@ def test_terms_are_the_words_that_matter() -> None:
     expected = ["add", "long", "term", "memory", "store"]
     assert terms("How to add the Long-term memory_store to it") == expected
     assert terms("安装Python 3包") == ["安", "装", "python", "3", "包"]
+    assert terms("उपयोगकर्ताओं को जोड़ना") == ["उपयोगकर्ताओं", "को", "जोड़ना"]
 
 
 def test_stems_are_terms_without_their_endings_but_short_ones_stay() -> None:
