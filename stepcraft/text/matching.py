@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from stepcraft.text.blanks import plain
-from stepcraft.text.clean import SPACELESS, WORD_MARKS
+from stepcraft.text.clean import MARKS, SPACELESS, WORD_MARKS
 
 WORD = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+(?:[{WORD_MARKS}]+[^\W{SPACELESS}]*)*+")
 """A word with its vowel signs, or a character of a script without spaces between words."""
 _REST_OF_WORD = re.compile(rf"[^\W{SPACELESS}]*+")
 _EMPHASISED = re.compile(r"(?<!\w)_([^_]+)_(?!\w)")
-_COMBINING = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
+_COMBINING = rf"[{MARKS}\u1160-\u11ff\u20d0-\u20ff\u3099\u309a\uff9e\uff9f]"
+"""Marks, and the vowels and final consonants of Korean in separate characters."""
 _CLUSTER = re.compile(rf"\s+|\S{_COMBINING}*+")
 """A run of whitespace, or a character with its combining marks."""
 _SEPARATOR = r"[.,:'/\u00a0\u00b7\u066b\u066c\u2009\u2019\u202f\uff0c\uff0e]"

@@ -65,6 +65,10 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("At \uff11\uff18\uff13\uff17 it fell", "1837", "1873", "At 1873 it fell"),
         ("\uff76\uff9e\uff7d\u306f\u201c10\u201d", "\u30ac\u30b9\u306f\"10\"", "\u30ac\u30b9\u306f\"20\"", "\uff76\uff9e\uff7d\u306f\u201c20\u201d"),
         ("caf\u0065\u0301 x", "caf\u00e9 x", "tea", "tea"),
+        # Normal forms, vowel signs and the direction of writing make no difference.
+        ("\u1100\u1161\u1102\u1161 10", "\uac00\ub098 10", "tea", "tea"),
+        ("\u0e17\u0e35\u0e48\u0e08\u0e2d\u0e14 5 \u0e17\u0e35", "\u0e17\u0e35", "\u0e17\u0e32", "\u0e17\u0e35\u0e48\u0e08\u0e2d\u0e14 5 \u0e17\u0e32"),
+        ("\u0642\u0628\u0644 \u2066API\u2069 10", "\u0642\u0628\u0644 API 10", "\u0642\u0628\u0644 API 20", "\u0642\u0628\u0644 \u2066API\u2069 20"),
         ("a\tb  c", "a b c", "d", "d"),
         ("It is a\tb now", " a b ", " c ", "It is c now"),
         ("It is so", "It is so", "It is So", "It is So"),
