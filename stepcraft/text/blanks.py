@@ -35,7 +35,9 @@ def line_break(text: str) -> str:
     return "\r\n" if 2 * text.count("\r\n") >= text.count("\n") else "\n"
 
 
-def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str | None:
+def kept_blanks(
+    text: str, old: str, new: str, line: str, newline: str, *, is_code: bool
+) -> str | None:
     """Return the new words with the whitespace, quotes and dashes of a text that matches `old`.
 
     Whatever `old` and `new` share keeps its form from `text`, so that tabs, indentation, line
@@ -47,6 +49,7 @@ def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str |
         new: The replacement.
         line: The beginning of the line, up to the text.
         newline: The line break for new lines.
+        is_code: Whether the text is code, whose quotes and dashes are kept only if copied too.
 
     Returns:
         The new text, or None if a new line needs an indentation that cannot be inferred.
@@ -59,7 +62,7 @@ def kept_blanks(text: str, old: str, new: str, line: str, newline: str) -> str |
         return _indented(new, line).replace("\n", newline)
     indent = _indent(before, copied)
     is_copy = _LINE_BREAK.sub("\n", text) == _LINE_BREAK.sub("\n", old)
-    shared = [_keys(each, is_copy=is_copy) for each in (copied, written)]
+    shared = [_keys(each, is_copy=is_copy, is_code=is_code) for each in (copied, written)]
     if [*filter(str.strip, shared[0])] == [*filter(str.strip, shared[1])]:
         # Only whitespace or signs change.
         shared = [
@@ -86,12 +89,12 @@ def _key(token: str) -> str:
     return " " if token.isspace() else plain(token)
 
 
-def _keys(tokens: Sequence[str], *, is_copy: bool) -> list[str]:
+def _keys(tokens: Sequence[str], *, is_copy: bool, is_code: bool) -> list[str]:
     """Return the key by which each token is compared; opening and closing quotes are not equal."""
     keys: list[str] = []
     for left, token in pairwise(["", *tokens]):
         key = plain(token)
-        if "`" in token or any(map(_is_raised, token)):
+        if (is_code and token.strip()) or "`" in token or any(map(_is_raised, token)):
             key = token
         elif key in {"'", '"'}:
             key += "<" * (left[-1:] in {"", *" \n\t([{-"})

@@ -135,7 +135,9 @@ def _places(old: str, new: str, part: str) -> list[tuple[int, int, str]]:
             after = part[stop : stop + 60]
             is_code = in_code(part, start, stop)
             fitting = _fitted(words, replacement, line, after, is_code=is_code)
-            by = kept_blanks(part[start:stop], words, fitting, line, line_break(part))
+            by = kept_blanks(
+                part[start:stop], words, fitting, line, line_break(part), is_code=is_code
+            )
             places += [] if by is None else [(start, stop, by)]
         if places:
             return places

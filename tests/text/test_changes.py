@@ -103,6 +103,7 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         ("```py\nf(x)\n```\n", "f(x)", "f(x, **y)", "```py\nf(x, **y)\n```\n"),
         ("Call `f(x)` or `y`.", "f(x)", "f(x, **y)", "Call `f(x, **y)` or `y`."),
         ("```jsx\n<p>\n```\n", "<p>", "<div>", "```jsx\n<div>\n```\n"),
+        ("```sh\nrsync \u2013av a b\n```\n", "rsync \u2013av a b", "rsync -av a c", "```sh\nrsync -av a c\n```\n"),
         # A removal takes the blanks and the line that it would leave empty.
         ("A b c, d.", "c", "", "A b, d."),
         ("A b c d.", "b", "", "A c d."),
