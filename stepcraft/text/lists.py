@@ -95,6 +95,14 @@ _REMARKS = {
     )
 }  # fmt: skip
 """The marks of remarks that are counted, such as "Example 1:"."""
+_WHEN = {
+    f"1{unit}"
+    for unit in (
+        "hour", "day", "week", "month", "year", "stunde", "tag", "woche", "monat", "jahr", "heure",
+        "jour", "semaine", "mois", "hora", "d\u00eda", "dia", "semana", "mes", "m\u00eas", "giorno",
+    )
+}  # fmt: skip
+"""The marks of labels that say when something is done, such as "Day 1:"."""
 _QUOTED = re.compile('^["\u201c]([^"\u201c\u201d]*)["\u201d]$')
 _RULE = "-*_=`~\u2013\u2014 \t"
 """The characters of rules and of fences without an info string."""
@@ -432,7 +440,7 @@ def _lines(text: str) -> list[_Line]:
 
 def _counted_on(lines: list[_Line]) -> list[_Line]:
     """Return the lines, also stripped of numbers that count up from 1 at the same indentation."""
-    candidates = [line if line.mark or line.is_code else line.without(_COUNTED) for line in lines]
+    candidates = [line if line.mark or line.is_code else _without_count(line) for line in lines]
     counts = Counter[tuple[str, int]]()
     for line in candidates:
         series = line.mark, line.indent // 2
@@ -442,6 +450,12 @@ def _counted_on(lines: list[_Line]) -> list[_Line]:
         new if counts[new.mark, new.indent // 2] >= max(new.number, 2) else line
         for line, new in zip(lines, candidates, strict=True)
     ]
+
+
+def _without_count(line: _Line) -> _Line:
+    """Return a line without its number or label, unless it says when, as "Day 1:" does."""
+    new = line.without(_COUNTED)
+    return new._replace(text=line.text.lstrip("# ")) if new.mark in _WHEN else new
 
 
 def _items(lines: list[_Line]) -> list[str]:

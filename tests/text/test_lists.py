@@ -315,6 +315,7 @@ def test_no_list_gives_no_steps(text: str) -> None:
         "1-Zimmer-Wohnungen z\u00e4hlen.\n2-Zimmer-Wohnungen z\u00e4hlen.",
         "eth0: up\neth1: up\neth2: down",
         "Q1: open\nQ2: closed",
+        "Day 1: Soak them.\nDay 2: Cook them.",
     ],
 )
 def test_a_number_that_belongs_to_a_word_is_no_label(text: str) -> None:
