@@ -81,12 +81,13 @@ _NO_TEXT = re.compile(
 )
 """A title of steps, the start of an empty item, a rule or a fence."""
 _NOTES = re.compile(
-    r"#{1,6}\W*(?:notes?|tips?|hints?|remarks?|variations?|troubleshooting|references|sources"
+    r"#{1,6}\W*(?:(?:note|tip)(?!\s(?:the|that|down|out|over|your|an?|any|all|which|how|what)\b)s?"
+    r"|hints?|remarks?|variations?|troubleshooting|references|sources"
     r"|further reading|see also|hinweise?|tipps?|quellen|notas|consejos|fuentes|astuces"
     r"|remarques)\b",
     re.IGNORECASE,
 )
-"""The heading of a section that is not part of the steps."""
+"""The heading of a section that is not part of the steps, unlike "Note the project ID"."""
 _REMARKS = {
     f"1{word}"
     for word in (

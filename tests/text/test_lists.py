@@ -229,6 +229,10 @@ REPLIES = {
         "### 1. Peel\nIt.\n#### Hinweis\n- Thinly.\n### 2. Boil\n\n### Tipps\n1. Salt.\n2. Stir.",
         ["Peel\nIt.\n#### Hinweis\n- Thinly.", "Boil"],
     ),
+    "a heading that begins with the verb note": (
+        "## Peel\n1. Wash\n2. Peel\n\n## Note the time\n1. Boil\n2. Stop\n\n## Note\n1. Hot.",
+        ["Wash", "Peel", "Boil", "Stop"],
+    ),
     "a comment in code": (
         "1. Boil:\n```sh\n# Note: it is hot\nboil\n```\n2. Eat",
         ["Boil:\n```sh\n# Note: it is hot\nboil\n```", "Eat"],
