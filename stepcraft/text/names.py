@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import dropwhile
 
 from stepcraft.text import markdown
+from stepcraft.text.clean import MARKS, SPACELESS, WORD_MARKS
 
 _STRING = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//)[^\n]*", re.MULTILINE)
@@ -26,6 +27,10 @@ _FILE = re.compile(
     r"\.(?:ya?ml|json|toml|ini|cfg|conf|lock|env|txt|md|rst|csv|tsv|xml|html?|css|pdf|png|svg|jpe?g"
     r"|py|pyi|ipynb|[jt]sx?|sh|rb|go|rs|java|sql|db|zip|gz|tar|whl|exe)$"
 )
+_SPACED = re.compile(rf"[^\W\d_{SPACELESS}\u0000-\u007f\u0590-\u07ff]|[{WORD_MARKS}]")
+"""A letter or mark of a script with spaces, except ASCII, and Arabic and Hebrew, whose articles and
+prepositions are attached to words.
+"""
 _ANYWHERE = ("self", "cls", "args", "kwargs", "--help", "--version")
 COMMON = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_ANYWHERE})
 """Names that belong to Python itself, and options that any command may have."""
@@ -88,6 +93,10 @@ def has_word(text: str, name: str) -> bool:
         before, after = rf"{before}(?<!-)", rf"{after}(?!-[A-Za-z0-9_])"
     if "-" in name or _FILE.search(name):
         before, after = rf"{before}(?<![A-Za-z0-9_]\.)", rf"{after}(?!\.[A-Za-z0-9_])"
+    if _SPACED.match(name[0]):
+        before = rf"{before}(?<![{MARKS}])(?<![^\W{SPACELESS}])"
+    if _SPACED.match(name[-1]):
+        after = rf"{after}(?![{MARKS}]|[^\W{SPACELESS}])"
     # Most texts do not contain the name at all, which is quick to determine.
     return name in text and re.search(f"{before}{re.escape(name)}{after}", text) is not None
 

@@ -59,6 +59,8 @@ def test_what_one_step_defines_is_no_name_in_another() -> None:
         ("my-agent-server", "my-agent", False),
         ("docker-compose.yml", "docker-compose", False),
         ("a StateGraph-based agent", "StateGraph", True),
+        ("Срок — год.", "год", True),
+        ("Оплата в течение года.", "год", False),
     ],
 )
 def test_a_name_is_looked_up_exactly(text: str, name: str, found: bool) -> None:
