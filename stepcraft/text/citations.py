@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 
-from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
+from stepcraft.text.clean import SPACELESS, SPACELESS_STOPS, STOPS
 from stepcraft.text.markdown import code, replaced
 from stepcraft.text.sentences import pieces
 
@@ -78,7 +78,7 @@ _NAMED = re.compile(r"(?<![\w<>/.#$@&=-])p[1-9]\d{0,3}(?![\w>/=]|[.-]\w)")
 """The number of a passage, as opposed to a tag, a host or a variable."""
 _BRACKET = re.compile("[\\[\u3010\uff3b]")
 """The characters that begin a mark."""
-_PLAIN = rf"\[(?:[1-9]\d?\d?|P[1-9]\d?\d?(?:{_AND}P?\d{{1,3}})*+)\](?!\(|[^\W{CJK}])"
+_PLAIN = rf"\[(?:[1-9]\d?\d?|P[1-9]\d?\d?(?:{_AND}P?\d{{1,3}})*+)\](?!\(|[^\W{SPACELESS}])"
 _LABEL = re.compile(rf"{_MARK}|\[P?\d{{1,3}}\]", re.IGNORECASE)
 """Anything in the form of a mark."""
 _IS_NAME = re.compile(r"\[(?!p\d|\^)[^\u2020]*\Z")
@@ -112,7 +112,7 @@ _RUN = _compiled(_MARK)
 _AT_END = rf"[ \t]*+(?:[{_ENDS}]|$)"
 # After a space or the end of a sentence; "= [1]" is a list.
 _BEFORE_PLAIN = (
-    rf"(?:(?<![^\s{_ENDS}{CJK}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
+    rf"(?:(?<![^\s{_ENDS}{SPACELESS}\uff0c\uff1a\uff1b\u3001\u201d\u300d\u300f\uff09])"
     rf"|(?<=[{_ENDS}][\"'*_\u2019]))(?<![=+\u2208][ \t])"
 )
 _BEHIND_PLAIN = r"(?!\[|[ \t]*+[=+\u222a])"

@@ -56,6 +56,8 @@ SAME = {number: number for number in range(1, 10)}
         ("It was built [1][2], and fell. [3] So it is [4], [5].", [1, 2, 3, 4, 5]),
         ("According to [2], so it is.[1] [3] says so.", [2, 1, 3]),
         ("\u6865\u5efa\u4e8e1566\u5e74[2]\u3002[5]", [2, 5]),
+        ("\uc9c0\uc5b4\uc84c\ub2e4[1]. [2]\uc5d0 \ub530\ub974\uba74", [1, 2]),
+        ("\u0e21\u0e31\u0e19\u0e40\u0e01\u0e48\u0e32[1]", [1]),
         ("- [ ] open [2]\n- [x] done", [2]),
         (r"The function is $x \in [1, 2]$, zero elsewhere [3].", [3]),
         ("All is so [p1 to p3].", [1, 2, 3]),
