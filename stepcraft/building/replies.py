@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from stepcraft.errors import BadInput
 from stepcraft.memory.procedure import Content, Procedure
-from stepcraft.text.clean import normalised, unfenced
+from stepcraft.text.clean import one_line, unfenced
 from stepcraft.text.lists import item_start, numbered, read_bullets, read_steps
 from stepcraft.text.sections import Section
 
@@ -80,7 +80,7 @@ def rewritten(reply: str) -> tuple[defaultdict[str, str], Content | None]:
         texts[name] = re.sub(r"\A(_+)([^_]+)\1\Z", r"\2", line)
     if not (steps or "output" in texts):
         return texts, None
-    output, needs = normalised(texts["output"]), normalised(texts["input"])
+    output, needs = one_line(texts["output"]), one_line(texts["input"])
     return texts, Content(output=output, input=needs, steps=steps)
 
 

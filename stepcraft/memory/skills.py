@@ -28,7 +28,7 @@ from stepcraft.memory.history import (
 )
 from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
-from stepcraft.text.clean import normalised
+from stepcraft.text.clean import normalised, one_line
 from stepcraft.text.lists import (
     numbered,
     outside_steps,
@@ -319,7 +319,7 @@ def _parts(path: Path) -> tuple[dict[str, Any], str, Procedure | None]:
 def _description(front: Mapping[str, Any]) -> str:
     description = front.get("description")
     # Only if it is a string: aliases of aliases (*name) can expand to gigabytes.
-    return normalised(description) if isinstance(description, str) else ""
+    return one_line(description) if isinstance(description, str) else ""
 
 
 def _front(text: str) -> dict[str, Any]:
@@ -371,7 +371,7 @@ def edited(stored: Procedure, body: str) -> Procedure:
         raise BadInput(f"{unmarked(outside[0])!r} belongs to no step; begin it with a number")
     return replace(
         stored,
-        output=stored.output if title == normalised(stored.output) else title or stored.output,
+        output=stored.output if title == one_line(stored.output) else title or stored.output,
         input=stored.input if has_needs else unmarked(input_),
         steps=tuple(map(unmarked, steps)),
     )
@@ -461,7 +461,7 @@ def _sections(body: str) -> list[Section]:
 def body_of(procedure: Procedure) -> str:
     """Return a procedure as Markdown that `edited` can read."""
     return (
-        f"\n# {normalised(procedure.output)}\n\n## Needs\n\n{procedure.input}\n\n"
+        f"\n# {one_line(procedure.output)}\n\n## Needs\n\n{procedure.input}\n\n"
         f"## Steps\n\n{numbered(procedure.steps)}\n"
     )
 
@@ -475,7 +475,7 @@ def _skill_text(procedure: Procedure, name: str) -> str:
 
 def _front_of(procedure: Procedure, name: str) -> dict[str, Any]:
     """Return the front matter of an exported procedure."""
-    description = normalised(f"How to {procedure.output}, using {procedure.input}")
+    description = one_line(f"How to {procedure.output}, using {procedure.input}")
     return {
         "name": name,
         "description": description[:MAX_DESCRIPTION],

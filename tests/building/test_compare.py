@@ -104,6 +104,12 @@ def test_underscores_of_names_are_no_emphasis(written: str, output: str):
     assert content["output"] == output
 
 
+def test_joiners_within_words_stay():
+    goal = "می\u200cخواهم"
+    _, content = rewritten(f"OUTPUT: {goal}\nINPUT: {goal}\nSTEPS:\n1. Call.")
+    assert content == Content(output=goal, input=goal, steps=["Call."])
+
+
 @pytest.mark.parametrize(
     "step",
     [

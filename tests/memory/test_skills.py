@@ -380,6 +380,13 @@ def steps_of(folder: Path, text: str) -> tuple[str, ...]:
     return procedure.steps
 
 
+def test_joiners_within_words_stay(tmp_path: Path) -> None:
+    goal = "می\u200cخواهم"
+    [skill] = read(written(tmp_path, f"---\ndescription: {goal}\n---\n- a\n- b\n"))
+    assert skill.output == goal
+    assert f"# {goal}\n" in body_of(skill)
+
+
 def test_headings_in_code_split_no_step(tmp_path: Path):
     text = "1. Fill the template:\n\n```md\n## Summary\n1. first\n## Details\n```\n\n2. Send it.\n"
     assert steps_of(tmp_path, f"# T\n\n## Steps\n\n{text}") == (
