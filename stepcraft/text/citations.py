@@ -38,7 +38,10 @@ _LITERAL = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """Displayed and inline LaTeX, links, and URLs up to any marks or full stop after them."""
-_DEFINED = re.compile(r"^[ ]{0,3}(\[(?:\^p?)?\d{1,3}\]):", re.MULTILINE)
+_DEFINED = re.compile(
+    r"^[ ]{0,3}(\[\^p?\d{1,3}\]|\[\d{1,3}\](?=:[ \t]*(?:<|\w+:\S|[./#]\S))):", re.MULTILINE
+)
+"""A footnote or the target of a link, unlike "[1]: Handbook" in a list of sources."""
 
 _WRAPPED = re.compile(
     r"[ \t]+(?:[(*_\[]{1,3}|<sup>)[ \t]*(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{3,}+"
@@ -255,8 +258,9 @@ def _shown(text: str, labelled: Iterable[str] = ()) -> str:
     letters = list(text)
     for start, stop in code(text):
         letters[start:stop] = _other(text[start:stop])
-    shown = _LITERAL.sub(lambda literal: _other(literal[0]), "".join(letters))
-    defined = {*_DEFINED.findall(shown), *labelled}
+    prose = "".join(letters)
+    shown = _LITERAL.sub(lambda literal: _other(literal[0]), prose)
+    defined = {*_DEFINED.findall(prose), *labelled}
     return _LABEL.sub(lambda label: _other(label[0]) if label[0] in defined else label[0], shown)
 
 

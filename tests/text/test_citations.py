@@ -66,6 +66,7 @@ SAME = {number: number for number in range(1, 10)}
         ("It is old [p3, p3].", [3]),
         ("The plan is free [3]. A key lasts 5 days [1-2].", [3, 1, 2]),
         ("It is old [P2]. It has arches.[P1]", [2, 1]),
+        ("It keeps 30 days [1].\n\nSources:\n[1]: Handbook, p. 3", [1]),
         ("Put [P1] or \u3010P2\u3011 in front [p3], not [P1/P2] [see 2].", [3]),
     ],
 )
