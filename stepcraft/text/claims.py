@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
 from stepcraft.text.clean import SPACELESS_STOPS, STOPS
-from stepcraft.text.markdown import code_blocks, outside_code
+from stepcraft.text.markdown import DELIMITER, code_blocks, outside_code
 from stepcraft.text.sentences import pieces
 
 _ITEM = r"(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+"
@@ -18,10 +18,7 @@ _PAIR = (
     r"(?=[^|\n]*(?:[^\W\d_]|[%\u20ac$\u00a3]))[^|\w\n]{0,5}\d[^|\n]*\|?[ \t\r]*$"
 )
 """The first row of a table of names and values, such as "| Limit | 100 per minute |"."""
-_TABLE = (
-    r"[^\n|]*\|[^\n]*\n(?=[^\n]*\|)"
-    r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*$"
-)
+_TABLE = rf"[^\n|]*\|[^\n]*\n(?=[^\n]*\|){DELIMITER}[ \t\r]*$"
 """The first two lines of a table."""
 _END = rf"(?:[{STOPS}](?![a-zA-Z\d])|[{SPACELESS_STOPS}])"
 """The end of a sentence, which no underlined heading has."""

@@ -21,6 +21,8 @@ _AFTER_CLOSING = re.compile(
 )
 """Brackets that belong to the surrounding prose."""
 _SPAN = re.compile(r"(?<!`)(`{2,}+)[^`\n]++\1|`[^`\n]*+`")
+DELIMITER = r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?"
+"""The pattern of the line below the head of a table."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _INVISIBLE = re.compile("[\U000e0000-\U000e007f]+")
 """Characters that no font displays."""

@@ -7,14 +7,14 @@ from itertools import pairwise, takewhile
 
 from stepcraft.text.clean import CJK, SPACELESS_STOPS, STOPS
 from stepcraft.text.lists import item_start
-from stepcraft.text.markdown import code_blocks, lines, outside_code
+from stepcraft.text.markdown import DELIMITER, code_blocks, lines, outside_code
 
 _BLOCK = re.compile(
     r"[ ]{2,}\S|\t|[ ]?(?:#{1,6}\s|[|><]|\$\$|\\[\[be]|\[[^\]\n]+\]:|```|~~~"
     r"|(\*\*|__)[^*_\n]+\1:?\s*$|[\W_]*$)"
 )
 """Beginnings of lines that are not running text, such as headings, rules or definitions."""
-_DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?\s*")
+_DELIMITER = re.compile(rf"{DELIMITER}\s*")
 _TAIL = 5_000
 """The number of trailing characters searched for the start of the last paragraph."""
 _ENDED = re.compile(
