@@ -90,8 +90,8 @@ class Resources(Generic[S]):
     defaults: S
     """The settings for runs without a context."""
     target: RetrievalTarget
-    model: ChatModel | str | None = None
-    node_models: Mapping[str, ChatModel | str] | None = None
+    model: ChatModel | str | None
+    node_models: Mapping[str, ChatModel | str]
 
     @classmethod
     def of(
@@ -166,15 +166,20 @@ class Resources(Generic[S]):
         return self.settings_type(**{**self.defaults.model_dump(exclude_unset=True), **fields})
 
     def choice(self, node: str, settings: Settings) -> ChatModel | str:
-        """Return a node's model, as an object or a name, with the settings taking precedence.
+        """Return a node's model, as an object or a name.
+
+        What the run names comes first, then the objects and names that the builder was given, and
+        then the names in the builder's settings.
 
         Raises:
             BadInput: The settings name a model that is in neither STEPCRAFT_MODELS nor the
                 builder's settings, or one that cannot be created.
         """
-        if name := settings.node_models.get(node) or settings.model:
+        of_node, own = settings.node_models.get(node), self.defaults
+        built_with = self.node_models.get(node) or (None if of_node else self.model)
+        is_of_run = (of_node, settings.model) != (own.node_models.get(node), own.model)
+        if (name := of_node or settings.model) and (is_of_run or not built_with):
             return self._named(name)
-        built_with = (self.node_models or {}).get(node) or self.model
         return built_with or os.environ.get("STEPCRAFT_MODEL", "").strip() or EXTRACTIVE
 
     def _named(self, name: str) -> ChatModel | str:

@@ -419,6 +419,15 @@ def test_a_context_comes_before_what_the_run_began_with() -> None:
     assert "CHECK IT" in model.calls[-1].prompt
 
 
+@pytest.mark.parametrize("option", ["model", "node_models"])
+def test_the_models_of_a_builder_come_before_the_name_in_its_settings(option: str) -> None:
+    model = by_node(revise="NO CHANGE")
+    options: Any = {option: {"model": model, "node_models": {"revise": model}}[option]}
+    settings = RatContext(model="extractive")
+    build_rat(**options, settings=settings, sources=Shelf()).invoke(CHECKED)
+    assert model.nodes == ["revise"]
+
+
 def test_the_builders_settings_may_name_any_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPCRAFT_MODELS", "small=openai:small")
     graph = get_graph("rag", sources=Shelf(), settings=RagContext(model="extractive"))
