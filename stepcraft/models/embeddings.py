@@ -3,7 +3,7 @@
 import functools
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +32,9 @@ _MODEL_NAMES = (
     "repo_id",
     "endpoint_name",
 )
-"""Attributes in which LangChain's embedding models store the name of their model."""
+"""Attributes in which LangChain's embedding models store the name of their model. Those that the
+caller set come before those with a default, which Azure's models have but do not use.
+"""
 
 _BATCH = 256
 """The number of texts that are tokenized in parallel."""
@@ -165,7 +167,9 @@ def _from_object(model: "Embeddings") -> Embedder:
     kind, package = type(model).__name__, type(model).__module__.partition(".")[0]
     if not hasattr(model, "embed_documents"):
         raise BadInput(f"embeddings must be a name or a LangChain Embeddings object, not {kind}")
-    versions = (getattr(model, name, None) for name in _MODEL_NAMES)
+    given: Collection[str] = getattr(model, "model_fields_set", ())
+    names = sorted(_MODEL_NAMES, key=lambda name: name not in given)
+    versions = (getattr(model, name, None) for name in names)
     version = next((each for each in versions if each and isinstance(each, str)), "")
     return LangChainEmbedder(
         model, f"{package.removeprefix('langchain_')}:{version}" if version else kind

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_openai import OpenAIEmbeddings
+from langchain_openai import AzureOpenAIEmbeddings, OpenAIEmbeddings
 
 from stepcraft.errors import BadInput, MemoryFailure
 from stepcraft.index import Entry, LocalIndex
@@ -85,6 +85,12 @@ def test_objects_of_one_class_are_named_by_what_they_ask():
 
     names = [resolve_embeddings(Deployed(size=4, model_id=name)).name for name in "ab"]
     assert names == ["tests:a", "tests:b"]
+
+
+def test_deployments_of_unnamed_models_are_told_apart():
+    options = {"azure_endpoint": "https://example.openai.azure.com", "api_key": "none"}
+    models = [AzureOpenAIEmbeddings(azure_deployment=name, **options) for name in "ab"]
+    assert [resolve_embeddings(model).name for model in models] == ["openai:a", "openai:b"]
 
 
 def test_an_object_is_taken_and_named():
