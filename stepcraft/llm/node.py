@@ -236,6 +236,9 @@ class _Step:
                     f"the model of {self.node.name} replies with {kind}, not with a message; pass "
                     "it without an output parser behind it"
                 )
+            if self.unread and self.unread.update is None:  # nothing of the first reply is used
+                for warning in ending_warnings(self.node.name, self.replies[0]):
+                    self.warnings.remove(warning)
             self.replies.append(reply)
             self.limits.has_reply = True
             self.warnings += prompt.warnings()

@@ -85,9 +85,9 @@ def is_cut_off(message: AIMessage) -> bool:
 
 
 def odd_end(message: AIMessage) -> str:
-    """Return the finish reason if the reply may be incomplete, or else ""."""
+    """Return the finish reason if the reply may be incomplete, or else ""; a refusal has none."""
     for reason in _reasons(message):
-        if not (_WHOLE.fullmatch(reason) or _CUT_OFF.fullmatch(reason)):
+        if not any(each.fullmatch(reason) for each in (_WHOLE, _CUT_OFF, _REFUSED)):
             return reason
     return ""
 

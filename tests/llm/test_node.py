@@ -209,6 +209,13 @@ def test_a_cut_off_reply_is_said() -> None:
     assert "cut off" in str(asked(ScriptedModel([reply]))["warnings"])
 
 
+@pytest.mark.parametrize("reason", ["length", "MALFORMED_FUNCTION_CALL"])
+def test_the_end_of_a_first_reply_that_is_not_used_is_not_warned_of(reason: str) -> None:
+    unused = AIMessage("", response_metadata={"finish_reason": reason})
+    result = asked(ScriptedModel([unused, "Haldruvin."]))
+    assert (result["answer"], result["warnings"]) == ("Haldruvin.", [])
+
+
 def test_passages_that_do_not_fit_are_left_out_and_the_others_stay_numbered() -> None:
     shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
     model = ScriptedModel(["Quandt."])

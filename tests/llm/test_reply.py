@@ -231,6 +231,7 @@ def test_half_a_text_of_a_refused_reply_is_no_answer(reply: AIMessage, words: st
     with pytest.raises(Refused, match=words):
         reply_text(reply)
     assert not is_cut_off(reply)
+    assert odd_end(reply) == ""
     model = ScriptedModel([reply])
     with pytest.raises(NoAnswer, match=words):
         build_rag(model=model, sources=Shelf()).invoke(QUESTION)
