@@ -25,6 +25,7 @@ from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.tools import ToolException
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 
@@ -255,15 +256,18 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             if succeeded is not None and (followed := self._followed(state)):
                 run = str(state["messages"][-1].id)
                 record_outcome(self._opened(), followed, succeeded=succeeded, run=run)
-        is_down = False
+        is_kept = False
         with _logged("what was learned is not saved"):
             try:
                 if learned := state.get("learned"):
                     save_procedure(self._opened(), learned, get_config(), approve=self.approve)
             except OSError as error:  # such as a MemoryFailure: a person is asked again
-                is_down = not isinstance(error, ReadOnlyMemory)
+                is_kept = not isinstance(error, ReadOnlyMemory)
                 raise
-        return {} if is_down else {"learned": {}}
+            except ToolException:  # not added, maybe for a moment: a person may reject it
+                is_kept = self.approve
+                raise
+        return {} if is_kept else {"learned": {}}
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Do the same as `after_agent`, in a thread."""

@@ -24,7 +24,7 @@ from stepcraft import (
     RatContext,
     open_memory,
 )
-from stepcraft.errors import MemoryFailure
+from stepcraft.errors import AddReport, Failed, MemoryFailure
 from stepcraft.memory.local import LocalMemory
 from stepcraft.text.lists import numbered
 from tests.kitchen import small_memory
@@ -346,11 +346,14 @@ def test_a_person_who_writes_something_else_is_asked_again(
     assert "__interrupt__" not in run({"messages": [("human", "bye")]})
 
 
-def test_an_approval_outlasts_a_memory_that_is_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_an_approval_outlasts_a_memory_that_is_down(tmp_path: Path, is_reported: bool) -> None:
     class Down(LocalMemory):
         is_down = False
 
         def _put(self, procedures: list[Procedure]) -> Any:
+            if self.is_down and is_reported:
+                return AddReport(failed=[Failed(procedures[0].id, "the memory is down")])
             if self.is_down:
                 raise MemoryFailure("the memory is down")
             return super()._put(procedures)
