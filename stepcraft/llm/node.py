@@ -200,6 +200,7 @@ class _Step:
         ]
         if words := str(reply.text).strip():  # without tool calls, which have no results
             problem.insert(0, AIMessage(words))
+        prompt.fit(problem)
         return self._read(await self._reply(prompt, problem, calls), prompt)
 
     def _read(self, reply: AIMessage, prompt: "_Prompt") -> Update:
@@ -276,17 +277,22 @@ class _Prompt:
         self._order = sorted(numbers, key=lambda number: evidence[number - 1]["score"])
         self._left_out = 0
         self._why = ""
+        self._excess: list[str] = []
         self.messages = self._asked()
-        limit = state["input_limit"]
-        while limit and prompt_tokens(self.messages) > limit and self._left_out < len(numbers):
+        self.fit()
+
+    def fit(self, more: Sequence[BaseMessage] = ()) -> None:
+        """Leave out passages until the prompt, with more messages behind it, is short enough."""
+        limit = self._state["input_limit"]
+        while limit and (size := prompt_tokens([*self.messages, *more])) > limit:
+            if self._left_out == len(self._order):
+                self._excess.append(
+                    f"{self._node.name}: its prompt of about {size:,} tokens is longer than the "
+                    f"limit of {limit:,} input tokens"
+                )
+                return
             why = f"to keep within {limit:,} input tokens"
             self._leave_out(max(1, 2 * self._left_out), why)
-        self._excess: list[str] = []
-        if limit and (size := prompt_tokens(self.messages)) > limit:
-            self._excess.append(
-                f"{node.name}: its prompt of about {size:,} tokens is longer than the limit of "
-                f"{limit:,} input tokens"
-            )
 
     def halve(self) -> bool:
         """Leave out at least half of the remaining passages; return False if that saves nothing."""

@@ -227,6 +227,15 @@ def test_passages_that_do_not_fit_are_left_out_and_the_others_stay_numbered() ->
     assert "700" in str(result["warnings"])
 
 
+def test_a_second_prompt_keeps_within_the_limit_with_the_first_reply_in_it() -> None:
+    shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
+    model = ScriptedModel([f"[TOOL_CALLS]{'x' * 4_000}", "Quandt."])
+    graph = build_rag(model=model, sources=shelf)
+    result = graph.invoke(QUESTION, context=RagContext(max_input_tokens=2_000))
+    assert [len(shown(call.prompt, "passage")) for call in model.calls] == [2, 1]
+    assert "1 of 2 passages" in str(result["warnings"])
+
+
 def test_a_models_own_cache_asks_nothing_again_also_with_a_deadline() -> None:
     model = ScriptedModel(["Haldruvin built it.", "NO CHANGE"], cache=InMemoryCache())
     graph = build_rat(model=model, sources=Shelf())
