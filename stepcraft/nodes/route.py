@@ -61,14 +61,15 @@ def earlier(state: Mapping[str, Any]) -> list[str]:
     return spoken[-TURNS:]
 
 
-def read(reply: str, _state: Any, settings: ChatContext) -> dict[str, Any]:
-    """Return the graph and the standalone question."""
+def read(reply: str, state: Any, settings: ChatContext) -> dict[str, Any]:
+    """Return the graph and the standalone question, or the message itself if that was cut off."""
     reply = unfenced(reply)
     kind, question = _KIND.search(reply), _QUESTION.search(reply)
-    if not (kind and question):
+    if not kind or not (question or state.get("cut_off")):
         raise UnreadableReply("there were no lines KIND: and QUESTION: in it.")
     method = METHODS[kind[1].upper()] if settings.method == "auto" else settings.method
-    return {"method": method, "asked": question[1].strip()}
+    text = question[1].strip() if question and not state.get("cut_off") else state["task"]
+    return {"method": method, "asked": text}
 
 
 def as_it_stands(state: Any, reason: str) -> dict[str, Any]:

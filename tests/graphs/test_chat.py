@@ -106,6 +106,14 @@ async def test_a_message_whose_graph_is_not_chosen_is_answered_by_rpg_as_it_stan
     assert result["answer"] == "It has arches [1]."
 
 
+@pytest.mark.parametrize("half", ["KIND: TALK\nQUESTION: Is this con", "KIND: TALK\nQUE"])
+def test_a_message_whose_question_was_cut_off_is_answered_as_it_stands(half: str) -> None:
+    cut = AIMessage(half, response_metadata={"finish_reason": "length"})
+    graph = build_chat(model=ScriptedModel([cut, "Yes."]), sources=Shelf())
+    result = graph.invoke({"question": "Is this config right?"})
+    assert (result["asked"], result["method"]) == ("Is this config right?", "direct")
+
+
 def test_a_choice_without_a_question_is_handed_back() -> None:
     model = ScriptedModel(["QUESTION:\nKIND: TALK", "KIND: TALK\nQUESTION: Who built it?", "Hi."])
     result = build_chat(model=model, sources=Shelf()).invoke({"question": "And who?"})
