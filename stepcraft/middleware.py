@@ -28,6 +28,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from langchain_core.tools import ToolException
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import Overwrite
 
 from stepcraft.building.learn import LearnState, build_learn, proposed
 from stepcraft.building.threads import transcript
@@ -86,6 +87,10 @@ _Change: TypeAlias = tuple[int, int, str]
 AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
+def _joined(left: list[str], right: list[str]) -> list[str]:
+    return list(dict.fromkeys([*left, *right]))
+
+
 class MemoryState(AgentState[Any]):
     """The state that `ProceduralMemoryMiddleware` adds to a run."""
 
@@ -94,8 +99,11 @@ class MemoryState(AgentState[Any]):
     found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """The procedures that fit tool results, by call id, as the model sees them after each result.
     """
-    shown_procedures: NotRequired[Annotated[list[str], OmitFromInput]]
-    """The ids of the procedures shown, which `record_outcome` credits with the outcome of the run.
+    stepcraft_shown: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    """The ids of the procedures shown to this agent."""
+    shown_procedures: NotRequired[Annotated[list[str], OmitFromInput, _joined]]
+    """These ids and those that subagents return, all of which `record_outcome` credits with the
+    outcome of the run.
     """
     learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """The `save_procedure` arguments for a procedure that was learned or repaired, or {} if there
@@ -187,10 +195,12 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Find the procedures for the task."""
         del runtime
         best = self._best(_request(state), self.k)
+        ids = [hit.procedure.id for hit in best]
         return {
             "procedures": shown_procedures(best),
             "found_procedures": {},
-            "shown_procedures": [hit.procedure.id for hit in best],
+            "stepcraft_shown": ids,
+            "shown_procedures": Overwrite(ids),
         }
 
     async def abefore_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
@@ -203,15 +213,17 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
         """Find procedures for the tool results of the last step."""
         del runtime
-        results, shown = _last_results(state), state.get("shown_procedures", [])
+        results, shown = _last_results(state), state.get("stepcraft_shown", [])
         query = "\n".join(_ends(each.text, _QUERY) for each in results)
         best = self._best(query, self.k_results, shown)
         if not best:
             return None
         shown_now = {results[-1].tool_call_id: shown_procedures(best)}
+        ids = [hit.procedure.id for hit in best]
         return {
             "found_procedures": {**state.get("found_procedures", {}), **shown_now},
-            "shown_procedures": [*shown, *(hit.procedure.id for hit in best)],
+            "stepcraft_shown": [*shown, *ids],
+            "shown_procedures": ids,
         }
 
     async def abefore_model(self, state: MemoryState, runtime: object) -> dict[str, Any] | None:
@@ -295,7 +307,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         called = _names_in([[call["name"], call["args"]] for call in calls])
         return [
             id_
-            for id_ in state.get("shown_procedures", [])
+            for id_ in state.get("stepcraft_shown", [])
             if (procedure := memory.get(id_)) and _is_in(procedure.steps, called)
         ]
 
@@ -310,7 +322,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         if learned := state.get("learned"):
             _log.warning("%s: nobody has decided on %r yet", _NOT_LEARNED, learned["goal"])
             return None
-        run = {**vars(transcript(turn, "an agent")), "shown": state.get("shown_procedures", [])}
+        run = {**vars(transcript(turn, "an agent")), "shown": state.get("stepcraft_shown", [])}
         succeeded = self.outcome(state)
         return run if succeeded is None else {**run, "succeeded": succeeded}
 

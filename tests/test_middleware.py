@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, SummarizationMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
@@ -27,7 +28,7 @@ from stepcraft import (
 from stepcraft.errors import AddReport, Failed, MemoryFailure
 from stepcraft.memory.local import LocalMemory
 from stepcraft.text.lists import numbered
-from tests.kitchen import small_memory
+from tests.kitchen import PROCEDURES, small_memory
 from tests.scripted import Reply, ScriptedModel, ToolModel, block, searching
 from tests.shelf import Shelf, shown
 
@@ -141,6 +142,30 @@ def test_what_a_result_speaks_of_is_found_and_stands_behind_it(
     assert "feed a starter of rye" in shown
     assert result["messages"][2].text.endswith("of rye first"), "the state has the tool's own words"
     assert result["shown_procedures"] == [bread_of(memory).id, starter.id]
+
+
+def test_subagents_add_what_they_were_shown_and_it_is_not_credited_to_the_agent(
+    memory: LocalMemory,
+) -> None:
+    bread, _, *others = PROCEDURES
+    tasks = [{"description": each.output, "subagent_type": "cook"} for each in others]
+    calls = [{"name": "task", "args": args, "id": args["description"]} for args in tasks]
+    first, *rest = [
+        ProceduralMemoryMiddleware(memory, k=1, k_results=0, outcome=lambda _state: True)
+        for _ in "12"
+    ]
+    cook: Any = {
+        "name": "cook",
+        "description": "Cooks.",
+        "system_prompt": "Cook.",
+        "model": StructuredModel(["Cooked."] * 2),
+        "middleware": rest,
+    }
+    model = StructuredModel([AIMessage("", tool_calls=calls), "Done."])
+    result = create_deep_agent(model, middleware=[first], subagents=[cook]).invoke(TASK)
+    assert {*result["shown_procedures"]} == {each.id for each in (bread, *others)}
+    credited = [each.output for each in memory if each.outcomes.successes]
+    assert credited == [bread.output]
 
 
 def test_an_outcome_is_credited_to_what_was_followed(memory: LocalMemory) -> None:
