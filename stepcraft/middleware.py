@@ -92,11 +92,14 @@ def _joined(left: list[str], right: list[str]) -> list[str]:
 
 
 class MemoryState(AgentState[Any]):
-    """The state that `ProceduralMemoryMiddleware` adds to a run."""
+    """The state that `ProceduralMemoryMiddleware` adds to a run.
 
-    procedures: NotRequired[Annotated[str, PrivateStateAttr]]
+    The prefix keeps private keys apart from those of the agent, which would share a channel.
+    """
+
+    stepcraft_procedures: NotRequired[Annotated[str, PrivateStateAttr]]
     """The procedures that fit the task, as the model sees them, or "" if there are none."""
-    found_procedures: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    stepcraft_found: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """The procedures that fit tool results, by call id, as the model sees them after each result.
     """
     stepcraft_shown: NotRequired[Annotated[list[str], PrivateStateAttr]]
@@ -105,7 +108,7 @@ class MemoryState(AgentState[Any]):
     """These ids and those that subagents return, all of which `record_outcome` credits with the
     outcome of the run.
     """
-    learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    stepcraft_learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """The `save_procedure` arguments for a procedure that was learned or repaired, or {} if there
     is none. They are kept until a person decides, even if the run is never resumed.
     """
@@ -197,8 +200,8 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         best = self._best(_request(state), self.k)
         ids = [hit.procedure.id for hit in best]
         return {
-            "procedures": shown_procedures(best),
-            "found_procedures": {},
+            "stepcraft_procedures": shown_procedures(best),
+            "stepcraft_found": {},
             "stepcraft_shown": ids,
             "shown_procedures": Overwrite(ids),
         }
@@ -221,7 +224,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         shown_now = {results[-1].tool_call_id: shown_procedures(best)}
         ids = [hit.procedure.id for hit in best]
         return {
-            "found_procedures": {**state.get("found_procedures", {}), **shown_now},
+            "stepcraft_found": {**state.get("stepcraft_found", {}), **shown_now},
             "stepcraft_shown": [*shown, *ids],
             "shown_procedures": ids,
         }
@@ -271,7 +274,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         is_kept = False
         with _logged("what was learned is not saved"):
             try:
-                if learned := state.get("learned"):
+                if learned := state.get("stepcraft_learned"):
                     save_procedure(self._opened(), learned, get_config(), approve=self.approve)
             except OSError as error:  # such as a MemoryFailure: a person is asked again
                 is_kept = not isinstance(error, ReadOnlyMemory)
@@ -279,7 +282,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             except ToolException:  # not added, maybe for a moment: a person may reject it
                 is_kept = self.approve
                 raise
-        return {} if is_kept else {"learned": {}}
+        return {} if is_kept else {"stepcraft_learned": {}}
 
     async def aafter_agent(self, state: MemoryState, runtime: object) -> dict[str, Any]:
         """Do the same as `after_agent`, in a thread."""
@@ -319,7 +322,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         if turn[0].additional_kwargs.get("lc_source") == "summarization":
             _log.warning("%s: the start of the run was replaced by a summary", _NOT_LEARNED)
             return None
-        if learned := state.get("learned"):
+        if learned := state.get("stepcraft_learned"):
             _log.warning("%s: nobody has decided on %r yet", _NOT_LEARNED, learned["goal"])
             return None
         run = {**vars(transcript(turn, "an agent")), "shown": state.get("stepcraft_shown", [])}
@@ -330,7 +333,7 @@ class ProceduralMemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 class AnswerState(AgentState[Any]):
     """The state of an agent with `CheckAnswerMiddleware`."""
 
-    asked: NotRequired[Annotated[str, PrivateStateAttr]]
+    stepcraft_asked: NotRequired[Annotated[str, PrivateStateAttr]]
     """The question of the turn, kept because a summary may replace its message."""
 
 
@@ -387,7 +390,7 @@ class CheckAnswerMiddleware(AgentMiddleware[AnswerState, Any, Any]):
         """Keep the question, since a summary may replace its message before it is answered."""
         del runtime
         human = last_human(state["messages"])
-        return {"asked": _request(state)} if human else None
+        return {"stepcraft_asked": _request(state)} if human else None
 
     def after_model(self, state: AnswerState, runtime: object) -> dict[str, Any] | None:
         """Check the answer and replace it with the corrected one."""
@@ -508,15 +511,15 @@ def _learned(result: LearnState) -> dict[str, Any]:
     _log_warnings("what the run showed", result)
     proposal = proposed(result)
     if not proposal:
-        return {"learned": {}}
+        return {"stepcraft_learned": {}}
     names = {"output": "goal", "input": "needs"}
-    return {"learned": {names.get(name, name): value for name, value in proposal.items()}}
+    return {"stepcraft_learned": {names.get(name, name): value for name, value in proposal.items()}}
 
 
 def _task(state: AnswerState, answer: AIMessage) -> dict[str, Any]:
     if state.get("structured_response") is not None:
         raise BadInput("it is structured, and its fields could not be changed to match")
-    question = state.get("asked") or _request(state) or _NO_WORDS
+    question = state.get("stepcraft_asked") or _request(state) or _NO_WORDS
     return {"question": question, "draft": reply_text(answer)}
 
 
@@ -628,10 +631,10 @@ def _changed(block: _Block, changes: Sequence[_Change]) -> _Block:
 
 def _with_procedures(request: ModelRequest[Any]) -> ModelRequest[Any]:
     state: Any = request.state
-    if by_call := state.get("found_procedures"):
+    if by_call := state.get("stepcraft_found"):
         messages = [_with_found(each, by_call) for each in request.messages]
         request = request.override(messages=messages)
-    if not (procedures := state.get("procedures")):
+    if not (procedures := state.get("stepcraft_procedures")):
         return request
     system = request.system_message or SystemMessage("")
     return request.override(system_message=_with_more(system, procedures))

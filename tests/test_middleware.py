@@ -89,6 +89,21 @@ def test_an_agent_may_have_a_question_of_its_own_in_its_state(
     assert result["shown_procedures"] == [bread_of(memory).id]
 
 
+def test_an_agent_keeps_its_own_state_beside_that_of_the_middleware(memory: LocalMemory) -> None:
+    class Visit(AgentState[Any]):
+        procedures: list[str]
+        found_procedures: list[str]
+        learned: bool
+        asked: bool
+
+    own = {"procedures": ["X-ray"], "found_procedures": [], "learned": True, "asked": True}
+    check = CheckAnswerMiddleware(Shelf(), model=ScriptedModel([CHANGE]))
+    middleware: Any = [ProceduralMemoryMiddleware(memory), check]
+    agent = create_agent(ToolModel([WRONG]), middleware=middleware, state_schema=Visit)
+    result = agent.invoke({**TASK, **own})
+    assert {key: result[key] for key in own} == own
+
+
 def test_procedures_are_added_to_prompts_and_results_that_are_blocks(memory: LocalMemory) -> None:
     @tool
     def oven(task: str) -> list[dict[str, str]]:
