@@ -10,6 +10,7 @@ to the provider's client, and caching to LangChain (`set_llm_cache`).
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_core import exceptions
@@ -24,7 +25,7 @@ from stepcraft.llm.prompt import prompt_tokens, without_system_role
 from stepcraft.llm.reply import Refused, is_cut_off, odd_end, reply_text
 from stepcraft.llm.resources import Resources
 from stepcraft.llm.usage import add_warnings, usage_of
-from stepcraft.models.resolve import ChatModel, model_name, unbound, with_options
+from stepcraft.models.resolve import ChatModel, model_name, models_in, with_options
 from stepcraft.progress import counted, emit, emit_answer, emit_draft
 from stepcraft.secrets import masked_line
 from stepcraft.text.sections import restored
@@ -270,7 +271,7 @@ class _Prompt:
     """The messages of a step. If they are too long, the least similar passages are left out."""
 
     def __init__(self, node: ModelNode, state: State, settings: Settings, model: ChatModel) -> None:
-        self.model = with_options(model, sampling_options(model, settings))
+        self.model = with_options(model, partial(sampling_options, settings=settings))
         self._node, self._state, self._settings = node, state, settings
         evidence: Sequence[Mapping[str, Any]] = state.get("evidence") or []
         numbers = range(1, len(evidence) + 1)
@@ -369,16 +370,21 @@ def ending_warnings(node: str, reply: AIMessage) -> list[str]:
 
 
 def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
-    """Return the sampling options that a run's settings specify for a call."""
-    seed = settings.seed if hasattr(unbound(model), "seed") else None
+    """Return the sampling options in a run's settings that a model and its fallbacks take."""
+    takes_seed = all(hasattr(each, "seed") for each in models_in(model))
+    seed = settings.seed if takes_seed else None
     sampling = {"temperature": settings.temperature, "seed": seed}
     return {name: value for name, value in sampling.items() if value is not None}
 
 
 def input_limit(model: ChatModel, settings: Settings) -> int | None:
     """Return the maximum number of tokens in a prompt, or None if no limit is known."""
-    profile: Mapping[str, Any] = getattr(unbound(model), "profile", None) or {}
-    return settings.max_input_tokens or profile.get("max_input_tokens")
+    limits: list[int] = [
+        limit
+        for each in models_in(model)
+        if (limit := (getattr(each, "profile", None) or {}).get("max_input_tokens"))
+    ]
+    return settings.max_input_tokens or min(limits, default=None)
 
 
 class _LimitReached(Exception):

@@ -1,7 +1,7 @@
 """Resolve chat models by name; each is built once for synchronous calls and once per event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -153,34 +153,54 @@ def _build(name: str) -> BaseChatModel:
     return model
 
 
+def models_in(model: object) -> Iterator[Any]:
+    """Yield each model inside options, retries, fallbacks, alternatives or a sequence."""
+    match model:
+        case RunnableBindingBase():
+            yield from models_in(model.bound)
+        case RunnableWithFallbacks():
+            for each in model.runnables:
+                yield from models_in(each)
+        case DynamicRunnable():
+            yield from models_in(model.default)
+        case RunnableSequence():
+            for step in model.steps:
+                yield from (each for each in models_in(step) if isinstance(each, BaseChatModel))
+        case _:
+            yield model
+
+
 def unbound(model: object) -> Any:  # noqa: ANN401 - any runnable
-    """Return the model inside options, retries, fallbacks, alternatives or a sequence."""
-    while True:
-        match model:
-            case RunnableBindingBase():
-                model = model.bound
-            case RunnableWithFallbacks():
-                model = model.runnable
-            case DynamicRunnable():
-                model = model.default
-            case RunnableSequence():
-                steps = map(unbound, model.steps)
-                return next((each for each in steps if isinstance(each, BaseChatModel)), model)
-            case _:
-                return model
+    """Return the first model inside options, retries, fallbacks, alternatives or a sequence."""
+    return next(models_in(model), model)
 
 
-def with_options(model: ChatModel, options: Mapping[str, Any]) -> ChatModel:
-    """Return a model with options bound to it, or a sequence with options bound to its models."""
-    if not options:
-        return model
-    if isinstance(model, RunnableSequence):
-        steps = [
-            with_options(each, options) if isinstance(unbound(each), BaseChatModel) else each
-            for each in model.steps
-        ]
-        return RunnableSequence(*steps)
-    return model.bind(**options)
+def with_options(model: ChatModel, options_of: Callable[[ChatModel], dict[str, Any]]) -> ChatModel:
+    """Return a model with options bound to it, or to each model inside it.
+
+    Args:
+        model: The model.
+        options_of: Returns the options of a model.
+    """
+    match model:
+        case RunnableWithFallbacks():
+            first, *others = [with_options(each, options_of) for each in model.runnables]
+            return model.model_copy(update={"runnable": first, "fallbacks": others})
+        case RunnableSequence():
+            steps = [
+                with_options(each, options_of) if isinstance(unbound(each), BaseChatModel) else each
+                for each in model.steps
+            ]
+            return RunnableSequence(*steps, name=model.name)
+        case RunnableBindingBase():
+            kept = {**model.kwargs}
+            for name in options_of(model):
+                kept.pop(name, None)
+            update = {"bound": with_options(model.bound, options_of), "kwargs": kept}
+            return model.model_copy(update=update)
+        case _:
+            options = options_of(model)
+            return model.bind(**options) if options else model
 
 
 def model_name(model: ChatModel | str) -> str:

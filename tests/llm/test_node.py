@@ -389,10 +389,12 @@ def wrapped(kind: str, model: Any) -> Any:
         "bound": lambda: model.bind(stop=["END"]),
         "prompted": lambda: ChatPromptTemplate([MessagesPlaceholder("messages")]) | model,
         "parsed": lambda: model.with_retry() | RunnableLambda(lambda message: message),
+        "prompted and retried": lambda: wrapped("prompted", model).with_retry(),
     }[kind]()
 
 
 WRAPPED = ["retry", "fallbacks", "fields", "alternatives", "bound", "prompted", "parsed"]
+WRAPPED += ["prompted and retried"]
 
 
 @pytest.mark.parametrize("kind", WRAPPED)
@@ -414,6 +416,17 @@ def test_the_limits_and_options_of_a_wrapped_model_hold(kind: str) -> None:
     result = graph.invoke(QUESTION, context=RagContext(temperature=0.5))
     assert "1 of 2 passages" in str(result["warnings"])
     assert model.calls[0].kwargs["temperature"] == 0.5
+
+
+def test_a_fallback_gets_the_options_that_it_takes_and_a_prompt_that_it_takes() -> None:
+    first = SeededModel([RuntimeError("503")])
+    second = ScriptedModel(["Haldruvin."], profile={"max_input_tokens": 500})
+    shelf = Shelf(passages={"Oster": "Oster " * 900, "mayor": "The mayor was Ilse Quandt."})
+    graph = build_rag(model=first.with_fallbacks([second]), sources=shelf)
+    result = graph.invoke(QUESTION, context=RagContext(temperature=0.5, seed=7))
+    options = [model.calls[0].kwargs for model in (first, second)]
+    assert options == [{"temperature": 0.5, "seed": 7}, {"temperature": 0.5}]
+    assert "1 of 2 passages" in str(result["warnings"])
 
 
 def test_retries_and_fallbacks_do_their_work() -> None:
