@@ -148,7 +148,7 @@ def end_if_late(reason: str) -> None:
     Raises:
         NoAnswer: The step failed because the deadline has passed.
     """
-    if reason == TOO_LATE:
+    if reason.startswith(TOO_LATE):
         raise NoAnswer(f"nothing was written: {reason}")
 
 

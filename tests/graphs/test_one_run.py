@@ -217,6 +217,24 @@ def test_a_run_without_an_answer_is_resumed_at_the_step_that_was_too_late(
     assert "deadline" not in str(result["warnings"])
 
 
+def test_a_run_whose_second_reply_was_too_late_is_resumed_at_its_step() -> None:
+    waits = [0, 4.2]  # the second is past the deadline
+
+    def reply(node: str, _prompt: str) -> str:
+        if node == "plan" and waits:
+            time.sleep(waits.pop(0))
+            return "I cannot."
+        return {"plan": "- mayor", "look_again": "NOTHING"}.get(node, BUILT)
+
+    model = ScriptedModel(reply)
+    graph = build_rpg(model=model, sources=Shelf(), checkpointer=InMemorySaver())
+    with pytest.raises(NoAnswer, match="deadline"):
+        graph.invoke(QUESTION, THREAD, context={"deadline_s": 4})
+    assert graph.get_state(THREAD).next == ("plan",)
+    result = graph.invoke(None, THREAD, context={"deadline_s": 60})
+    assert "deadline" not in str(result["warnings"])
+
+
 def test_a_search_after_the_deadline_is_not_said_to_have_found_nothing() -> None:
     graph, _ = rat(sources=Slow())
     warnings = graph.invoke(CHECKED, THREAD, context={"deadline_s": 0.1})["warnings"]
