@@ -5,6 +5,7 @@ statements not found in them, and warnings.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, get_args
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -163,15 +164,16 @@ def _initial(
     settings: ChatContext,
     _searched: Sequence[Any],
     resources: Resources[ChatContext],
+    of_graphs: Mapping[str, Resources[Any]],
 ) -> dict[str, Any]:
     """Return the initial state; before asking a model, refuse settings that no graph accepts.
 
     A question that begins a conversation becomes its first message.
     """
     is_auto = settings.method == "auto"
-    contexts = [context_of(name) for name in (METHODS if is_auto else [settings.method])]
+    names = METHODS if is_auto else [settings.method]
     # Graphs have different nodes, so a node's model can only be named for a single graph.
-    fields = {name for each in contexts for name in each.model_fields}
+    fields = {field for name in names for field in context_of(name).model_fields}
     fields -= {"node_models"} if is_auto else set()
     if unknown := sorted(settings.method_settings.keys() - fields):
         raise BadInput(
@@ -179,11 +181,11 @@ def _initial(
             f"{', '.join(sorted(fields))}"
         )
     resources.target.check_names(settings)
-    for each in contexts:
-        of_graph = _settings_of(each, settings)
+    for name in names:
+        of_graph = _settings_of(context_of(name), settings)
         resources.target.check_names(of_graph)
         for node in ("", *of_graph.node_models):
-            resolve_model(resources.choice(node, of_graph))
+            resolve_model(of_graphs[name].choice(node, of_graph))
     first = {} if state.get("messages") else {"messages": [HumanMessage(state["task"])]}
     return {"method": "", "asked": "", **first}
 
@@ -193,6 +195,17 @@ def _settings_of(context_type: Any, settings: ChatContext) -> Any:
     shared = settings.model_dump(exclude_unset=True, exclude={"node_models", "method_settings"})
     values = {**shared, **settings.method_settings}
     return context_type(**{key: values[key] for key in values.keys() & context_type.model_fields})
+
+
+def _options_of(name: str, options: BuilderOptions, settings: ChatContext) -> Any:
+    """Return the options of a graph: those of the chat, and the models that its settings name."""
+    further = settings.method_settings
+    left_out = {"settings", "node_models", *(["model"] if further.get("model") else [])}
+    taken = {key: value for key, value in options.items() if key not in left_out}
+    fields = {"model", "node_models"} if name == settings.method else {"model"}
+    named = {"model": settings.model, **further}
+    own = context_of(name)(**{key: named[key] for key in fields & named.keys()})
+    return {**taken, "settings": own}
 
 
 @Inline
@@ -205,19 +218,21 @@ def chat_builder(
 ) -> StateGraph[State, ChatContext, ChatInput, ChatOutput]:
     """Return the uncompiled chat graph, whose RAT, RPG and AAG graphs get the same options."""
     resources = Resources.of("chat", ChatContext, options)
-    shared: dict[str, Any] = {
-        key: value for key, value in options.items() if key not in {"settings", "node_models"}
-    }
+    own: dict[str, Any] = {}
+    of_graphs: dict[str, Resources[Any]] = {}
+    for name in METHODS:
+        own[name] = _options_of(name, options, resources.defaults)
+        of_graphs[name] = Resources.of(name, context_of(name), own[name])
+    initial = partial(_initial, resources=resources, of_graphs=of_graphs)
     builder = StateGraph(State, ChatContext, input_schema=ChatInput, output_schema=ChatOutput)
-    builder.add_node("begin", Begin(resources, ["route"], resources.bind(_initial), searches=False))
+    builder.add_node("begin", Begin(resources, ["route"], initial, searches=False))
     # A chat interface shows what is streamed, which should be the answer but not the routing.
     builder.add_node("route", route.bound(resources).with_config(tags=[TAG_NOSTREAM]))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "route")
     builder.add_conditional_edges("route", chosen_method, [*METHODS])
     for name in METHODS:
-        settings = context_of(name)(model=resources.defaults.model)
-        builder.add_node(name, Method(get_graph(name, **shared, settings=settings), resources))
+        builder.add_node(name, Method(get_graph(name, **own[name]), resources))
         builder.add_edge(name, END)
     return builder
 

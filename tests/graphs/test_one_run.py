@@ -462,6 +462,20 @@ def test_the_builders_settings_may_name_any_model(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
+    "named", [{"model": "openai:mine"}, {"node_models": {"answer": "openai:mine"}}]
+)
+def test_the_builders_settings_of_a_method_may_name_any_model(
+    named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPCRAFT_MODELS", "small=openai:small")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    settings = ChatContext(method="direct", method_settings=named)
+    with pytest.raises(NoAnswer):
+        build_chat(sources=Shelf(), settings=settings).invoke(QUESTION)
+
+
+@pytest.mark.parametrize(
     ("option", "meant"),
     [
         ("retriever", "sources"),
