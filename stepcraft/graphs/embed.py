@@ -91,7 +91,7 @@ def as_tool(
         run,
         arun,
         name=tool_name,
-        description=description or _description(str(graph.name), arguments),
+        description=description or _description(graph, arguments),
         args_schema=create_model(tool_name, question=question, **optional),
         infer_schema=False,
         response_format="content_and_artifact",
@@ -117,8 +117,9 @@ def _optional_fields(
     return fields
 
 
-def _description(graph: str, arguments: Sequence[str]) -> str:
-    sentence = graph_info(graph).sentence if graph in graph_names() else "Answers a question"
+def _description(graph: Graph, arguments: Sequence[str]) -> str:
+    kind = (graph.config or {}).get("metadata", {}).get("stepcraft_graph", graph.name)
+    sentence = graph_info(kind).sentence if kind in graph_names() else "Answers a question"
     of_draft = " It also checks a draft of the answer." if "draft" in arguments else ""
     return (
         f"{sentence}.{of_draft} It sees nothing of this conversation: "

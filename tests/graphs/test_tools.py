@@ -250,6 +250,10 @@ def test_a_model_is_told_of_drafts_only_if_it_can_pass_one(arguments: list[str])
     assert ("draft" in tool.description) == bool(arguments)
 
 
+def test_a_model_is_told_what_a_graph_does_whatever_its_name() -> None:
+    assert as_tool(build_rat(name="docs")).description == as_tool(build_rat()).description
+
+
 def test_a_review_within_a_tool_stops_the_agent(memory: LocalMemory) -> None:
     graph = build_aag(model=ScriptedModel(cook()), memory=memory)
     tool = as_tool(graph, context=AagContext(review=True))
