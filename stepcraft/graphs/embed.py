@@ -108,7 +108,7 @@ def _optional_fields(
     if "resources" in hints and not arguments:
         hints["resources"], arguments = str, ["resources"]
     fields: dict[str, Any] = {}
-    for key in arguments:
+    for key in (each for each in arguments if each != "question"):
         if key not in hints:
             raise BadInput(
                 f"{graph.name} takes no argument {excerpt(key)}; it takes {', '.join(hints)}"

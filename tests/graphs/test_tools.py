@@ -241,6 +241,7 @@ def test_arguments_and_settings_of_a_tool(memory: LocalMemory) -> None:
         as_tool(graph, arguments=["nothing"])
     with pytest.raises(BadInput, match="has a space"):
         as_tool(graph, name="has a space")
+    assert set(as_tool(graph, arguments=["question", "resources"]).args) == set(tool.args)
 
 
 @pytest.mark.parametrize("arguments", [[], ["draft"]])
