@@ -35,9 +35,10 @@ _TOO_LONG: type[Exception] | tuple[()] = getattr(exceptions, "ContextOverflowErr
 _TOO_LONG_WORDS = re.compile(
     r"context_length_exceeded|\bcontext[ -](?:length|window|size)"
     r"|(?:prompt|input|request) is too (?:long|large)|request too large|too many (?:input )?tokens"
-    r"|(?:prompt|input|sequence)(?: token)? (?:length|count|limit)|model token limit|max_new_tokens"
+    r"|(?:prompt|input|sequence)(?: token)? (?:length|count|limit)|model token limit"
     r"|exceeds? the (?:maximum|max)\b[^.\n]{0,40}\btokens|exceeds? (?:the model limit|n_ctx)"
-    r"|\u8d85\u8fc7[^.\n]{0,20}\u957f\u5ea6",
+    r"|input tokens? exceed|exceeds? (?:the )?max(?:imum)? length|max_(?:new|prompt)_tokens"
+    r"|\u8d85\u8fc7[^.\n]{0,20}\u957f\u5ea6|\u8d85\u957f",
     re.IGNORECASE,
 )
 """Phrases and codes in other servers' errors for a prompt that is too long."""

@@ -175,6 +175,19 @@ def test_a_prompt_above_the_rate_limit_is_shortened(message: str, is_shortened: 
         asked(model)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
+        "Prompt exceeds max length",
+        "Prompt \u8d85\u957f",
+        "number of input tokens (167594) has exceeded max_prompt_tokens (163840) limit.",
+    ],
+)
+def test_a_prompt_is_shortened_whatever_a_server_calls_too_long(words: str) -> None:
+    assert asked(ScriptedModel([Status(400, words), "Haldruvin."]))["answer"] == "Haldruvin."
+
+
 def test_an_error_without_a_status_is_no_refusal() -> None:
     error = RuntimeError("Input is too long")
     error.code = True  # type: ignore[attr-defined]
