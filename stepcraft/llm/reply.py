@@ -33,8 +33,8 @@ _TOOL_CALL = re.compile(
         |\[TOOL_CALLS\].*
         |call\s+\w+\s*\{.*\}
         |action:[^\n]+\n\s*action\ input:.*
-        |\w+\.call\(.*\)
-        |\[\w+\(\w+=.*\)\]
+        |\w+\.call\(\w+=.*\)
+        |\[(?-i:[a-z_])\w*\(\w+=.*\)\]
         |```tool_code\b.*
     )""",
     re.DOTALL | re.IGNORECASE | re.VERBOSE,

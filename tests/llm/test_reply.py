@@ -301,6 +301,8 @@ def test_a_call_that_the_model_answers_itself_is_left_out() -> None:
         "Action: none.",
         "[]",
         "[Oster](https://example.org)",
+        "[Point(x=1, y=2)]",
+        "Pass the object first:\n\nbuild.call(bridge, 1873)",
     ],
 )
 def test_an_answer_may_show_the_call_of_a_tool(answer: str) -> None:
