@@ -26,7 +26,7 @@ from stepcraft.nodes.decision import Decision, ask_person
 from stepcraft.nodes.review import check_can_pause
 from stepcraft.retrieval.opening import opened_memory
 from stepcraft.secrets import excerpt
-from stepcraft.text.lists import numbered
+from stepcraft.text.lists import numbered, without_number
 from stepcraft.text.sections import Section, written
 
 Reply = tuple[str, dict[str, Any]]
@@ -160,7 +160,7 @@ def save_procedure(
         ToolException: The memory refuses the procedure.
         Conflict: The procedure to replace has changed.
     """
-    goal, needs, steps = args["goal"], args["needs"], args["steps"]
+    goal, needs, steps = args["goal"], args["needs"], [*map(without_number, args["steps"])]
     procedure = Procedure(output=goal, input=needs, steps=tuple(steps))
     replaced = memory.get(args["replaces"]) if args.get("replaces") else None
     if approve:
@@ -244,7 +244,7 @@ def _read(
     return decision, Procedure(
         output=edited.goal,
         input=edited.needs,
-        steps=tuple(edited.steps),
+        steps=tuple(map(without_number, edited.steps)),
         metadata={"approved": approved},
     )
 

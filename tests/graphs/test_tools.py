@@ -281,6 +281,7 @@ SAVE = call("save_procedure", goal="bake a cake", needs="flour", steps=["Mix.", 
 
 
 EDITED = {"name": "save_procedure", "args": {"steps": ["Mix well."]}}
+NUMBERED = {"name": "save_procedure", "args": {"steps": ["1. Mix well."]}}
 
 
 REJECTED = "It was not saved, because a person rejected it"
@@ -291,6 +292,7 @@ REJECTED = "It was not saved, because a person rejected it"
     [
         ({"type": "approve"}, [["Mix.", "Bake."]], "The procedure is saved with the id "),
         ({"type": "edit", "edited_action": EDITED}, [["Mix well."]], "The procedure is saved "),
+        ({"type": "edit", "edited_action": NUMBERED}, [["Mix well."]], "The procedure is saved "),
         ({"type": "reject", "message": "too short"}, [], f"{REJECTED}: too short"),
         ({"type": "reject"}, [], REJECTED),
         ({"type": "respond", "message": "Write more."}, [], f"{REJECTED}: Write more."),
@@ -343,6 +345,13 @@ def test_a_procedure_is_saved_once(memory: LocalMemory) -> None:
     first, second = replies(memory_tools(memory, approve=False), SAVE, SAVE)
     assert ("is saved" in first.text, "is there already" in second.text) == (True, True)
     assert [each.output for each in memory].count("bake a cake") == 1
+
+
+def test_a_procedure_is_saved_without_the_numbers_of_its_steps(memory: LocalMemory) -> None:
+    steps = ["1. Mix.", "2. Bake."]
+    again = call("save_procedure", goal="bake a cake", needs="flour", steps=steps)
+    first, second = replies(memory_tools(memory, approve=False), SAVE, again)
+    assert ("is saved" in first.text, "is there already" in second.text) == (True, True)
 
 
 def test_each_user_has_a_memory_of_their_own() -> None:
