@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -47,8 +48,8 @@ async def aresolve_model(choice: ChatModel | str) -> ChatModel:
     """Resolve a model for calls on the running event loop, building it in a thread.
 
     A connection works only on the event loop that opened it, so each loop has its own instance of a
-    named model. OpenAI's models, whose connections LangChain shares among all loops, are copied
-    with connections of their own, which are closed when the loop shuts down.
+    named model. The models of OpenAI and Anthropic, whose connections LangChain shares among all
+    loops, are copied with connections of their own, which are closed when the loop shuts down.
     """
     if isinstance(choice, str):
         loop = await _models_of_this_loop()
@@ -77,10 +78,15 @@ async def _with_models_of_this_loop(runnable: Any) -> Any:  # noqa: ANN401 - any
     return runnable.model_copy(update=changed)
 
 
+def _is_anthropic(model: BaseChatModel) -> bool:
+    make_client = getattr(getattr(type(model), "_async_client", None), "func", None)
+    return str(getattr(make_client, "__module__", "")).startswith("langchain_anthropic.")
+
+
 def _shares_connections(model: BaseChatModel) -> bool:
-    """Return whether a model is from OpenAI and its owner has not set an async client."""
+    """Return whether a model is from Anthropic or OpenAI, unless its owner set an async client."""
     if not getattr(model, "root_async_client", None):
-        return False
+        return _is_anthropic(model)
     openai_model: Any = model
     # LangChain sets a client if there is a proxy.
     return bool(openai_model.openai_proxy or not openai_model.http_async_client)
@@ -91,8 +97,8 @@ class _LoopModels:
 
     def __init__(self) -> None:
         self.models: OncePerKey[str, BaseChatModel] = OncePerKey()
-        self.clients: OncePerKey[str, Any] = OncePerKey()
-        """The HTTP clients, keyed by proxy; "" stands for the proxy from the environment."""
+        self.clients: OncePerKey[tuple[str, str], Any] = OncePerKey()
+        """The HTTP clients by package and proxy; "" stands for the proxy from the environment."""
         self.opened: list[Any] = []
         self.closing: AsyncGenerator[None] | None = None
 
@@ -100,18 +106,21 @@ class _LoopModels:
         """Return a model that shares no connection with other loops."""
         if not _shares_connections(model):
             return model
-        openai_model: Any = model
-        proxy = openai_model.openai_proxy or ""
-        http_client = self.clients.get(proxy, partial(self._connect, proxy))
-        client = openai_model.root_async_client.with_options(http_client=http_client)
+        shared: Any = model
+        package = "anthropic" if _is_anthropic(model) else "openai"
+        key = package, getattr(model, f"{package}_proxy") or ""
+        http_client = self.clients.get(key, partial(self._connect, *key))
+        if package == "anthropic":
+            client = shared._async_client.with_options(http_client=http_client)
+            return model.model_copy(update={"_async_client": client})
+        client = shared.root_async_client.with_options(http_client=http_client)
         clients = {"root_async_client": client, "async_client": client.chat.completions}
         return model.model_copy(update=clients)
 
-    def _connect(self, proxy: str) -> Any:  # noqa: ANN401 - a class that is slow to import
-        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - slow to import
-
-        self.opened.append(DefaultAsyncHttpxClient(proxy=proxy or None))
-        return self.opened[-1]
+    def _connect(self, package: str, proxy: str) -> Any:  # noqa: ANN401 - a class of the package
+        client = import_module(package).DefaultAsyncHttpxClient(proxy=proxy or None)
+        self.opened.append(client)
+        return client
 
     async def close_with(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
         """Close the connections when the loop shuts down its generators, as `asyncio.run` does."""

@@ -95,3 +95,14 @@ async def test_an_async_client_of_the_owner_is_kept(server: OpenAIServer) -> Non
     async with httpx.AsyncClient() as client:
         model = ChatOpenAI(model="m", base_url=server.base_url, http_async_client=client)
         assert await aresolve_model(model) is model
+
+
+def test_a_model_of_anthropic_has_connections_of_its_own_on_each_event_loop() -> None:
+    model: Any = pytest.importorskip("langchain_anthropic").ChatAnthropic(model="m", api_key="none")
+
+    async def clients() -> list[Any]:
+        models: list[Any] = [await aresolve_model(model) for _ in range(2)]
+        return [each._async_client._client for each in models]
+
+    first, second = asyncio.run(clients()), asyncio.run(clients())
+    assert first[0] is first[1] is not second[0]
