@@ -22,7 +22,7 @@ from langchain_core.runnables.config import (
 )
 from typing_extensions import override
 
-from stepcraft.concurrency import in_thread, to_thread, within
+from stepcraft.concurrency import in_thread, to_thread, uncancelled, within
 from stepcraft.concurrency import outcomes as outcomes_in_threads
 from stepcraft.models.resolve import ChatModel, aresolve_model, resolve_model, unbound
 
@@ -125,7 +125,7 @@ class AsyncCalls(Calls):
     @override
     async def result(self, call: Call, seconds: float | None) -> Any:
         async with asyncio.timeout(seconds):
-            return await self._started(call, seconds)
+            return await uncancelled(self._started(call, seconds))
 
     @override
     async def outcomes(self, calls: Sequence[Call], seconds: float | None) -> list[Any]:
@@ -135,7 +135,7 @@ class AsyncCalls(Calls):
         async def work(place: int, call: Call) -> None:
             async with free:
                 try:
-                    results[place] = await self._started(call, seconds)
+                    results[place] = await uncancelled(self._started(call, seconds))
                 except Exception as error:
                     results[place] = error
 

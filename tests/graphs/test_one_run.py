@@ -242,6 +242,20 @@ def test_a_search_after_the_deadline_is_not_said_to_have_found_nothing() -> None
     assert "nothing was found" not in str(warnings)
 
 
+class Dead(Shelf):
+    """A source whose driver cancels the call when its connection dies."""
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, k: int = 5) -> Any:
+        raise asyncio.CancelledError
+
+
+async def test_a_search_that_is_cancelled_from_within_is_one_that_failed() -> None:
+    graph, _ = rat(sources=Dead(), checkpointer=None)
+    result = await graph.ainvoke(CHECKED)
+    assert result["answer"] == BUILT
+    assert "a search failed" in str(result["warnings"])
+
+
 def test_not_found_is_no_verdict_on_a_statement_whose_search_failed() -> None:
     def fail(query: str) -> None:
         if "arches" in query:
