@@ -107,8 +107,8 @@ class BlockingCalls(Calls):
 class AsyncCalls(Calls):
     """Calls on the running event loop.
 
-    With a time limit, blocking calls run in daemon threads, because an event loop waits for its own
-    threads when it is closed.
+    Blocking functions, and blocking calls with a time limit, run in daemon threads, because an
+    event loop waits for its own threads when it is closed.
     """
 
     @override
@@ -117,8 +117,6 @@ class AsyncCalls(Calls):
 
     @override
     async def function(self, function: Callable[[], T], seconds: float | None) -> T:
-        if seconds is None:
-            return await asyncio.to_thread(function)
         async with asyncio.timeout(seconds):
             return await to_thread(function)
 
