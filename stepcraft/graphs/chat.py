@@ -94,11 +94,9 @@ class Method(Node):
         options = {"context": self._context(state)}
         # The graph enforces the deadline itself, and still returns an answer.
         result = await calls.result(Call(self.graph, {"question": state["asked"]}, options), None)
-        answer = result["answer"]
-        below = sources_below(result) + not_found_below(result)
-        below += warnings_below(add_warnings(state["warnings"], result["warnings"]))
+        text = with_lists(result, add_warnings(state["warnings"], result["warnings"]))
         taken = {key: result[key] for key in ("answer", "evidence", "warnings", "usage")}
-        return {**taken, "messages": [AIMessage(answer + below)]}
+        return {**taken, "messages": [AIMessage(text)]}
 
     def _context(self, state: Mapping[str, Any]) -> Any:
         """Return the settings for the graph, with the remaining calls and time as limits."""
@@ -115,7 +113,19 @@ class Method(Node):
         return context_type(**values)
 
 
-def sources_below(result: Mapping[str, Any], most: int = 10) -> str:
+def with_lists(result: Mapping[str, Any], warnings: Sequence[str], most: int = 10) -> str:
+    """Return an answer with its sources, the statements not found in them, and warnings below.
+
+    Args:
+        result: The output of the graph that answered.
+        warnings: The warnings to list.
+        most: The maximum number of uncited sources.
+    """
+    below = "\n- ".join(["\n\nWarnings:", *warnings]) if warnings else ""
+    return f"{result['answer']}{_sources(result, most)}{_not_found(result)}{below}"
+
+
+def _sources(result: Mapping[str, Any], most: int) -> str:
     """Return the sources of an answer as lines below it, or "" if there are none.
 
     They are numbered as cited, except for RAT and AAG, which add no marks: a [1] in their text may
@@ -137,7 +147,7 @@ def sources_below(result: Mapping[str, Any], most: int = 10) -> str:
     return "\n".join(["\n\nSources:", *lines]) if lines else ""
 
 
-def not_found_below(result: Mapping[str, Any]) -> str:
+def _not_found(result: Mapping[str, Any]) -> str:
     """Return lines that list the statements not found in the sources, or "" if there are none.
 
     A statement that has changed since it was judged is left out.
@@ -152,11 +162,6 @@ def not_found_below(result: Mapping[str, Any]) -> str:
     if len(lines) > MAX_NOT_FOUND:
         shown.append(f"and {len(lines) - MAX_NOT_FOUND} more")
     return "\n".join(["\n\nNot found in the sources:", *shown]) if shown else ""
-
-
-def warnings_below(warnings: Sequence[str]) -> str:
-    """Return a run's warnings as lines below its answer, or "" if there are none."""
-    return "\n- ".join(["\n\nWarnings:", *warnings]) if warnings else ""
 
 
 def _initial(

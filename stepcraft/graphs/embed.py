@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, create_model
 
 from stepcraft.contexts.base import Settings
 from stepcraft.errors import BadInput, StepcraftError
-from stepcraft.graphs.chat import not_found_below, sources_below, warnings_below
+from stepcraft.graphs.chat import with_lists
 from stepcraft.graphs.registry import graph_info, graph_names
 from stepcraft.secrets import excerpt
 
@@ -135,12 +135,7 @@ def _reply(result: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the content for the model and the artifact for the program."""
     if "method" in result:  # the message of a chat says all of it
         return result["messages"][-1].text, dict(result)
-    below = (
-        sources_below(result, MAX_SOURCES)
-        + not_found_below(result)
-        + warnings_below(result["warnings"])
-    )
-    return result["answer"] + below, dict(result)
+    return with_lists(result, result["warnings"], MAX_SOURCES), dict(result)
 
 
 @contextmanager
