@@ -366,13 +366,13 @@ def edited(stored: Procedure, body: str) -> Procedure:
     def unmarked(text: str) -> str:
         return re.sub(rf"{stored.id} \d+", lambda mark: marks.get(mark[0], mark[0]), text)
 
-    title, input_, steps, outside = _content(body)
+    title, input_, steps, outside = _content(body, stored.input if has_needs else "")
     if outside:
         raise BadInput(f"{unmarked(outside[0])!r} belongs to no step; begin it with a number")
     return replace(
         stored,
         output=stored.output if title == one_line(stored.output) else title or stored.output,
-        input=stored.input if has_needs else unmarked(input_),
+        input=unmarked(input_),
         steps=tuple(map(unmarked, steps)),
     )
 
@@ -385,18 +385,24 @@ def _as_exported(step: str, digits: int) -> re.Pattern[str]:
     return re.compile(rf"^(\d{{{digits}}}\. ){text}(?=\n+\S|\s*\Z)", re.MULTILINE)
 
 
-def _content(body: str) -> tuple[str, str, list[str], list[str]]:
-    """Return the title, the resources, the steps, and the lines around them in a skill's body."""
+def _content(body: str, input_: str = "") -> tuple[str, str, list[str], list[str]]:
+    """Return the title, the resources, the steps, and the lines around them in a skill's body.
+
+    Args:
+        body: The body.
+        input_: The resources if they are known; a section of resources is then one of the others.
+    """
     title = _TITLE.match(body)
     sections = _sections(_TITLE.sub("", body))
-    place = _named(sections, _NEEDS)
-    needs = sections[place]
-    del sections[place]
-    input_ = (needs[0].text + _text(needs[1:])).strip() if needs else ""
-    items = read_bullets(input_)
-    beside = (line.strip("*_") for line in outside_steps(input_, items))
-    is_list = all(line.startswith("#") or line.endswith((":", "\uff1a")) for line in beside)
-    input_ = (is_list and ", ".join(items)) or input_ or "nothing in particular"
+    if not input_:
+        place = _named(sections, _NEEDS)
+        needs = sections[place]
+        del sections[place]
+        input_ = (needs[0].text + _text(needs[1:])).strip() if needs else ""
+        items = read_bullets(input_)
+        beside = (line.strip("*_") for line in outside_steps(input_, items))
+        is_list = all(line.startswith("#") or line.endswith((":", "\uff1a")) for line in beside)
+        input_ = (is_list and ", ".join(items)) or input_ or "nothing in particular"
     steps = _steps(sections)
     return title[1] if title else "", input_, steps, outside_steps(_text(sections), steps)
 

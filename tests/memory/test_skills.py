@@ -201,6 +201,8 @@ def test_a_line_added_below_a_step_belongs_to_it(line: str, place: int) -> None:
         ("## Steps\n", "## Steps\n\nTell the team.\n", "'Tell the team.'"),
         ("3. Bake it.\n", "3. Bake it.\n\nThen call the team.\n", "'Then call the team.'"),
         ("3. Bake it.\n", "3. Bake it.\n\n## Notes\n\nNever on Fridays.\n", "'## Notes'"),
+        ("3. Bake it.\n", "3. Bake it.\n\n## Prerequisites\n\n- an oven\n", "'## Prerequisites'"),
+        ("## Steps\n", "## Input\n\nan oven\n\n## Steps\n", "'## Input'"),
     ],
 )
 def test_an_edited_line_that_belongs_to_no_step_is_named(
