@@ -241,7 +241,11 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         raise BadInput(record.reason)
     if _is_exported(record.values):
         return Procedure.from_dict(record.values)
-    values = {name: value for name, value in record.values.items() if value not in (None, "")}
+    values = {
+        name: value
+        for name, value in record.values.items()
+        if (value.strip() if isinstance(value, str) else value) not in (None, "")
+    }
     fields = {
         field: values[name]
         for field, name in names.items()
@@ -253,7 +257,7 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
             value = rest.pop(name)
             is_piped = field != "output" and isinstance(value, str) and _PIPED.fullmatch(value)
             fields[field] = value.split("|") if is_piped else value
-    check_has_all(fields, record.values)
+    check_has_all(fields, values)
     if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
         fields["tags"] = {names["tags"]: fields["tags"]}
     fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}

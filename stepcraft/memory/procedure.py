@@ -266,15 +266,18 @@ def checked_tags(tags: object) -> dict[str, str]:
         BadInput: The tags are not a mapping of strings, or a name contains a character that filters
             cannot handle.
     """
-    pairs = dict(tags) if isinstance(tags, Mapping) else {"": ""}
-    for name, value in pairs.items():
-        if not (isinstance(name, str) and isinstance(value, str) and name.strip() and value):
+    pairs = [*tags.items()] if isinstance(tags, Mapping) else [("", "")]
+    checked: dict[str, str] = {}
+    for pair in pairs:
+        name, value = (clean(each).strip() if isinstance(each, str) else "" for each in pair)
+        if not (name and value):
             raise BadInput(
                 f"tags must be names with texts, such as product=kitchen, not {excerpt(tags)}"
             )
         if set(name) & set('"\\=.$'):
             raise BadInput(f'the tag {excerpt(name)} cannot be used: leave out " \\ = . and $')
-    return {clean(name).strip(): clean(value).strip() for name, value in pairs.items()}
+        checked[name] = value
+    return checked
 
 
 def has_our_form(name: str, value: object) -> bool:

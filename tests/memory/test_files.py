@@ -262,6 +262,7 @@ def test_tags_may_be_numbers(tmp_path: Path):
         ("7", {"team": "7"}),
         ('"{""product"": ""kitchen""}"', {"product": "kitchen"}),
         ("", {}),
+        (" ", {}),
     ],
 )
 def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):

@@ -70,6 +70,8 @@ def test_other_content_has_another_id(other):
         ({"metadata": {"a": float("nan")}}, "metadata must be a mapping of JSON"),
         ({"metadata": [1]}, "metadata must be a mapping"),
         ({"id": "seven"}, "id must be a UUID"),
+        ({"tags": {"team": " \ufeff"}}, "tags must be names with texts"),
+        ({"tags": {"team": "\x00"}}, "tags must be names with texts"),
         ({"output": "x" * 1_000_000}, "1,000,002 characters"),
     ],
 )
