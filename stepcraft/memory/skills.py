@@ -137,7 +137,10 @@ def import_skills(
         original, kept = originals[skill.procedure.id], memory.get(skill.procedure.id)
         match _outcome(skill, original, kept):
             case "to add":
-                added.append(skill.procedure)
+                new = skill.procedure
+                if skill.exported and kept and same_text(new, kept):
+                    new = replace(new, source=kept.source, metadata=kept.metadata)
+                added.append(new)
             case "edited":
                 is_again = kept and _is_editor(skill, kept)
                 edits.append((skill, kept if is_again else skill.exported))

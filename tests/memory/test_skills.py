@@ -541,3 +541,20 @@ def test_a_copy_that_was_not_edited_does_not_take_back_an_edit(tmp_path: Path) -
         assert (report.updated, report.failed) == (1, [])
         assert memory.get(BREAD.id).steps[-1] == f"Cool it for {time}."
         memory.update(BREAD.id, lambda kept: replace(kept, tags={"checked": "yes"}))
+
+
+@pytest.mark.parametrize("key", ["", "page/1"])
+def test_a_skill_that_was_not_edited_takes_back_no_source_and_no_metadata(
+    tmp_path: Path, key: str
+) -> None:
+    memory = LocalMemory(":memory:", embeddings="none")
+    stale = {"stale": "old.md no longer teaches it"}
+    bread = replace(BREAD, id="", key=key, source="old.md", metadata=stale)
+    memory.add([bread])
+    write_skills(memory, tmp_path, [])
+    facts = {"source": "new.md", "metadata": {"owner": "ana"}}
+    memory.update(bread.id, lambda kept: replace(kept, **facts))
+    report = import_skills(memory, tmp_path)
+    assert (report.present, report.updated, report.failed) == (1, 0, [])
+    stored = memory.get(bread.id)
+    assert (stored.source, stored.metadata) == (facts["source"], facts["metadata"])
