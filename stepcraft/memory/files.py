@@ -34,13 +34,11 @@ _TITLES = ("description", "name")
 _OF_SCHEMA = ("name", "description", "requiredQuantity", *_TEXTS)
 """The fields of a schema.org object that say what to do or what is needed."""
 _ORDER = re.compile(
-    r"(?:\w*[_-])?u?u?id|type|kind|order|index|idx|no|num|steps?[_ -]?(?:number|no|index|id)"
-    r"|(?:image|photo|video|thumbnail)\w*|url|(?:created|updated)\w*|@\w+",
+    r"(?:\w*[_-])?u?u?id|steps?[_ -]?(?:number|no|index|id)"
+    r"|(?:image|photo|video|thumbnail)\w*|(?:created|updated)\w*|@\w+",
     re.IGNORECASE,
 )
-"""The fields of a step object that only give its position or its place in a database or on a page;
-`step` counts too if it is a number.
-"""
+"""The fields of an object that only give its place in a list, in a database or on a page."""
 _COUNTS = ("number", "position")
 """The fields that give an object's position in a list if their values count up, as in 1, 2, 3."""
 OUTSIDE = "outside_steps"
@@ -48,7 +46,22 @@ OUTSIDE = "outside_steps"
 _MARKS = {"approved", "stale"}
 """The metadata keys that mark a procedure if they have a value."""
 _NO = re.compile(r"\s*(?:no|not|n|false|f|0|none|never|-)\s*", re.IGNORECASE)
-_NUMBERED = re.compile(r"\D*\d{1,9}")
+_NUMBERED = re.compile(
+    r"[(#\s]*(?:(?:step|item|ingredient|instruction|direction|schritt|[e\u00e9]tape|paso|passo)"
+    r"[\W_]*)?\d{1,9}(?:\.0)?[.):\s]*",
+    re.IGNORECASE,
+)
+"""A position in a list, such as "2." or "Step 2"; "M8" is a name."""
+_KIND = re.compile(
+    r"(?:how_?to_?)?(?:text|step|section|instruction|direction|paragraph|list_?item|item|task"
+    r"|action|command|code)",
+    re.IGNORECASE,
+)
+_ORDER_IF = (
+    (re.compile(r"order|index|idx|no|num|step", re.IGNORECASE), _NUMBERED),
+    (re.compile(r"type|kind", re.IGNORECASE), _KIND),
+)
+"""Fields that belong to `_ORDER` if their value has this form: "no" can also be an answer."""
 _MAX_AROUND = 1_000
 """The maximum length of a field around records that goes into the metadata of each."""
 
@@ -339,7 +352,7 @@ def texts_of(value: object) -> list[str]:
             return _items([value[name] for name in sorted(value, key=_number)])
         texts: list[str] = []
         for name, item in value.items():
-            items = [] if _ORDER.fullmatch(str(name)) else _items(item)
+            items = [] if _is_order(str(name), item) else _items(item)
             if items and not (len(value) == 1 and isinstance(item, list)):
                 items[0] = f"{name}: {items[0]}"  # above the others, if it is a group
             texts += items
@@ -369,8 +382,7 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
     rest = {
         name: each
         for name, each in value.items()
-        if not (name in positions or _ORDER.fullmatch(name))
-        and not (name == "step" and each is not text and _NUMBERED.fullmatch(str(each)))
+        if each is text or not (name in positions or _is_order(name, each))
     }
     if not text:
         return ["\n".join(_items([*rest.values()]))]
@@ -386,6 +398,13 @@ def _items(value: object, positions: Collection[str] = ()) -> list[str]:
         elif each is not None and not isinstance(each, bool):
             parts[-1].append(each if isinstance(each, str) else f"{name}: {each}")
     return ["\n".join(filter(None, lines)) for lines in parts if any(lines)]
+
+
+def _is_order(name: str, value: object) -> bool:
+    """Return whether a field only gives an object's place in a list, in a database or on a page."""
+    return bool(_ORDER.fullmatch(name)) or any(
+        names.fullmatch(name) and form.fullmatch(str(value)) for names, form in _ORDER_IF
+    )
 
 
 def _counts_up(values: list[object]) -> bool:

@@ -278,6 +278,7 @@ def test_a_column_can_be_a_tag(tmp_path: Path, cell: str, tags: dict[str, str]):
         {"step_number": 3, "instruction": "Stir."},
         {"stepNumber": 3, "text": "Stir."},
         {"type": "text", "text": "Stir."},
+        {"no": "3.", "kind": "HowToStep", "text": "Stir."},
         {"number": "1.", "text": "Stir."},
         {"number": 1.0, "step": "Stir."},
         {"_id": "64fa0c", "text": "Stir.", "imageUrl": "https://x", "createdAt": "2024-01-01"},
@@ -547,6 +548,26 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
                 {"@type": "HowToStep", "name": "Bake", "text": "Bake it.", "image": "b.png"},
             ],
             ["Mix.", "Bake it."],
+        ),
+        (
+            [{"name": "flour", "type": "wholemeal", "amount": "500 g"}],
+            "flour wholemeal 500 g",
+            [
+                {"question": "Is it hot?", "yes": "Go to step 4.", "no": "Go to step 2."},
+                {"action": "delete", "kind": "Pod", "name": "web-0"},
+                {"text": "Open the page", "url": "https://g/d", "step": "Page 3"},
+            ],
+            [
+                "Is it hot?\nGo to step 4.\nGo to step 2.",
+                "delete\nPod\nweb-0",
+                "Open the page\nhttps://g/d\nPage 3",
+            ],
+        ),
+        (
+            {"M8": "4 bolts", "M10": "2 bolts"},
+            "M8: 4 bolts, M10: 2 bolts",
+            {"Step 1": "Drill.", "Step 2": "Screw."},
+            ["Drill.", "Screw."],
         ),
     ],
 )
