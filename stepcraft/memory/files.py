@@ -20,6 +20,7 @@ from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import Record, file_encoding, records
 from stepcraft.secrets import excerpt
 from stepcraft.text.lists import outside_steps, read_steps
+from stepcraft.text.markdown import code_blocks
 from stepcraft.text.sentences import sentences
 
 _OTHER_NAMES = {
@@ -324,12 +325,13 @@ def _is_exported(values: Mapping[str, Any]) -> bool:
 def _steps(text: str) -> tuple[list[str], list[str]]:
     """Return the steps in a text, and the lines around them.
 
-    The steps are its items or lines, or else its sentences.
+    The steps are its items or lines, or else its sentences or, if it has code, the whole text.
     """
     steps = read_steps(text)
-    if len(steps) > 1:
+    has_code = any(code_blocks(text))
+    if len(steps) > 1 or (steps and has_code):
         return steps, outside_steps(text, steps)
-    return [each.strip() for each in sentences(text)], []
+    return [text] if has_code else [each.strip() for each in sentences(text)], []
 
 
 def texts_of(value: object) -> list[str]:

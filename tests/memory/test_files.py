@@ -637,3 +637,12 @@ def test_the_cells_of_a_table_decide_neither_its_delimiter_nor_its_columns(
     file = tmp_path / "a.csv"
     file.write_text(text)
     assert next(records(file)).values == values
+
+
+@pytest.mark.parametrize("number", ["", "1. "])
+def test_the_code_of_a_single_step_keeps_its_lines(tmp_path: Path, number: str):
+    step = "Restart it:\n```sh\nrestart web\nstatus web\n```"
+    with (tmp_path / "p.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["output", "input", "steps"], ["web", "ssh", number + step]])
+    [web] = read_all(tmp_path / "p.csv")
+    assert (web.steps, web.metadata) == ((step,), {})
