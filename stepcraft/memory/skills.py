@@ -62,15 +62,17 @@ _MORE = (
 )
 """What may follow in a title: "Steps to bake" has steps, "Process files" has none."""
 _WORKFLOW = re.compile(
-    rf"\W*(?:workflow|steps|instructions|procedure|process(?!\s+and)){_MORE}", re.IGNORECASE
+    rf"\W*(?:(?:\d+\W+)?(?:workflow|steps|instructions|procedure)|process(?!\s+and)){_MORE}",
+    re.IGNORECASE,
 )
 _NEEDS = re.compile(
-    rf"(?:needs|inputs?|requirements|prerequisites)(?:{_MORE}|\s+(?:list|files?|data|parameters"
+    rf"(?:\d+\W+)?(?:needs|inputs?|requirements|prerequisites)(?:{_MORE}"
+    r"|\s+(?:list|files?|data|parameters"
     r"|arguments|format|requirements|required|needed)(?:\W.*)?)",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"(?:step )?\d+\b", re.IGNORECASE).match
-_STEP = re.compile(r"step \d+\b", re.IGNORECASE).match
+_NUMBERED = re.compile(r"(?:step )?(\d{1,3})\b", re.IGNORECASE)
+_STEP = re.compile(r"step \d{1,3}\b", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
 
@@ -413,15 +415,18 @@ def _content(body: str, input_: str = "") -> tuple[str, str, list[str], list[str
 def _steps(sections: Sequence[Section]) -> list[str]:
     """Return the steps: numbered sections, or else the first list, all subsections, or bullets.
 
-    If a section has a title such as "Workflow" or "Steps", only that section is read.
+    If a section has a title such as "Workflow" or "Steps", only that section is read. Otherwise,
+    sections are numbered if they are called "Step 1" or if their numbers count up.
     """
     workflow = sections[_named(sections, _WORKFLOW)]
     parts = workflow or sections
-    is_step = _NUMBERED if workflow else _STEP
-    numbers = [at for at, part in enumerate(parts) if is_step(part.title)]
-    tops = [_below(parts, at) for at in numbers if parts[at].level == parts[numbers[0]].level]
+    _, *inner = parts
+    tops = _numbered(inner, _NUMBERED if workflow else _STEP)
+    if len(tops) < 2 and not workflow:
+        tops = _numbered(inner, _NUMBERED)
+        tops = tops if _counts_up([top.title for top, *_ in tops]) else []
     if len(tops) > 1:
-        return [_step(parts[top]) for top in tops]
+        return [*map(_step, tops)]
     for part in parts:
         rows = [row for row, is_code in lines(part.text) if not (is_code or row[:1].isspace())]
         if sum(row != without_number(row) for row in rows) > 1:
@@ -429,6 +434,19 @@ def _steps(sections: Sequence[Section]) -> list[str]:
     titled = [_step([part]) for part in parts if part.level > parts[0].level and part.text.strip()]
     body = _text(parts).strip()
     return titled if len(titled) > 1 else read_bullets(body) or [body]
+
+
+def _numbered(sections: Sequence[Section], title: re.Pattern[str]) -> list[Sequence[Section]]:
+    """Return sections whose titles match, all of one level, each with the sections below it."""
+    places = [at for at, each in enumerate(sections) if title.match(each.title)]
+    level = sections[places[0]].level if places else 0
+    return [sections[_below(sections, at)] for at in places if sections[at].level == level]
+
+
+def _counts_up(titles: Sequence[str]) -> bool:
+    """Return whether the numbers of titles count up from 1, or from 2 if the first was needs."""
+    counts = [int(number[1]) for number in map(_NUMBERED.match, titles) if number]
+    return counts in ([*range(1, len(titles) + 1)], [*range(2, len(titles) + 2)])
 
 
 def _step(sections: Sequence[Section]) -> str:

@@ -292,6 +292,15 @@ def test_an_edit_changes_nothing_else(tmp_path: Path) -> None:
             ("Build\n- Make.\n### Test\nAll.", "Ship\nIt."),
         ),
         (
+            "## 1. Prepare\n\nLook.\n\n## 2. Build\n\n1. Make.\n2. Test.\n\n## 3. Ship\n\nIt.\n",
+            ("Prepare\nLook.", "Build\n1. Make.\n2. Test.", "Ship\nIt."),
+        ),
+        (
+            "## 1. Requirements\n\n- git\n\n## 2. Workflow\n\n### 1. Make\n\nIt.\n\n### 2. Test\n\nAll.\n\n"
+            "## 3. Notes\n\nNo.\n",
+            ("Make\nIt.", "Test\nAll."),
+        ),
+        (
             "## Process\n\n- Read it.\n- Answer it.\n\n## Notes\n\n- None.\n",
             ("Read it.", "Answer it."),
         ),
