@@ -30,6 +30,7 @@ from stepcraft.memory.procedure import Procedure
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.text.clean import normalised, one_line
 from stepcraft.text.lists import (
+    STEP_TITLES,
     numbered,
     outside_steps,
     read_bullets,
@@ -57,18 +58,19 @@ _BLOCK = re.compile(r"\A[>|][-+\d]*[ \t]*(?:\n|\Z)")
 _TITLE = re.compile(r"\A\s*# (.+)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+)")
 _MORE = (
-    r"(?:\s*[^\w\s].*|\s+(?:(?:to|for|of|and|from|in|with|when|below|you)\b|\d).*"
+    r"(?:\s*[^\w\s].*"
+    r"|\s+(?:(?:to|for|of|and|from|in|with|when|below|you|zu[mr]?|f\u00fcr|pour|para|per)\b|\d).*"
     r"|\s+(?:steps|instructions|workflow|flow|overview|summary|guide|checklist)(?:\W.*)?)?"
 )
 """What may follow in a title: "Steps to bake" has steps, "Process files" has none."""
 _WORKFLOW = re.compile(
-    rf"\W*(?:(?:\d+\W+)?(?:workflow|steps|instructions|procedure)|process(?!\s+and)){_MORE}",
-    re.IGNORECASE,
+    rf"\W*(?:(?:\d+\W+)?(?:workflow|{STEP_TITLES})|process(?!\s+and)){_MORE}", re.IGNORECASE
 )
 _NEEDS = re.compile(
-    rf"(?:\d+\W+)?(?:needs|inputs?|requirements|prerequisites)(?:{_MORE}"
-    r"|\s+(?:list|files?|data|parameters"
-    r"|arguments|format|requirements|required|needed)(?:\W.*)?)",
+    r"(?:\d+\W+)?(?:needs|inputs?|requirements|prerequisites|ingredients|voraussetzungen|zutaten"
+    r"|ben\u00f6tigt\w*|requisitos(?:\s+previos)?|ingredientes|pr\u00e9-?requis|ingr\u00e9dients"
+    rf"|requisiti|ingredienti|\u524d\u63d0\u6761\u4ef6|\u6240\u9700\w*)(?:{_MORE}"
+    r"|\s+(?:list|files?|data|parameters|arguments|format|requirements|required|needed)(?:\W.*)?)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:step )?(\d{1,3})\b", re.IGNORECASE)

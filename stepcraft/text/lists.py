@@ -68,15 +68,18 @@ _LEADS = (
     re.compile(r"\d{1,2}\.\d{1,2}[.)]?(?=\s)"),
 )
 """Beginnings of lines that may be steps with a list of items below them."""
+STEP_TITLES = (
+    r"steps|instructions|procedure|schritte|anleitung|zubereitung|pasos|instrucciones"
+    r"|\u00e9tapes|passaggi|istruzioni|(?:\u64cd\u4f5c)?\u6b65\u9aa4|\u624b\u9806"
+)
+"""The titles of steps in several languages, as alternatives in a regex."""
 _STEPS_TITLE = re.compile(
-    r"\W*(?:the\s)?(?:steps?|instructions?|method|directions?|procedure|schritte|anleitung|zubereitung"
-    r"|pasos|\u00e9tapes|passaggi)\W*",
-    re.IGNORECASE,
+    rf"\W*(?:the\s)?(?:step|instruction|method|directions?|{STEP_TITLES})\W*", re.IGNORECASE
 )
 """The title of a list of steps, which sets it apart from a list of what is needed."""
 _NO_TEXT = re.compile(
     rf"{_STEPS_TITLE.pattern}|\W*\d{{0,3}}\W*|[`~]{{3,}}\w*"
-    r"|\#{1,6}\s+(?:workflow|steps|instructions|procedure|process)\b.*",
+    rf"|\#{{1,6}}\s+(?:workflow|process|{STEP_TITLES})\b.*",
     re.IGNORECASE,
 )
 """A title of steps, the start of an empty item, a rule or a fence."""

@@ -332,6 +332,23 @@ def test_the_resources_have_all_of_their_section(tmp_path: Path, needs: str, inp
     assert (skill.input, skill.steps) == (input_, ("a", "b"))
 
 
+@pytest.mark.parametrize(
+    ("needs", "steps"),
+    [
+        ("Voraussetzungen", "Schritte zum Ausfüllen"),
+        ("Requisitos previos", "Pasos"),
+        ("Prérequis", "Étapes"),
+        ("所需工具", "操作步骤"),
+    ],
+)
+def test_resources_and_steps_are_known_in_other_languages(
+    tmp_path: Path, needs: str, steps: str
+) -> None:
+    body = f"## {needs}\n\n1. git\n2. root\n\n## {steps}\n\n1. a\n2. b\n"
+    [skill] = read(written(tmp_path, f"---\ndescription: Do it.\n---\n{body}"))
+    assert (skill.input, skill.steps) == ("git, root", ("a", "b"))
+
+
 LIST = "---\n1. a\n2. b\n"
 BOMB = "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
