@@ -160,7 +160,7 @@ class StoreMemory(ServedMemory):
                         raise
                     wanted = None
                     continue
-            if any(item.score is None for item in items):
+            if items and all(item.score is None for item in items):
                 return None
             hits = [
                 # The vector of a text without known words is zero, so a database may return NaN.

@@ -70,6 +70,18 @@ def test_items_that_are_no_procedures_are_passed_over(store):
         assert len(memory.search("potato soup", 5, alpha=0)) == 1
 
 
+def test_an_item_without_a_vector_leaves_the_search_by_vectors_to_the_others():
+    index = {"dims": 8, "embed": DeterministicFakeEmbedding(size=8), "fields": ["text"]}
+    store = InMemoryStore(index=index)
+    with open_memory("store:", store=store) as memory:
+        memory.add(DISHES)
+        found = memory.search("zeppelin", 3)
+        assert len(found) == 3
+        for namespace in (("procedures",), ("procedures", "notes")):
+            store.put(namespace, "note", {"content": "likes soup"})
+        assert memory.search("zeppelin", 3) == found
+
+
 def test_pages_that_overlap_are_read_again():
     class Loose(InMemoryStore):
         """Orders what its order does not tell apart in another way for each page, as a database may."""
