@@ -117,7 +117,11 @@ def read_procedures(
     reason, is_read = "it is empty", False
     tags: dict[str, Mapping[str, str]] = {}
     is_table = Path(path).suffix.lower() == ".csv"
-    found = (each for wrapped in records(Path(path)) for each in _unwrapped(wrapped, names))
+    found = (
+        (_with_our_names(each, given), around)
+        for wrapped in records(Path(path))
+        for each, around in _unwrapped(wrapped, names)
+    )
     for record, around in found:
         columns = record.values if is_table else None
         if columns and (unknown := {*given.values()} - {*columns}):
@@ -236,12 +240,23 @@ def _is_procedure(value: object, names: Mapping[str, str]) -> bool:
 
 
 def _named(values: Mapping[str, Any], field: str) -> str:
-    """Return the alternative name that a record uses for a field, or "" if it uses none.
+    """Return the name that a record uses for a field, in any case, or "" if it uses none.
 
-    Such names come from schema.org and from collections of recipes.
+    Other names than ours come from schema.org and from collections of recipes.
     """
     names = {name.lower(): name for name in values}
-    return next((names[each] for each in _OTHER_NAMES[field] if each in names), "")
+    return next((names[each] for each in (field, *_OTHER_NAMES[field]) if each in names), "")
+
+
+def _with_our_names(record: Record, given: Mapping[str, str]) -> Record:
+    """Return a record with the names of our fields in lower case; a table may capitalise them."""
+    values = record.values or {}
+    found = {name.lower(): name for name in values if name not in given.values()}
+    capitalised = found.keys() & {*FIELDS} - given.keys() - values.keys()
+    ours = {found[field]: field for field in capitalised}
+    if not ours:
+        return record
+    return replace(record, values={ours.get(name, name): each for name, each in values.items()})
 
 
 def _unmarked(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -155,6 +155,19 @@ def test_fields_of_other_names_are_mapped(tmp_path: Path):
         list(read_procedures(path, []))
 
 
+def test_columns_with_capital_letters_are_our_fields_too(tmp_path: Path):
+    path, own = tmp_path / "p.csv", str(uuid.uuid4())
+    header = "Title,Ingredients,Steps,Expires,Source,Tags"
+    row = 'tea,leaves,ls|wc,2999-12-31,a book,"{""pot"": ""clay""}"'
+    for name, value in (("Key", "page/1"), ("ID", own)):
+        path.write_text(f"{header},{name}\n{row},{value}\n")
+        [tea] = read_all(path)
+        assert (tea.output, tea.input, tea.steps) == ("tea", "leaves", ("ls|wc",))
+        assert (tea.expires, tea.source, tea.tags) == ("2999-12-31", "a book", {"pot": "clay"})
+        assert value in (tea.key, tea.id)
+        assert not tea.metadata
+
+
 def test_a_record_without_steps_is_refused_with_its_own_fields(tmp_path: Path):
     path = tmp_path / "p.csv"
     path.write_text("id,title,team,needs,howto\nRB-1,tea,kitchen,leaves,1. Boil.\n")
