@@ -239,13 +239,13 @@ def _is_procedure(value: object, names: Mapping[str, str]) -> bool:
     )
 
 
-def _named(values: Mapping[str, Any], field: str) -> str:
-    """Return the name that a record uses for a field, in any case, or "" if it uses none.
+def _named(values: Mapping[str, Any], field: str) -> list[str]:
+    """Return the names that a record uses for a field, in any case, the likeliest first.
 
     Other names than ours come from schema.org and from collections of recipes.
     """
     names = {name.lower(): name for name in values}
-    return next((names[each] for each in (field, *_OTHER_NAMES[field]) if each in names), "")
+    return [names[each] for each in (field, *_OTHER_NAMES[field]) if each in names]
 
 
 def _with_our_names(record: Record, given: Mapping[str, str]) -> Record:
@@ -282,10 +282,15 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
     }
     rest = {name: value for name, value in values.items() if name not in names.values()}
     for field in _OTHER_NAMES.keys() - fields.keys():
-        if names[field] == field and (name := _named(rest, field)):
-            value = rest.pop(name)
-            is_piped = field != "output" and isinstance(value, str) and _PIPED.fullmatch(value)
-            fields[field] = value.split("|") if is_piped else value
+        found = _named(rest, field) if names[field] == field else []
+        lists: list[Any] = []
+        for name in found:
+            if name == found[0] or name.lower() == "tool":  # which schema.org has beside "supply"
+                value = rest.pop(name)
+                is_piped = field != "output" and isinstance(value, str) and _PIPED.fullmatch(value)
+                lists.append(value.split("|") if is_piped else value)
+        if lists:
+            fields[field] = lists[0] if len(lists) == 1 else [*chain(*map(texts_of, lists))]
     check_has_all(fields, values)
     if names["tags"] != "tags" and not isinstance(_parsed(fields.get("tags", {})), dict | list):
         fields["tags"] = {names["tags"]: fields["tags"]}

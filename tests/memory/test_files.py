@@ -382,6 +382,14 @@ def test_procedures_as_people_keep_them(tmp_path: Path, name: str):
     assert (bread.output, bread.input, bread.steps) == ("bread", "flour, salt", STEPS)
 
 
+def test_the_tools_of_schema_org_are_needed_as_its_supplies_are(tmp_path: Path):
+    tools = [{"@type": "HowToTool", "name": "oven"}, "bowl"]
+    record = {"name": "bread", "supply": "flour", "tool": tools, "step": [*STEPS]}
+    (tmp_path / "p.json").write_text(json.dumps(record))
+    [bread] = read_all(tmp_path / "p.json")
+    assert (bread.input, bread.steps, bread.metadata) == ("flour, oven, bowl", STEPS, {})
+
+
 LEEK, PEA, RYE = (
     {"title": title, "needs": "a pot", "steps": ["Boil."]}
     for title in ("leek soup", "pea soup", "rye bread")
