@@ -116,7 +116,7 @@ def read_procedures(
     names = given | {field: field for field in FIELDS if field not in given}
     reason, is_read = "it is empty", False
     tags: dict[str, Mapping[str, str]] = {}
-    is_table = Path(path).suffix.lower() == ".csv"
+    is_table = Path(path).suffix.lower() in {".csv", ".tsv"}
     found = (
         (_with_our_names(each, given), around)
         for wrapped in records(Path(path))

@@ -133,6 +133,10 @@ def test_a_misspelt_field_is_refused_with_those_of_the_file(tmp_path: Path):
     for fields in ({"output": "titel"}, {"key": "titel"}):
         with pytest.raises(BadInput, match="no column 'titel'; its columns are title, needs, ste"):
             list(read_procedures(path, [], fields=fields))
+    path = tmp_path / "p.tsv"
+    path.write_text("title\tneeds\tsteps\ntea\tleaves\t1. Boil.\n")
+    with pytest.raises(BadInput, match="no column 'titel'; its columns are title, needs, steps"):
+        list(read_procedures(path, [], fields={"key": "titel"}))
     path = tmp_path / "p.jsonl"
     path.write_text(json.dumps({"title": "tea", "needs": "leaves", "steps": ["Boil."]}))
     with pytest.raises(BadInput, match="no 'output'; it has needs, steps, title"):
