@@ -17,7 +17,7 @@ import yaml
 
 from stepcraft.errors import AddReport, BadInput, Conflict, Failed, MemoryFailure
 from stepcraft.files import named_path, open_regular
-from stepcraft.memory.files import json_line
+from stepcraft.memory.files import OUTSIDE, json_line
 from stepcraft.memory.history import (
     content_of,
     had_text,
@@ -351,9 +351,14 @@ def _skill(file: Path) -> Skill:
         raise BadInput(
             "it has no description; say in the front matter what the skill does and when to use it"
         )
-    _, input_, steps, _ = _content(body)
-    output = sentences(description)[0].rstrip(".")
-    procedure = Procedure(output=output, source=str(file), input=input_, steps=tuple(steps))
+    _, input_, steps, outside = _content(body)
+    procedure = Procedure(
+        output=sentences(description)[0].rstrip("."),
+        source=str(file),
+        input=input_,
+        steps=tuple(steps),
+        metadata={OUTSIDE: "\n".join(outside)} if outside else {},
+    )
     return Skill(file, front, procedure, None)
 
 

@@ -175,6 +175,12 @@ def test_a_skill_of_another_agent_is_read(tmp_path: Path) -> None:
         "Save the file.",
     )
     assert skill.source == str(path)
+    assert skill.metadata["outside_steps"].splitlines() == [
+        "Some words on forms, of which there are",
+        "1. many.",
+        "## Notes",
+        "Forms differ.",
+    ]
 
 
 @pytest.mark.parametrize("new", ["Cool.", "Cool: slowly", "Cooler air first", "Cool\n   and rest"])
