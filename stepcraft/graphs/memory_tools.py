@@ -218,8 +218,8 @@ def _shown(procedure: Procedure) -> str:
 
 def _changed(procedure: Procedure, kept: Procedure) -> Procedure:
     """Return the stored procedure `kept` with the text of `procedure` and the metadata of both."""
-    metadata = {**kept.metadata, **procedure.metadata}
-    return replace(with_text(kept, procedure), metadata=metadata)
+    changed = with_text(kept, procedure)
+    return replace(changed, metadata={**changed.metadata, **procedure.metadata})
 
 
 def _read(

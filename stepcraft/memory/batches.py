@@ -10,12 +10,12 @@ from langchain_core.utils.iter import batch_iterate
 
 from stepcraft.concurrency import shared_lock
 from stepcraft.errors import AddReport, AddStopped, Failed, MemoryFailure
-from stepcraft.memory.history import same_text, with_versions
+from stepcraft.memory.history import MARKS, same_text, with_versions
 from stepcraft.memory.outcomes import has_expired
 from stepcraft.memory.procedure import Procedure, standard_id
 from stepcraft.memory.protocol import ProcedureMemory
 
-_OF_TEXT = ("approved", "provenance", "stale")
+_OF_TEXT = (*MARKS, "provenance")
 """Metadata about a procedure's text, which a procedure with the same key and text inherits."""
 
 

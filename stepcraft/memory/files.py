@@ -14,7 +14,7 @@ from typing import Any
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
-from stepcraft.memory.history import had_text, with_text
+from stepcraft.memory.history import MARKS, had_text, with_text
 from stepcraft.memory.procedure import FIELDS, Procedure, check_has_all, has_our_form
 from stepcraft.memory.protocol import ProcedureMemory
 from stepcraft.records import Record, file_encoding, records
@@ -44,8 +44,6 @@ _COUNTS = ("number", "position")
 """The fields that give an object's position in a list if their values count up, as in 1, 2, 3."""
 OUTSIDE = "outside_steps"
 """The metadata key for the lines that belong to no step."""
-_MARKS = {"approved", "stale"}
-"""The metadata keys that mark a procedure if they have a value."""
 _NO = re.compile(r"\s*(?:no|not|n|false|f|0|none|never|-)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"[(#\s]*(?:(?:step|item|ingredient|instruction|direction|schritt|[e\u00e9]tape|paso|passo)"
@@ -261,7 +259,7 @@ def _with_our_names(record: Record, given: Mapping[str, str]) -> Record:
 
 def _unmarked(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with "no" as False: otherwise it would approve a procedure or make it stale."""
-    denied = (name for name in _MARKS & fields.keys() if _NO.fullmatch(str(fields[name])))
+    denied = (name for name in fields.keys() & MARKS if _NO.fullmatch(str(fields[name])))
     return {**fields, **dict.fromkeys(denied, False)}
 
 

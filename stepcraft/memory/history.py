@@ -14,6 +14,9 @@ from stepcraft.memory.procedure import Content, Procedure
 MOST_VERSIONS = 20
 """The number of earlier versions that are kept for a procedure; older ones are dropped."""
 
+MARKS = ("approved", "stale")
+"""Metadata that applies to one text only: approving it does not approve the next one."""
+
 _reason: ContextVar[tuple[str, str]] = ContextVar("reason", default=("", ""))
 
 
@@ -63,22 +66,35 @@ def with_versions(stored: Procedure, new: Procedure) -> Procedure:
     if state != _state_of(new):
         why, by = _reason.get()
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        latest: Any = {**state, "at": at, "why": why, "by": by}
+        marks = {name: mark for name in MARKS if (mark := stored.metadata.get(name))}
+        latest: Any = {**state, **marks, "at": at, "why": why, "by": by}
         earlier = (latest, *earlier)
     earlier = earlier[:MOST_VERSIONS]
     return new if earlier == new.versions else replace(new, versions=earlier)
 
 
 def with_text(kept: Procedure, new: Procedure | Mapping[str, Any]) -> Procedure:
-    """Return the stored procedure with the output, the input and the steps of a new one."""
+    """Return the stored procedure with the output, the input and the steps of a new one.
+
+    If the text differs, the result is neither approved nor stale.
+    """
     content: dict[str, Any] = {**content_of(new)}
-    return replace(kept, **content)
+    return _marked(replace(kept, **content), kept, {})
+
+
+def _marked(changed: Procedure, before: Procedure, marks: Mapping[str, Any]) -> Procedure:
+    """Return a changed procedure with its own `MARKS` in place of the earlier ones."""
+    if same_text(changed, before):
+        return changed
+    others = {name: each for name, each in changed.metadata.items() if name not in MARKS}
+    return replace(changed, metadata={**others, **marks})
 
 
 def undone(procedure: Procedure, number: int = 1) -> Procedure:
     """Return an earlier version of a procedure, for `ProcedureMemory.update`.
 
-    The version that it replaces becomes the latest earlier one, so an undo can be undone too.
+    The version that it replaces becomes the latest earlier one, so an undo can be undone too. An
+    earlier text is approved or stale if it was so then.
 
     Args:
         procedure: The procedure.
@@ -95,7 +111,8 @@ def undone(procedure: Procedure, number: int = 1) -> Procedure:
     version = procedure.versions[number - 1]
     state = _state_of(procedure)
     earlier: dict[str, Any] = {name: version.get(name, state[name]) for name in state}
-    return replace(procedure, **earlier)
+    marks = {name: mark for name in MARKS if (mark := version.get(name))}
+    return _marked(replace(procedure, **earlier), procedure, marks)
 
 
 def _state_of(procedure: Procedure) -> dict[str, Any]:

@@ -73,6 +73,9 @@ class Version(Content):
     tags: NotRequired[dict[str, str]]
     """Its tags; like `expires`, they are missing from the oldest stored versions."""
     expires: NotRequired[str]
+    approved: NotRequired[Any]
+    """Its approval and its stale mark, if it had them in the metadata."""
+    stale: NotRequired[Any]
     at: str
     """When this version was replaced, as ISO 8601 in UTC."""
     why: str

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from stepcraft import Procedure, open_memory
 from stepcraft.errors import BadInput, Conflict, MemoryFailure, ReadOnlyMemory
 from stepcraft.memory.files import write_jsonl
-from stepcraft.memory.history import reason, undone
+from stepcraft.memory.history import reason, undone, with_text
 from stepcraft.memory.outcomes import with_outcome
 from stepcraft.memory.procedure import id_of_key
 from stepcraft.memory.protocol import ProcedureMemory, by_short_id
@@ -548,6 +548,19 @@ def test_a_version_that_was_stored_without_tags_leaves_those_of_now():
     older = {"output": "tea", "input": "leaves", "steps": ["Boil."], "at": "", "why": "", "by": ""}
     kept = dish(1, tags={"kitchen": "a"}, versions=[older])
     assert (undone(kept).output, undone(kept).tags) == ("tea", {"kitchen": "a"})
+
+
+def test_an_approval_and_a_stale_mark_are_of_one_text(made):
+    marks = {"approved": {"by": "ana"}, "stale": "the page is gone"}
+    with made("database").open() as memory:
+        memory.add([first := dish(1, metadata={"owner": "bea", **marks})])
+        memory.update(first.id, lambda kept: with_text(kept, dish(2)))
+        assert memory.get(first.id).metadata == {"owner": "bea"}
+        memory.update(first.id, undone)
+        assert memory.get(first.id).metadata == first.metadata
+        memory.update(first.id, lambda kept: replace(kept, tags={"kitchen": "a"}))
+        memory.update(first.id, undone)
+        assert memory.get(first.id).metadata == first.metadata
 
 
 @pytest.mark.parametrize("kind", WRITABLE)
