@@ -24,7 +24,7 @@ def record_outcome(
     Args:
         memory: The memory.
         used: The result of AAG or of an agent with `ProceduralMemoryMiddleware`, or the ids of the
-            procedures. Ids that the memory does not contain are ignored.
+            procedures, or a single id. Ids that the memory does not contain are ignored.
         succeeded: Whether the run reached its goal.
         run: The id of the run, which counts once no matter how often it is recorded.
 
@@ -32,6 +32,7 @@ def record_outcome(
         ReadOnlyMemory, MemoryFailure: The memory cannot be changed.
     """
     credited: list[Procedure] = []
+    used = [used] if isinstance(used, str) else used
     for id_ in dict.fromkeys(shown_ids(used) if isinstance(used, Mapping) else used):
         with suppress(BadInput):  # it is not in this memory
             credited.append(

@@ -183,6 +183,12 @@ def test_the_outcome_of_a_run_is_credited_to_what_it_remembered(memory: Procedur
     }
 
 
+def test_the_outcome_of_a_run_is_credited_to_one_id(memory: ProcedureMemory) -> None:
+    shown = memory.search(QUERY, 1)[0].procedure.id
+    assert [each.id for each in record_outcome(memory, shown, succeeded=True)] == [shown]
+    assert memory.get(shown).outcomes[:2] == (1, 0)
+
+
 @pytest.mark.parametrize("evidence", [[{"text": "wiki"}], ["wiki"], "wiki", {"wiki": 1}, True])
 def test_evidence_of_another_graph_is_ignored(memory: ProcedureMemory, evidence: object) -> None:
     shown = memory.search(QUERY, 1)[0].procedure.id
