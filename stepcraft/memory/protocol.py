@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from stepcraft.concurrency import to_thread
-from stepcraft.errors import AddReport, BadInput, Conflict
+from stepcraft.errors import AddReport, BadInput, Conflict, MemoryFailure
 from stepcraft.memory.history import same_text, with_versions
 from stepcraft.memory.procedure import Found, Procedure, id_of_key
 from stepcraft.secrets import excerpt
@@ -151,7 +151,8 @@ class ProcedureMemory(ABC):
         Overridden by memories that must not lose changes by other threads or processes.
         """
         procedure = new_version(self.get(id))
-        self.add([procedure])
+        for failure in self.add([procedure]).failed:
+            raise MemoryFailure(f"{id} was not changed: {failure.reason}")
         return procedure
 
     async def asearch(self, query: str, k: int = 3, **options: Any) -> list[Found]:  # noqa: ANN401

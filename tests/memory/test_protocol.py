@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from stepcraft import AddReport, BadInput, Found, Procedure, ProcedureMemory, build_aag
+from stepcraft.errors import Failed, MemoryFailure
 from stepcraft.memory.outcomes import with_outcome
 from tests.kitchen import GOAL, PROCEDURES, cook
 from tests.scripted import ScriptedModel
@@ -41,6 +42,17 @@ def test_three_methods_are_enough() -> None:
         assert changed.outcomes[:2] == memory.items[changed.id].outcomes[:2] == (1, 0)
         assert memory.name == "Shelf"
         assert not memory.is_empty()
+
+
+def test_an_update_that_is_refused_is_not_returned_as_stored() -> None:
+    class FullShelf(Shelf):
+        def add(
+            self, procedures: Iterable[Procedure], *, progress: Callable[[int], None] | None = None
+        ) -> AddReport:
+            return AddReport(failed=[Failed(each.id, "the shelf is full") for each in procedures])
+
+    with pytest.raises(MemoryFailure, match=r"was not changed: the shelf is full"):
+        FullShelf().update(PROCEDURES[0].id, lambda kept: with_outcome(kept, succeeded=True))
 
 
 @pytest.mark.parametrize("call", [lambda m: m.count(), list, lambda m: m.delete(["x"])])
