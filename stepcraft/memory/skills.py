@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -196,7 +197,8 @@ def _outcome(
     if not kept:
         return "copy" if is_copy else "to add"
     is_edited = _is_editor(skill, kept) or not same_text(procedure, exported)
-    if not is_edited and exported != kept and is_earlier(exported, kept):
+    is_old = not is_edited and exported != kept and is_earlier(exported, kept)
+    if is_old or _was_imported(skill, kept):
         return "earlier"
     if same_text(procedure, kept):
         return "present" if is_edited else "to add"
@@ -217,6 +219,18 @@ def _is_editor(skill: Skill, kept: Procedure) -> bool:
     text = content_of(kept)
     editors = (each["by"] for each in kept.versions if content_of(each) != text)
     return next(editors, "") == str(skill.file.resolve())
+
+
+def _was_imported(skill: Skill, kept: Procedure) -> bool:
+    """Return whether a skill says what an import of it stored, and others have changed since."""
+    file, _, procedure, exported = skill
+    if not exported or had_text(exported, procedure) or _is_editor(skill, kept):
+        return False  # somebody has put the earlier text back
+    said, editor = content_of(procedure), str(file.resolve())
+    return had_text(kept, procedure) and any(
+        content_of(new) == said and before["by"] == editor
+        for new, before in pairwise(kept.versions)
+    )
 
 
 def _skills(path: str | Path, failed: list[Failed]) -> Iterator[Skill]:
@@ -288,14 +302,19 @@ def _exported_id(folder: Path) -> str:
 
 
 def _is_edited(path: Path, procedure: Procedure) -> bool:
-    """Return whether a skill says something that neither its export nor the procedure says."""
+    """Return whether a skill says something that neither its export nor the procedure says.
+
+    An edit that was imported before others changed the procedure is in the procedure's history.
+    """
     if not path.exists():
         return False
     try:
-        _, front, said, stored = _skill(path)
+        skill = _skill(path)
     except BadInput:
         return True
-    if stored is None or not (same_text(said, stored) or same_text(said, procedure)):
+    _, front, said, stored = skill
+    is_said = same_text(said, procedure) or _was_imported(skill, procedure)
+    if stored is None or not (same_text(said, stored) or is_said):
         return True
     own = [_front_of(each, path.parent.name) for each in (stored, procedure)]
     return not (

@@ -575,6 +575,27 @@ def test_a_copy_that_was_not_edited_does_not_take_back_an_edit(tmp_path: Path) -
         memory.update(BREAD.id, lambda kept: replace(kept, tags={"checked": "yes"}))
 
 
+def test_an_imported_edit_that_others_have_changed_since_is_an_earlier_version(
+    tmp_path: Path,
+) -> None:
+    memory = LocalMemory(":memory:", embeddings="none")
+    memory.add([BREAD])
+    write_skills(memory, tmp_path, [])
+    [path] = tmp_path.glob("*/SKILL.md")
+    path.write_text(path.read_text("utf-8").replace("3. Bake it.", "3. Grill it."), "utf-8")
+    assert import_skills(memory, tmp_path).updated == 1
+    memory.update(BREAD.id, lambda kept: replace(kept, steps=("Fry it.",)))
+    report = import_skills(memory, tmp_path)
+    assert (report.present, report.updated, report.failed) == (1, 0, [])
+    assert memory.get(BREAD.id).steps == ("Fry it.",)
+    assert write_skills(memory, tmp_path, []) == 1
+    assert read(tmp_path) == [*memory]
+    edit = path.read_text("utf-8").replace("1. Fry it.", "1. Knead.\n2. Let it rise.\n3. Grill it.")
+    path.write_text(edit, "utf-8")
+    assert import_skills(memory, tmp_path).updated == 1
+    assert memory.get(BREAD.id).steps == ("Knead.", "Let it rise.", "Grill it.")
+
+
 @pytest.mark.parametrize("key", ["", "page/1"])
 def test_a_skill_that_was_not_edited_takes_back_no_source_and_no_metadata(
     tmp_path: Path, key: str
