@@ -1,6 +1,7 @@
 """A memory in the LangGraph store of a Postgres database, opened by URL."""
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,10 @@ from stepcraft.text.words import PARTS_WEIGHT, VERSION, query_words, stored_word
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+_REFUSED = (
+    "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass; a port is a "
+    "number"
+)
 _CONNECT_S = 5
 _OPTIONS: Any = {"autocommit": True, "connect_timeout": _CONNECT_S}
 _PAGE = 1000
@@ -410,13 +415,12 @@ def parts_of(url: str) -> tuple[str, str]:
     try:
         info: Any = conninfo_to_dict(f"{scheme.removeprefix('store+')}{colon}{rest}")
     except psycopg.ProgrammingError as error:
+        if re.search(r"//[^@]*:[^@]*@|password", rest):
+            raise BadInput(_REFUSED) from None  # the error shows the password
         raise BadInput(f"{url} is no URL of a database: {error}".strip()) from error
     # A password with a slash is read as a port.
     if "password" in info or not info.get("port", "0").replace(",", "").isdigit():
-        raise BadInput(
-            "a password does not belong into a URL; set PGPASSWORD to it, or use ~/.pgpass; a port "
-            "is a number"
-        )
+        raise BadInput(_REFUSED)
     database, _, namespace = info.pop("dbname", "").partition("/")
     if not database:
         raise BadInput(f"{url} names no database; write {scheme}://host:5432/database/name")

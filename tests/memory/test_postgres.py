@@ -251,6 +251,8 @@ def test_lost_connections_are_made_again(new_database: Callable[[], str]) -> Non
         ("store+postgresql://ann:hunter22@db/kitchen", "a password does not belong into a URL; set PGPASSWORD"),
         ("store+postgresql://db", r"store\+postgresql://db names no database; write store\+postgresql://host"),
         ("store+postgresql://ann:hunter22/x@db/kitchen", "a password does not belong into a URL; set"),
+        ("store+postgresql://ann:hunter22%off@db/kitchen", "a password does not belong into a URL; set"),
+        ("store+postgresql://db/kitchen?password=hunter22%off", "a password does not belong into a"),
         ("STORE+POSTGRESQL://db", "names no database"),
         ("store+postgresql:db/kitchen", "postgresql:db/kitchen is no URL"),
         ("store+postgresql://db/kitchen?colour=red", "is no URL.*colour"),

@@ -76,6 +76,8 @@ def parse_url(url: str) -> Address:
     Raises:
         BadInput: The URL is malformed, names an unknown option, or contains a key.
     """
+    if "@" in url.partition("?")[0]:  # before a message shows the URL
+        raise BadInput(f"a key does not belong into a URL; set {KEY_VARIABLE} to it")
     try:
         parts = urlsplit(url)
         pairs = parse_qsl(parts.query, keep_blank_values=True)
@@ -84,8 +86,6 @@ def parse_url(url: str) -> Address:
         port, grpc_port = parts.port, int(options.pop("grpc", 0))
     except ValueError as error:
         raise BadInput(f"{url} is no URL; check its host and ports") from error
-    if parts.username is not None:
-        raise BadInput(f"a key does not belong into a URL; set {KEY_VARIABLE} to it")
     folder, _, collection = unquote(parts.path).rpartition("/")
     host, is_cloud = parts.hostname or "", parts.scheme == "weaviate+cloud"
     if ":" in host:
