@@ -192,20 +192,22 @@ class PostgresMemory(StoreMemory):
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
             self.name = url
-            if (create or has_earlier) and not (exists and self._has_tables):
+            if not exists:  # whoever has a store migrates it
+                with self._plain_failures():
+                    store.setup()
+            if (create or has_earlier) and not self._has_tables:
                 self.setup()
         except BaseException:
             self._pool.close()
             raise
 
     def setup(self) -> None:
-        """Create any missing tables, both the store's and our own.
+        """Create our own tables.
 
-        If the database user lacks permission to create our tables, keyword search works as in any
-        other store.
+        If the database user lacks permission to create them, keyword search works as in any other
+        store.
         """
         with self._plain_failures():
-            self._store.setup()  # type: ignore[attr-defined] # of LangGraph's PostgresStore
             try:
                 with self._pool.connection() as connection:
                     connection.execute(_SETUP, prepare=False)

@@ -197,7 +197,8 @@ class StoreMemory(ServedMemory):
         except Exception as error:
             kind = type(error).__name__
             reason = str(error).strip().partition("\n")[0][:200]
-            setup = "; call setup() of the store once" if kind == "UndefinedTable" else ""
+            is_old = kind in ("UndefinedTable", "UndefinedColumn")
+            setup = "; call setup() of the store once" if is_old else ""
             raise MemoryFailure(
                 f"the store failed at {self.name}: {kind}: {reason}{setup}"
             ) from error

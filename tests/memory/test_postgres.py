@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -130,6 +131,24 @@ def test_the_tables_of_the_store_stay_as_langgraph_made_them(
                 memory.add(PROCEDURES)
                 assert outputs(memory.search("yoghurt", 1, alpha=0)) == ["make yoghurt"]
         assert connection.execute(columns).fetchall() == before
+
+
+def test_a_role_that_may_not_create_tables_writes_into_an_existing_store(
+    new_database: Callable[[], str],
+) -> None:
+    url, role = new_database(), f"cook_{uuid.uuid4().hex}"
+    with store_of(url), psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role}")
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}")
+        place = f"store+{url}/dishes?options=-c%20role%3D{role}"
+        try:
+            with open_memory(place, embeddings=DeterministicFakeEmbedding(size=8)) as memory:
+                memory.add(PROCEDURES)
+                assert outputs(memory.search("yoghurt", 1, alpha=0)) == ["make yoghurt"]
+        finally:
+            connection.execute(f"DROP OWNED BY {role}")
+            connection.execute(f"DROP ROLE {role}")
 
 
 def test_another_embedding_model_is_refused_with_the_command_that_embeds_anew(
