@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from shutil import copymode
 from typing import Any
+from uuid import uuid4
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
@@ -169,14 +171,18 @@ def read_all(path: str | Path) -> list[Procedure]:
 def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
     """Write procedures as JSON Lines and return how many; an error leaves the file unchanged.
 
+    If the path is a symbolic link, the file that it leads to is written; it keeps its mode.
+
     Raises:
         BadInput: The path is not a valid file path.
         MemoryFailure: The file cannot be written.
     """
-    path, written = named_path(path), 0
-    draft = path.with_name(f".{path.name}.draft")
+    path, written = named_path(path).resolve(), 0
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}.draft")  # two exports can run at once
     try:
         with draft.open("w", encoding="utf-8") as file:
+            if path.exists():
+                copymode(path, draft)
             for procedure in procedures:
                 file.write(json_line(procedure) + "\n")
                 written += 1

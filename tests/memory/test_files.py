@@ -367,6 +367,29 @@ def test_a_failed_export_leaves_the_old_file(tmp_path: Path):
         write_jsonl([], tmp_path / "missing" / "p.jsonl")
 
 
+def test_an_export_to_a_link_writes_the_file_that_it_leads_to(tmp_path: Path):
+    shared, link = tmp_path / "shared.jsonl", tmp_path / "p.jsonl"
+    shared.touch(0o600)
+    link.symlink_to(shared)
+    assert write_jsonl([dish(1)], link) == 1
+    assert link.is_symlink()
+    assert read_all(shared) == [dish(1)]
+    assert shared.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_export_during_another_spoils_neither(tmp_path: Path):
+    path = tmp_path / "p.jsonl"
+
+    def slow():
+        yield dish(1)
+        assert write_jsonl([dish(2)], path) == 1
+        assert read_all(path) == [dish(2)]
+        yield dish(3)
+
+    assert write_jsonl(slow(), path) == 2
+    assert read_all(path) == [dish(1), dish(3)]
+
+
 STEPS = ("mix flour and water", "don't knead long")
 RECIPES = {
     "a.csv": "title,ingredients,directions\nbread,\"['flour', 'salt']\",\"['mix flour and water', \"\"don't knead long\"\"]\"\n",
