@@ -138,7 +138,8 @@ class WeaviateMemory(ServedMemory):
     def _renew_words(self) -> None:
         """Recompute the words of all procedures that another version stored."""
         is_current = Filter.by_property("words_version").equal(str(VERSION))
-        if not (count := self._objects.count() - self._objects.count(is_current)):
+        count = self._objects.count() - self._objects.count(is_current)
+        if count <= 0:  # others can add procedures between the two counts
             return
         _log.warning("%s: the words of %d procedures are indexed anew, once", self.name, count)
         old = (
