@@ -14,6 +14,8 @@ from shutil import copymode
 from typing import Any
 from uuid import uuid4
 
+from langchain_core.utils.iter import batch_iterate
+
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.files import named_path
 from stepcraft.memory.history import MARKS, had_text, with_text
@@ -63,6 +65,8 @@ _ORDER_IF = (
     (re.compile(r"type|kind", re.IGNORECASE), _KIND),
 )
 """Fields that belong to `_ORDER` if their value has this form: "no" can also be an answer."""
+_AT_ONCE = 1_000
+"""The number of procedures that are looked up in a memory at once."""
 _MAX_AROUND = 1_000
 """The maximum length of a field around records that goes into the metadata of each."""
 
@@ -112,8 +116,24 @@ def read_procedures(
         BadInput: The file cannot be read, it is a table without a column that `fields` names, or
             none of its records is a procedure.
     """
-    given = dict(fields or {})  # comes first, since a column may have the name of another field
-    names = given | {field: field for field in FIELDS if field not in given}
+    for batch in batch_iterate(_AT_ONCE if memory else 1, _read(path, failed, dict(fields or {}))):
+        derived = [procedure.id for _, procedure, has_id in batch if not has_id]
+        kept = memory.get_many(derived) if memory else {}
+        for place, procedure, has_id in batch:
+            stored = None if has_id else kept.get(procedure.id)
+            if stored and had_text(stored, procedure):
+                _log.warning("%s: the memory has a later version, which is kept", place)
+                yield with_text(procedure, stored)
+            else:
+                yield procedure
+
+
+def _read(
+    path: str | Path, failed: list[Failed], given: Mapping[str, str]
+) -> Iterator[tuple[str, Procedure, bool]]:
+    """Yield the procedures in a file with their places, and whether they have a key or id."""
+    # What is given comes first, since a column may have the name of another field.
+    names = {**given, **{field: field for field in FIELDS if field not in given}}
     reason, is_read = "it is empty", False
     tags: dict[str, Mapping[str, str]] = {}
     is_table = Path(path).suffix.lower() in {".csv", ".tsv"}
@@ -128,24 +148,21 @@ def read_procedures(
             raise BadInput(
                 f"{path} has no column {min(unknown)!r}; its columns are {', '.join(columns)}"
             )
+        place = f"{path}:{record.line}"
         try:
             procedure = _procedure(record, names, given)
             if around:
                 metadata = {**_unmarked(around), **procedure.metadata}
                 procedure = replace(procedure, metadata=metadata)
-            has_id = procedure.key or has_our_form("id", (record.values or {}).get(names["id"]))
+            id_ = (record.values or {}).get(names["id"])
+            has_id = bool(procedure.key) or has_our_form("id", id_)
             if procedure.tags and not has_id:
                 _check_tags(procedure, tags)
-            stored = memory.get(procedure.id) if memory and not has_id else None
-            if stored and had_text(stored, procedure):
-                place = f"{path}:{record.line}"
-                _log.warning("%s: the memory has a later version, which is kept", place)
-                procedure = with_text(procedure, stored)
-            yield procedure
+            yield place, procedure, has_id
             is_read = True
         except BadInput as error:
             reason = str(error)
-            failed.append(Failed(f"{path}:{record.line}", reason))
+            failed.append(Failed(place, reason))
     if note := file_encoding(named_path(path)).note:
         _log.warning("%s: %s", path, note)
     if not is_read:

@@ -87,6 +87,10 @@ class ProcedureMemory(ABC):
     def get(self, id: str) -> Procedure | None:
         """Return the procedure with this id, or None."""
 
+    def get_many(self, ids: Iterable[str]) -> dict[str, Procedure]:
+        """Return the procedures with these ids, by id; ids that do not exist are left out."""
+        return {procedure.id: procedure for procedure in map(self.get, ids) if procedure}
+
     def update(
         self,
         id: str,

@@ -138,8 +138,9 @@ def import_skills(
     edits: list[tuple[Skill, Procedure | None]] = []
     skills = sorted(_skills(path, report.failed), key=_order)
     originals = {skill.procedure.id: skill for skill in skills}
+    stored = memory.get_many(originals)
     for skill in skills:
-        original, kept = originals[skill.procedure.id], memory.get(skill.procedure.id)
+        original, kept = originals[skill.procedure.id], stored.get(skill.procedure.id)
         match _outcome(skill, original, kept):
             case "to add":
                 new = skill.procedure

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from langgraph.store.base import GetOp
+from langgraph.store.memory import InMemoryStore
 
 from stepcraft.errors import BadInput, Failed, MemoryFailure
 from stepcraft.memory.files import read_all, read_procedures, write_jsonl
@@ -388,6 +390,26 @@ def test_an_export_during_another_spoils_neither(tmp_path: Path):
 
     assert write_jsonl(slow(), path) == 2
     assert read_all(path) == [dish(1), dish(3)]
+
+
+def test_a_second_import_reads_what_is_stored_in_batches(tmp_path: Path):
+    class Counting(InMemoryStore):
+        reads = 0
+
+        def batch(self, ops):
+            ops = [*ops]
+            self.reads += any(isinstance(op, GetOp) for op in ops)
+            return super().batch(ops)
+
+    records = [{**json.loads(GOOD), "output": f"tea {number}"} for number in range(500)]
+    (tmp_path / "p.json").write_text(json.dumps(records))
+    store = Counting()
+    with open_memory("store:", store=store) as memory:
+        assert memory.add(read_all(tmp_path / "p.json")).added == 500
+        store.reads = 0
+        again = read_procedures(tmp_path / "p.json", [], memory=memory)
+        assert memory.add(again).present == 500
+        assert store.reads < 50
 
 
 STEPS = ("mix flour and water", "don't knead long")
