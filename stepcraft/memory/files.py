@@ -226,12 +226,9 @@ def _unwrapped(
 
     Each comes with the short fields of the record around it; a warning names any longer ones.
     """
-    if record.items and all(isinstance(each, dict) for each in record.items):
-        yield from ((Record(record.line, each), {}) for each in record.items)
-        return
     values = record.values or {}
     has = {field: names[field] in values or bool(_named(values, field)) for field in _OTHER_NAMES}
-    lists = [each for each in values.values() if isinstance(each, list)]
+    lists = [each for each in (record.items, *values.values()) if isinstance(each, list)]
     groups = [each for each in lists if any(_is_procedure(item, names) for item in each)]
     if has["output"] and (has["steps"] or has["input"] or not groups):
         yield record, {}
