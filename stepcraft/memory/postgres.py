@@ -36,20 +36,15 @@ _EXISTING = """
 SELECT to_regclass('store') IS NOT NULL,
     (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = to_regclass('store_vectors') AND attname = 'embedding'),
-    to_regclass('stepcraft_memories') IS NOT NULL,
-    EXISTS (SELECT FROM pg_attribute
-        WHERE attrelid = to_regclass('stepcraft_words') AND attname = 'version')
+    to_regclass('stepcraft_memories') IS NOT NULL
 """
-"""Selects whether the store exists, the dimensions of its vectors, whether our tables exist, and
-whether they have the layout of this version.
-"""
+"""Selects whether the store exists, the dimensions of its vectors, and whether our tables exist."""
 
 _SETUP = """
 SELECT pg_advisory_xact_lock(hashtextextended('stepcraft words', 0));
 CREATE TABLE IF NOT EXISTS stepcraft_words (
     prefix text NOT NULL, key text NOT NULL, updated_at timestamptz, words tsvector NOT NULL,
-    PRIMARY KEY (prefix, key));
-ALTER TABLE stepcraft_words ADD COLUMN IF NOT EXISTS version int NOT NULL DEFAULT 1;
+    version int NOT NULL, PRIMARY KEY (prefix, key));
 CREATE INDEX IF NOT EXISTS stepcraft_words_index ON stepcraft_words USING gin (words);
 CREATE TABLE IF NOT EXISTS stepcraft_memories (prefix text PRIMARY KEY, embeddings text NOT NULL)
 """
@@ -171,10 +166,10 @@ class PostgresMemory(StoreMemory):
         try:
             with connected(self._database) as connection:
                 [row] = connection.execute(_EXISTING)
-                exists, dimensions, has_earlier, self._has_tables = row
+                exists, dimensions, self._has_tables = row
                 recorded = (
                     connection.execute(_RECORDED, [self._prefix]).fetchone()
-                    if has_earlier
+                    if self._has_tables
                     else None
                 )
         except psycopg.Error as error:
@@ -195,7 +190,7 @@ class PostgresMemory(StoreMemory):
             if not exists:  # whoever has a store migrates it
                 with self._plain_failures():
                     store.setup()
-            if (create or has_earlier) and not self._has_tables:
+            if create and not self._has_tables:
                 self.setup()
         except BaseException:
             self._pool.close()

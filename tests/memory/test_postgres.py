@@ -213,7 +213,7 @@ def test_words_of_an_earlier_version_are_made_anew(new_database: Callable[[], st
     with open_memory(f"store+{url}/dishes", embeddings="none") as memory:
         memory.add([*PROCEDURES, dish(1, output="Apfelkuchen backen")])
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER TABLE stepcraft_words DROP COLUMN version")
+        connection.execute("UPDATE stepcraft_words SET version = 0")
         connection.execute("UPDATE stepcraft_words SET words = to_tsvector('english', 'outdated')")
     for _ in range(2):
         with open_memory(f"store+{url}/dishes", create=False) as memory:
