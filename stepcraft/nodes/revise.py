@@ -39,7 +39,7 @@ from stepcraft.text.citations import (
     with_prompt_marks,
     without_marks,
 )
-from stepcraft.text.claims import with_numbers
+from stepcraft.text.claims import claims, with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
 from stepcraft.text.edits import Change
 from stepcraft.text.lists import item_start
@@ -245,7 +245,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
 def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str]]:
     """Drop verdicts of `not found` for which the check did not see all passages.
 
-    Passages that were left out of the prompt are reported; failed searches have been already.
+    A verdict on a whole part stays for those of its sentences for which it did. Passages that were
+    left out of the prompt are reported; failed searches have been already.
     """
     searched = {each["query"] for each in state["findings"] if not each.get("failed")}
     decided: list[Check] = []
@@ -255,19 +256,39 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
             decided.append(check)
             continue
         part: Part = state["parts"][check["part"] - 1]
-        statement = part_query(check["text"])
-        queries = [each for each in part["queries"] if statement in each] or part["queries"]
         cited = marks(part["text"]) if state["passages_seen"] else ()  # or else the draft's own
-        numbers = {*cited, *passages_of(state, queries)}
-        if not numbers.isdisjoint(state.get("left_out", ())):
-            undecided.append(quoted(check["text"]))
-        elif searched.issuperset(queries):
-            decided.append(check)
+        whole = _bare(part["text"])
+        texts = [check["text"]]
+        if check["text"] == whole and not check["words"]:
+            spans = claims(part["text"])
+            texts = [_bare(part["text"][start:stop]) for start, stop in spans] or texts
+        kept: list[str] = []
+        for text in texts:
+            queries = part["queries"] if text == whole else _queries_of(text, part, state)
+            numbers = {*cited, *passages_of(state, queries)}
+            if not numbers.isdisjoint(state.get("left_out", ())):
+                undecided.append(quoted(text))
+            elif searched.issuperset(queries):
+                kept.append(text)
+        decided += [check] if kept == texts else [Check({**check, "text": text}) for text in kept]
     if not undecided:
         return decided, []
-    texts = joined(list(dict.fromkeys(undecided)))
+    shown = joined(list(dict.fromkeys(undecided)))
     reason = "a passage found for it was left out of the prompt"
-    return decided, [f"revise: no verdict on {texts}: {reason}"]
+    return decided, [f"revise: no verdict on {shown}: {reason}"]
+
+
+def _queries_of(statement: str, part: Part, state: Any) -> list[str]:
+    """Return the queries that looked up a statement; one that cites passages may have none."""
+    words = part_query(statement)
+    queries = [each for each in part["queries"] if words in each]
+    are_by_statement = state["passages_seen"] and not state["model_queries"]
+    return queries if queries or are_by_statement else part["queries"]
+
+
+def _bare(text: str) -> str:
+    """Return a text as checks quote it."""
+    return without_marks(text, plain=False).strip()
 
 
 def _says_unchanged(reply: str) -> bool:

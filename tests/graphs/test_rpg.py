@@ -19,8 +19,10 @@ LONG = "Haldruvin built it in 1873 [p3]. It is a fine bridge. The mayor was Ilse
 """The question finds the bridge [p1] and the mayor [p2], the plan the builder [p3]."""
 
 
-def run(*replies: Any, given: Any = None, **context: Any) -> tuple[Any, ScriptedModel, Shelf]:
-    model, shelf = ScriptedModel(replies), Shelf()
+def run(
+    *replies: Any, given: Any = None, shelf: Shelf | None = None, **context: Any
+) -> tuple[Any, ScriptedModel, Shelf]:
+    model, shelf = ScriptedModel(replies), shelf or Shelf()
     graph = build_rpg(model=model, sources={"bridges": shelf})
     settings = RpgContext(**{"rounds": 2, **context})
     return graph.invoke(given or QUESTION, context=settings), model, shelf
@@ -325,6 +327,18 @@ def test_a_part_that_was_not_found_has_no_supported_sentence() -> None:
         ["Haldruvin built it in 1873."],
         ["It has 400 rooms."],
     ]
+
+
+@pytest.mark.parametrize("reply", ['1 not found "400 rooms"', "1 not found"])
+def test_a_failed_search_for_one_sentence_confirms_no_other_that_was_not_found(reply: str) -> None:
+    def fail(query: str) -> None:
+        if query == "It is a fine bridge.":
+            raise OSError("down")
+
+    draft = "It has 400 rooms [p2]. It is a fine bridge."
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1, shelf=Shelf(fail=fail))
+    assert [each["text"] for each in result["checks"]] == ["It has 400 rooms."]
+    assert [each["supported"] for each in result["sentences"]] == [False, False]
 
 
 @pytest.mark.parametrize("reply", ["1 not found", "1 contradicted p1"])
