@@ -41,7 +41,7 @@ from stepcraft.text.citations import (
 )
 from stepcraft.text.claims import claims, with_numbers
 from stepcraft.text.clean import is_unchanged, tokens
-from stepcraft.text.edits import Change
+from stepcraft.text.edits import Change, Edit, located
 from stepcraft.text.lists import item_start
 from stepcraft.text.markdown import code
 from stepcraft.text.sections import Section
@@ -313,12 +313,12 @@ def _with_right_marks(
         known: The labels of the question, the passages and the draft, which are kept too.
         cites: Whether the text cites passages.
     """
-    text = "".join(parts[change["part"] - 1 : change["part"]])
-    old = change["old"]
-    place = text.find(old) if old else -1
-    end = place + len(old)
-    if any(start < place < stop or start == place < end < stop for start, stop in code(text)):
-        return change
+    old, edit = change["old"], located(change, parts)
+    if isinstance(edit, Edit) and edit.kind == "replace":
+        place, end = edit.start, edit.stop
+        spans = code(parts[edit.part - 1])
+        if any(start < place < stop or start == place < end < stop for start, stop in spans):
+            return change
     new = bracketed(change["new"], last, unless_in=old)
     if cites:
         new = with_prompt_marks(new, last, unless_in=f"{old}\n{known}")

@@ -501,6 +501,16 @@ def test_a_label_in_the_replaced_words_does_not_become_a_citation(
     assert result["answer"] == f"Haldruvin built it [1]. {after}\n\n[^1]: A note."
 
 
+@pytest.mark.parametrize(("part", "old"), [(1, "burst: [2]"), (2, "burst:   [2]")])
+def test_a_number_in_brackets_in_code_is_no_citation_wherever_a_change_of_it_is_found(
+    part: int, old: str
+) -> None:
+    draft = "It was built [p3]:\n\n```yaml\nlimit:   80\nburst:   [2]\n```"
+    change = block(part, old, old.replace("2", "1"))
+    result, _, _ = run(PLAN, GAPS, draft, f"1 contradicted p1\n{change}", rounds=1)
+    assert result["answer"] == draft.replace("[2]", "[1]").replace("[p3]", "[1]")
+
+
 @pytest.mark.parametrize("label", ["[P1]", "[Doc 1]", "[Ref 2]", "\u30101\u3011", "[^1]"])
 def test_labels_of_the_question_or_a_passage_are_no_citations(label: str) -> None:
     given = {"question": f"{QUESTION['question']} Does {label} stand on it?"}
