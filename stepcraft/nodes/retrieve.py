@@ -146,6 +146,7 @@ class Passages:
         self.failed = {each["query"] for each in state["findings"] if each.get("failed")}
         self._numbers = {key_of(passage): number for number, passage in enumerate(self.evidence, 1)}
         self._ids = {each["id"] for each in self.evidence}
+        self._left_out = {_place(each) for each in self.evidence if not each["text"]}
         self._before = len(self.evidence)
         self._warnings: list[str] = []
 
@@ -155,8 +156,8 @@ class Passages:
         return len(self.evidence) - self._before
 
     def has(self, passage: Evidence) -> bool:
-        """Return whether a passage is already among the evidence."""
-        return key_of(passage) in self._numbers
+        """Return whether a passage is already among the evidence, or a person has left it out."""
+        return key_of(passage) in self._numbers or self._is_left_out(passage)
 
     def fail(self, label: str, failure: Exception) -> None:
         """Add a failed search to the warnings."""
@@ -190,8 +191,9 @@ class Passages:
         return lists
 
     def add(self, query: str, passages: Iterable[Evidence]) -> None:
-        """Add passages that were found for a query."""
-        numbers = [*self._findings.get(query, []), *map(self.number, passages)]
+        """Add passages that were found for a query, except those that a person has left out."""
+        new = [self.number(each) for each in passages if not self._is_left_out(each)]
+        numbers = [*self._findings.get(query, []), *new]
         self._findings[query] = list(dict.fromkeys(numbers))
 
     def number(self, passage: Evidence) -> int:
@@ -202,7 +204,7 @@ class Passages:
         key = key_of(passage)
         if key not in self._numbers:
             if passage["id"] in self._ids:
-                passage = {**passage, "id": f"{passage['id']}-{_digest(passage['text'])[:8]}"}
+                passage = _renamed(passage)
             self.evidence.append(passage)
             self._ids.add(passage["id"])
             self._numbers[key] = len(self.evidence)
@@ -220,6 +222,20 @@ class Passages:
             ],
             "warnings": self._warnings,
         }
+
+    def _is_left_out(self, passage: Evidence) -> bool:
+        """Return whether a person has left a passage out, by setting its text to ""."""
+        return not self._left_out.isdisjoint([_place(passage), _place(_renamed(passage))])
+
+
+def _place(passage: Evidence) -> tuple[str, str, str]:
+    """Return the key of a passage whatever its text is."""
+    return passage["id"], passage["title"], passage["source"]
+
+
+def _renamed(passage: Evidence) -> Evidence:
+    """Return a passage with an id of its own, since another one has the same id."""
+    return {**passage, "id": f"{passage['id']}-{_digest(passage['text'])[:8]}"}
 
 
 def _check_time(state: Mapping[str, Any], results: Mapping[str, Any], limits: RunLimits) -> None:

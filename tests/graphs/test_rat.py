@@ -24,7 +24,7 @@ from stepcraft.graphs.rat import RatInput, RatOutput
 from stepcraft.nodes.begin import empty_check
 from stepcraft.retrieval.target import OpenedSource
 from tests.scripted import ScriptedModel, block
-from tests.shelf import QUESTION, THREAD, Shelf, ids, shown
+from tests.shelf import BRIDGE, QUESTION, THREAD, Shelf, ids, shown
 
 DRAFT = "Haldruvin built the Oster bridge in 1837.\n\nIts mayor was unknown (to be looked up)."
 CHANGES = "\n\n".join(
@@ -292,6 +292,18 @@ def test_what_several_sources_find_is_interleaved_by_rank_and_told_apart() -> No
     first, second, third, fourth = ids(graph.invoke({"question": "a b c"}))
     assert (first, second, third) == ("a", "c", "b")
     assert fourth.startswith("a-")
+
+
+def test_a_passage_that_a_person_leaves_out_is_not_found_again() -> None:
+    model = ScriptedModel([DRAFT, "1-2 not found"])
+    saved: Any = {"checkpointer": InMemorySaver(), "interrupt_before": ["draft"]}
+    graph = build_rat(model=model, sources=Shelf(), **saved)
+    graph.invoke(QUESTION, THREAD)
+    evidence = graph.get_state(THREAD).values["evidence"]
+    left = [{**each, "text": ""} if each["id"] == "mayor" else each for each in evidence]
+    graph.update_state(THREAD, {"evidence": left})
+    assert ids(graph.invoke(None, THREAD)) == ["Oster", "mayor", "Haldruvin"]
+    assert not any(BRIDGE["mayor"] in call.prompt for call in model.calls)
 
 
 def test_a_search_that_fails_costs_its_part_and_is_said_once() -> None:
