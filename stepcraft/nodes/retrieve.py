@@ -199,7 +199,8 @@ class Passages:
     def number(self, passage: Evidence) -> int:
         """Return the number of a passage, adding it if it is new.
 
-        If another passage already has its id, a suffix derived from the text is appended.
+        If another passage already has its id, a suffix derived from its title, source and text is
+        appended.
         """
         key = key_of(passage)
         if key not in self._numbers:
@@ -234,8 +235,9 @@ def _place(passage: Evidence) -> tuple[str, str, str]:
 
 
 def _renamed(passage: Evidence) -> Evidence:
-    """Return a passage with an id of its own, since another one has the same id."""
-    return {**passage, "id": f"{passage['id']}-{_digest(passage['text'])[:8]}"}
+    """Return a passage with a suffix on its id, which another passage has."""
+    suffix = _digest("\0".join(key_of(passage)))[:8]
+    return {**passage, "id": f"{passage['id']}-{suffix}"}
 
 
 def _check_time(state: Mapping[str, Any], results: Mapping[str, Any], limits: RunLimits) -> None:

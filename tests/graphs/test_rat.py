@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
@@ -292,6 +294,21 @@ def test_what_several_sources_find_is_interleaved_by_rank_and_told_apart() -> No
     first, second, third, fourth = ids(graph.invoke({"question": "a b c"}))
     assert (first, second, third) == ("a", "c", "b")
     assert fourth.startswith("a-")
+
+
+class Pages(BaseRetriever):
+    """Finds the same words on three pages, without ids."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        del query, run_manager
+        pages = [{"source": f"{page}.md"} for page in "abc"]
+        return [Document("Oster has arches.", metadata=each) for each in pages]
+
+
+def test_the_same_words_on_three_pages_are_three_passages_with_ids_of_their_own() -> None:
+    graph = build_rat(model=ScriptedModel(["A draft.", "NO CHANGE"]), sources=Pages())
+    result = graph.invoke(QUESTION)
+    assert len({*ids(result)}) == len(ids(result)) == 3
 
 
 def test_a_passage_that_a_person_leaves_out_is_not_found_again() -> None:
