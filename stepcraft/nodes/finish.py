@@ -22,8 +22,11 @@ def ask_for_form(state: Any, settings: RatContext) -> list[BaseMessage]:
     return prompt(settings.finish_instructions, form, settings.finish, sections)
 
 
-def read_answer(reply: str, _state: Any, settings: RatContext) -> dict[str, Any]:
-    """Return the answer; a program keeps its fence."""
+def read_answer(reply: str, state: Any, settings: RatContext) -> dict[str, Any]:
+    """Return the answer, or the checked text if the reply was cut off; code keeps its fence."""
+    if state.get("cut_off"):
+        warning = "finish: its reply is incomplete, so the answer is the checked text"
+        return {**checked_text_as_it_is(state), "warnings": [warning]}
     return {"answer": reply if settings.finish == "code" else answer_text(reply)}
 
 

@@ -153,6 +153,15 @@ def test_a_form_takes_a_further_call(finish: str) -> None:
     assert shown(model.calls[2].prompt, "text") == [DRAFT]
 
 
+@pytest.mark.parametrize("finish", ["article", "code"])
+def test_a_form_that_is_cut_off_leaves_the_checked_text(finish: str) -> None:
+    cut = AIMessage("# Bridges\n\nHaldruvin", response_metadata={"finish_reason": "length"})
+    result, model = run(DRAFT, CHANGES, cut, finish=finish, rounds=1)
+    assert model.nodes == ["draft", "revise", "finish"]
+    assert result["answer"] == ANSWER
+    assert "the answer is the checked text" in str(result["warnings"])
+
+
 def test_the_model_writes_the_queries_where_asked_to() -> None:
     shelf = Shelf()
     queries = "PART 1: Oster bridge builder year\nPART 2: mayor 1873"
