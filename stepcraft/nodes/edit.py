@@ -4,12 +4,15 @@ from typing import Any
 
 from stepcraft.contexts.aag import AagContext
 from stepcraft.contexts.base import CheckSettings
+from stepcraft.evidence import Evidence
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.node import published
 from stepcraft.llm.resources import Resources
+from stepcraft.nodes.draft import material
 from stepcraft.nodes.split import as_parts
 from stepcraft.nodes.state import Part, Revision, passages_of
 from stepcraft.text.changes import apply_changes
+from stepcraft.text.citations import labels, marks
 from stepcraft.text.lists import numbered
 
 _CHANGES_LEFT_OUT = "edit: the steps were edited in the state, so the critic's changes are left out"
@@ -80,7 +83,7 @@ def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:
                 part=place,
                 before=before,
                 after=text,
-                evidence=_deciding(state, place),
+                evidence=_deciding(state, place, before, text),
             )
         )
         if text.strip() or not of_steps:  # a text keeps removed parts, as empty ones
@@ -100,8 +103,12 @@ def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:
     }
 
 
-def _deciding(state: Any, part: int) -> list[str]:
-    """Return the ids of passages that contradict a part, or else of those found for it."""
+def _deciding(state: Any, part: int, before: str, after: str) -> list[str]:
+    """Return the ids of passages that contradict a part, or that only its new text cites.
+
+    If there are none, these are the ids of the passages found for the part.
+    """
+    evidence: list[Evidence] = state["evidence"]
     ids = [
         id_
         for check in state["checks"]
@@ -110,9 +117,11 @@ def _deciding(state: Any, part: int) -> list[str]:
         and check["round"] == state["rounds"] + 1
         for id_ in check["evidence"]
     ]
-    queries = state["parts"][part - 1]["queries"]
-    shown = [state["evidence"][each - 1]["id"] for each in passages_of(state, queries)]
-    return list(dict.fromkeys(ids or shown))
+    known = labels(material(state))
+    cited, earlier = (marks(each, plain=False, unless_in=known) for each in (after, before))
+    new = [each for each in cited if each not in earlier and each <= len(evidence)]
+    numbers = new or passages_of(state, state["parts"][part - 1]["queries"])
+    return list(dict.fromkeys(ids or (evidence[each - 1]["id"] for each in numbers)))
 
 
 @Inline

@@ -94,7 +94,9 @@ class Revision(TypedDict):
     after: str
     """The text of the part after the changes."""
     evidence: list[str]
-    """The ids of the passages that contradict the part, or else of those found for it."""
+    """The ids of the passages that contradict the part, or else of those that only its new text
+    cites, or else of those found for it.
+    """
 
 
 @described

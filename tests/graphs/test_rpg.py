@@ -53,6 +53,15 @@ def test_the_changes_of_the_check_keep_marks() -> None:
     assert "four arches [1]" in result["answer"]
 
 
+def test_an_addition_rests_on_the_passages_that_it_cites() -> None:
+    shelf = Shelf(passages={**BRIDGE, "fine": "A fine is due for riding on it."})
+    draft = "It has arches [p1]. It is fine."
+    reply = f"1 supported p1\n{block(1, new='Four of them [p3].')}"
+    result, _, _ = run(PLAN, GAPS, draft, reply, rounds=1, shelf=shelf)
+    assert result["revisions"][0]["evidence"] == ["mayor"]
+    assert ids(result) == ["Oster", "mayor"]
+
+
 @pytest.mark.parametrize("scope", ["correct", "complete", None])
 def test_the_check_adds_nothing_where_it_only_corrects(scope: Any) -> None:
     addition = block(1, new="It has four arches [p1].")
