@@ -95,6 +95,8 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions and the reply if a model's input is limited."""
+_HIDDEN = "that part is not shown: copy the words of one that is"
+"""Why a change to a part that is checked in another call, or not in this round, is refused."""
 _CORRECTS = re.compile(
     r"\b(?:should (?:say|be|read)|(?:is|are) (?:wrong|incorrect)|instead of)\b|^\W*but\b",
     re.IGNORECASE,
@@ -208,6 +210,10 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
         changes, checks = _with_first(first_update, state, changes, checks)
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
     applied, refused = tried.applied, [*refused, *tried.refused]
+    if not of_steps:
+        hidden = [change for change in applied if change["part"] not in group]
+        applied = [change for change in applied if change not in hidden]
+        refused += [Problem(change, _HIDDEN) for change in hidden]
     if state["scope"] == "correct":
         unasked = [Problem(change, _why_unasked(change, checks, parts)) for change in applied]
         applied = [change for change, reason in unasked if not reason]

@@ -145,6 +145,18 @@ def test_what_was_fine_in_a_first_reply_is_kept() -> None:
     assert result["warnings"] == []
 
 
+def test_a_change_stays_within_the_parts_that_are_checked_in_its_call() -> None:
+    rest = f"It is high, {'and so on, ' * 330}and so on."
+    draft = f"The limit is 10 a minute. {rest}\n\nThe limit is 10 per minute. {rest}"
+    verdicts = "2.1 contradicted p1\n2.2 supported p1\n"
+    wrong = block(2, "The limit is 10 a minute.", "The limit is 1000 a minute.")
+    right = block(2, "10 per", "1000 per")
+    replies = ("1.1-1.2 supported p1", verdicts + wrong, verdicts + right)
+    result = checked(draft, *replies, max_input_tokens=3_000)
+    assert result["answer"] == draft.replace("10 per", "1000 per")
+    assert (result["usage"]["calls"], result["warnings"]) == (3, [])
+
+
 LIST = "".join(f"- Item {number} costs {number} euro.\n" for number in range(1, 5))
 
 
