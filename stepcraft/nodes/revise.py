@@ -29,6 +29,7 @@ from stepcraft.nodes.draft import found_sections, material
 from stepcraft.nodes.finish import finishing_calls
 from stepcraft.nodes.split import part_query
 from stepcraft.nodes.state import Check, Part, passages_of
+from stepcraft.nodes.trace import short_answer
 from stepcraft.nodes.verdicts import read_verdicts, unjudged
 from stepcraft.progress import counted, joined, quoted
 from stepcraft.text.changes import Problem, apply_changes, clash, read_changes
@@ -95,8 +96,6 @@ list. Leave everything else as it is, and add nothing that the question does not
 
 _PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions and the reply if a model's input is limited."""
-_HIDDEN = "that part is not shown: copy the words of one that is"
-"""Why a change to a part that is checked in another call, or not in this round, is refused."""
 _CORRECTS = re.compile(
     r"\b(?:should (?:say|be|read)|(?:is|are) (?:wrong|incorrect)|instead of)\b|^\W*but\b",
     re.IGNORECASE,
@@ -211,13 +210,9 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     tried = apply_changes(parts, changes, between="\n\n" if of_steps else "")
     applied, refused = tried.applied, [*refused, *tried.refused]
     if not of_steps:
-        hidden = [change for change in applied if change["part"] not in group]
-        applied = [change for change in applied if change not in hidden]
-        refused += [Problem(change, _HIDDEN) for change in hidden]
-    if state["scope"] == "correct":
-        unasked = [Problem(change, _why_unasked(change, checks, parts)) for change in applied]
-        applied = [change for change, reason in unasked if not reason]
-        refused += [problem for problem in unasked if problem.reason]
+        unfit = [Problem(each, _why_unfit(each, state, group, checks)) for each in applied]
+        applied = [change for change, reason in unfit if not reason]
+        refused += [problem for problem in unfit if problem.reason]
     warnings = _passages_named(applied, last, cites=cites)
     if not of_steps and (missing := unjudged(checks, state, group)):
         what = counted(len(missing), "statement" if state["judges_statements"] else "part")
@@ -407,6 +402,25 @@ def _passages_named(changes: Sequence[Change], last: int, *, cites: bool) -> lis
     return (
         [f"a change names passages by numbers that only the check sees: {named}"] if named else []
     )
+
+
+def _why_unfit(change: Change, state: Any, group: Sequence[int], checks: Sequence[Check]) -> str:
+    """Return why a change must not be made although its words are there, or "" if it may be.
+
+    Args:
+        change: The change.
+        state: The state of the check.
+        group: The numbers of the parts in the prompt.
+        checks: The verdicts on them.
+    """
+    parts = [part["text"] for part in state["parts"]]
+    if change["part"] not in group:
+        return "that part is not shown: copy the words of one that is"
+    if change["kind"] != "replace" and state.get("form") == "short":
+        after = "".join(apply_changes(parts, [change]).parts)
+        if short_answer(after) != short_answer("".join(parts)):
+            return "it would be a part of the short answer: add it to a sentence before that"
+    return _why_unasked(change, checks, parts) if state["scope"] == "correct" else ""
 
 
 def _why_unasked(change: Change, checks: Sequence[Check], parts: Sequence[str]) -> str:

@@ -290,6 +290,16 @@ def test_a_short_answer_is_the_answer_and_nothing_else() -> None:
     assert result["sentences"][0]["supported"]
 
 
+def test_nothing_is_added_to_a_short_answer() -> None:
+    draft = "Haldruvin built it [p2].\n\nAnswer: Haldruvin."
+    mayor = "The mayor was Ilse Quandt [p3]."
+    behind, before = block(1, new=mayor), block(1, "built it [p2].", f"built it [p2]. {mayor}")
+    plan = "KIND: short\n- works of Haldruvin"
+    result, model, _ = run(plan, GAPS, draft, behind, before, rounds=1)
+    assert "a part of the short answer" in model.calls[4].prompt
+    assert (result["answer"], "Quandt" in str(result["sentences"])) == ("Haldruvin", True)
+
+
 @pytest.mark.parametrize(("given", "context"), [({}, {"kind": "short"}), ({"kind": "short"}, {})])
 def test_the_kind_that_is_asked_for_is_not_planned(given: Any, context: Any) -> None:
     replies = ["- builder", GAPS, "Answer: Haldruvin", "NO CHANGE"]
