@@ -1,9 +1,8 @@
 """Look up the names in the steps' code without a model; unknown names may be made up."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -12,13 +11,19 @@ from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
+from stepcraft.memory.outcomes import has_expired
 from stepcraft.nodes.begin import store_of_run
-from stepcraft.progress import counted, emit
+from stepcraft.progress import counted, emit, joined, quoted
 from stepcraft.schema import described
+from stepcraft.secrets import masked_line
 from stepcraft.text.names import mentions, names_in
 
 _SHOWN = 5
 """The maximum number of places listed for a name."""
+_HITS = 50
+"""The number of procedures that a search returns. Few of them may contain the name, as an index
+splits `create_agent` into two words.
+"""
 _MOST_NAMES = 200
 
 
@@ -34,22 +39,38 @@ class CheckedName(TypedDict):
     """"goal", "resources", or the ids of procedures and passages that contain it (at most five)."""
     verified: bool
     """Whether it was found anywhere."""
+    unsearched: NotRequired[bool]
+    """Whether the memory was not searched for it, because a search failed or time ran out."""
 
 
 def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
     """Return the names in the steps, in order, with the places that contain them."""
     if not resources.settings(state).names:
         return {}
-    names = dict(islice(names_in(state["steps"]).items(), _MOST_NAMES))
+    every = names_in(state["steps"])
+    names = dict(islice(every.items(), _MOST_NAMES))
     places = {name: _places_at_hand(name, state) for name in names}
     missing = [name for name, at_hand in places.items() if not at_hand]
-    places |= _places_in_memory(missing, state, resources)
+    searched, problem = _places_in_memory(missing, state, resources)
+    places |= searched
     checked = [
         CheckedName(
             name=name, step=step, found_in=places[name][:_SHOWN], verified=bool(places[name])
         )
         for name, step in names.items()
     ]
+    left = [name for name in missing if name not in searched]
+    for each in checked:
+        if each["name"] in left:
+            each["unsearched"] = True
+    warnings: list[str] = []
+    if left:
+        shown = joined([*map(quoted, left)], _SHOWN)
+        warnings.append(f"check_names: names that were not looked up: {shown}, because {problem}")
+    if len(every) > len(names):
+        warnings.append(
+            f"check_names: only the first {len(names)} of {len(every):,} names were looked up"
+        )
     unknown = sum(not each["verified"] for each in checked)
     if checked:
         outcome = f"{unknown} unknown" if unknown else "all known"
@@ -58,7 +79,7 @@ def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
             "check_names",
             f"Looked up {counted(len(checked), 'name')} in the steps: {outcome}.",
         )
-    return {"names": checked}
+    return {"names": checked, "warnings": warnings}
 
 
 def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
@@ -73,18 +94,25 @@ def _places_at_hand(name: str, state: Mapping[str, Any]) -> list[str]:
 
 def _places_in_memory(
     names: Sequence[str], state: Any, resources: Resources[AagContext]
-) -> dict[str, list[str]]:
-    """Search the memory for each name by keyword until the run's deadline."""
+) -> tuple[dict[str, list[str]], str]:
+    """Search the memory for each name by keyword, until a search fails or the deadline passes.
+
+    Return the ids of the procedures that contain each name, and why any names are missing.
+    """
     settings = resources.settings(state)
     limits = limits_of(state, settings)
-    places: dict[str, list[str]] = {name: [] for name in names}
+    options = {"where": settings.where} if settings.where else {}
+    places: dict[str, list[str]] = {}
     if not names:
-        return places
-    with suppress(StepcraftError):  # the searches have already reported any problem with the memory
+        return places, ""
+    try:
         memory = resources.target.memory(settings, store_of_run())
         for name in names:
             if limits.seconds_left() == 0:
-                break
-            hits = [hit.procedure for hit in memory.search(name, _SHOWN, alpha=0)]
-            places[name] = [each.id for each in hits if mentions(each.text(), name)]
-    return places
+                return places, "the deadline has passed"
+            found = [hit.procedure for hit in memory.search(name, _HITS, alpha=0, **options)]
+            valid = [each for each in found if not has_expired(each)]
+            places[name] = [each.id for each in valid if mentions(each.text(), name)]
+    except StepcraftError as error:
+        return places, f"a search failed: {masked_line(error)}"
+    return places, ""

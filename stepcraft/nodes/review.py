@@ -66,7 +66,9 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         known = {part["text"]: part for part in state["parts"]}
         parts = as_parts(state, steps, by_statement=False)
         update |= {"parts": [known.get(each["text"], each) for each in parts], "pending": []}
-        update |= check_names({**state, **update}, resources)
+        found = check_names({**state, **update}, resources)
+        warnings = [*update.get("warnings", []), *found.get("warnings", [])]
+        update |= {**found, "warnings": warnings}
     record = Review(
         type=decision,
         steps=steps,
@@ -81,8 +83,14 @@ def review(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
 
 def _description(state: Any, steps: Sequence[str]) -> str:
     """Return what the person reads: the goal, the steps, the evidence, and what to look out for."""
-    unverified = [each["name"] for each in state["names"] if not each["verified"]]
-    notes = f"These names stand in no procedure: {', '.join(unverified)}." if unverified else ""
+    unverified = [each for each in state["names"] if not each["verified"]]
+    absent = [each["name"] for each in unverified if not each.get("unsearched")]
+    left = [each["name"] for each in unverified if each.get("unsearched")]
+    about_names = [
+        f"These names stand in no procedure: {', '.join(absent)}." if absent else "",
+        f"These names were not looked up: {', '.join(left)}." if left else "",
+    ]
+    notes = " ".join(filter(None, about_names))
     if state["reviews"] and state["reviews"][-1]["steps"] == steps:
         notes = f"These steps have not changed since they were rejected. {notes}".strip()
     lines = evidence_lines(state["evidence"])

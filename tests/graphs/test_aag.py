@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from stepcraft import AagContext, BadInput, build_aag
+from stepcraft import AagContext, BadInput, MemoryFailure, build_aag
 from stepcraft.memory.local import LocalMemory
 from tests.kitchen import (
     CHANGE,
@@ -555,6 +555,58 @@ def test_lines_of_a_draft_that_are_in_no_step_are_quoted(draft: str, dropped: li
     )
 
 
+class WordlessMemory(LocalMemory):
+    """A memory that cannot be searched by words alone, as names are."""
+
+    def search(self, *args: Any, **options: Any) -> Any:
+        if options.get("alpha") == 0:
+            raise MemoryFailure("the words are out of order")
+        return super().search(*args, **options)
+
+
+def test_names_that_were_not_looked_up_are_not_said_to_stand_in_no_procedure() -> None:
+    with WordlessMemory(":memory:", embeddings="none") as memory:
+        memory.add(PROCEDURES)
+        result, _ = reviewed(*cook(), responses=[], memory=memory, review=True)
+    (request,) = result["__interrupt__"][0].value["action_requests"]
+    assert request["description"].endswith("\n\nThese names were not looked up: oven.heat.")
+    (warning,) = result["warnings"]
+    assert "\u201coven.heat\u201d, because a search failed: the words are out of order" in warning
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"tags": {"version": "1"}}, {"tags": {"version": "2"}, "expires": "2020-01-01"}],
+)
+def test_a_name_in_procedures_that_the_run_does_not_use_is_not_verified(fields: Any) -> None:
+    with LocalMemory(":memory:", embeddings="none") as memory:
+        memory.add([dish(1, steps=["Call `oven.heat()`."], **fields)])
+        memory.add([dish(2, tags={"version": "2"})])
+        graph = build_aag(model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"]), memory=memory)
+        (name,) = graph.invoke(GOAL, context=AagContext(where={"version": "2"}))["names"]
+    assert (name["verified"], "unsearched" in name) == (False, False)
+
+
+def test_a_name_is_found_behind_procedures_that_have_its_words_apart() -> None:
+    apart = [dish(number, output=f"create agent {number}", steps=["Agent."]) for number in range(9)]
+    rest = "Let it rest for a while, and taste it. " * 20
+    whole = dish(9, steps=[f"Call `create_agent()`. {rest}"])
+    with LocalMemory(":memory:", embeddings="none") as memory:
+        memory.add([*PROCEDURES, *map(dish, range(10, 40)), *apart, whole])
+        draft = "1. Call `create_agent()`.\n2. Eat it."
+        graph = build_aag(model=ScriptedModel([LOOK_UP, draft, "NO CHANGE"]), memory=memory)
+        result = graph.invoke(GOAL, context=AagContext(k=1))
+    assert whole.id not in ids(result)
+    assert [each["found_in"] for each in result["names"]] == [[whole.id]]
+
+
+def test_names_beyond_those_that_are_looked_up_are_counted() -> None:
+    named = ", ".join(f"`name_{number}`" for number in range(201))
+    result, _ = run(LOOK_UP, f"1. Call {named}.", "NO CHANGE")
+    assert len(result["names"]) == 200
+    assert "only the first 200 of 201 names were looked up" in str(result["warnings"])
+
+
 def test_names_are_looked_up_until_the_deadline() -> None:
     class SlowMemory(LocalMemory):
         lookups = 0
@@ -572,3 +624,5 @@ def test_names_are_looked_up_until_the_deadline() -> None:
         graph = build_aag(model=model, memory=memory)
         result = graph.invoke(GOAL, context=AagContext(deadline_s=3))
         assert (len(result["names"]), memory.lookups) == (3, 1)
+    assert ["unsearched" in each for each in result["names"]] == [False, True, True]
+    assert "\u201ctwo.b\u201d; \u201cthree.c\u201d, because the deadline" in str(result["warnings"])

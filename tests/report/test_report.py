@@ -91,6 +91,13 @@ def test_unverified_names_come_first_and_the_others_with_their_places() -> None:
     )
 
 
+def test_names_that_were_not_looked_up_are_not_said_to_stand_nowhere() -> None:
+    left = [{**each, "unsearched": True} for each in aag()["names"][:1]]
+    names = Reader(page("aag", GOAL, aag(names=left))).sections()["names"]
+    assert "stand nowhere else" not in names
+    assert names.endswith("were not looked up.oven_kit step 1 not looked up")
+
+
 def test_reviews() -> None:
     seen = Reader(page("aag", GOAL, aag()))
     assert seen.sections()["reviews"] == (
