@@ -48,11 +48,23 @@ def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed",
 
 
 def current_text(check: Check, result: Mapping[str, Any]) -> str:
-    """Return the text of a statement after the changes of its round, or "" if it was removed."""
-    revision = _revision(check, result)
-    if not revision:
+    """Return the text of a statement after the changes of all rounds, or "" if it was removed."""
+    revisions: list[Revision] = [
+        each
+        for each in result.get("revisions", [])
+        if each["part"] == check["part"] and each["round"] >= check["round"]
+    ]
+    if not revisions:
         return check["text"]
-    return _text(revision["after"], _now(check, revision["before"], revision["after"]))
+    last = revisions[-1]["after"]
+    number = _number(check, revisions[0]["before"])
+    if not number:
+        return _text(last, range(1, len(_statements(last)) + 1))
+    now = range(number, number + 1)
+    for each in revisions:
+        places = _places(each["before"], each["after"])
+        now = range(places[now[0] - 1].start, places[now[-1] - 1].stop) if now else now
+    return _text(last, now)
 
 
 def _revision(check: Check, result: Mapping[str, Any]) -> Revision | None:

@@ -406,6 +406,14 @@ def test_a_change_to_one_sentence_confirms_no_other_that_was_not_found(
     assert not any("trace" in each for each in result["warnings"])
 
 
+def test_a_sentence_that_was_not_found_stays_so_if_its_part_changes_twice() -> None:
+    draft = "It has 400 rooms[p2]. Haldruvin built it in 1837[p3]."
+    replies = [f"1 not found\n{block(1, '1837', '1873')}", block(1, "1873", "1873 or 1874")]
+    result, _, _ = run(PLAN, GAPS, draft, *replies, rounds=2)
+    assert "1873 or 1874" in result["answer"]
+    assert [each["supported"] for each in result["sentences"]] == [False, True]
+
+
 def test_a_changed_list_leaves_sentences_of_other_parts_supported() -> None:
     items = "- Oster\n- H\n- Q\n- Rome"
     lists = f"The masons came from all of these places{' by the river' * 20}:\n\n{items}"
