@@ -17,6 +17,7 @@ from stepcraft.access import check_may_remember
 from stepcraft.contexts.aag import AagContext
 from stepcraft.llm.calls import Inline
 from stepcraft.llm.resources import BuilderOptions, GraphOptions, Resources, compiled
+from stepcraft.memory.procedure import checked_tags
 from stepcraft.nodes.begin import Begin, checked_resources, empty_check
 from stepcraft.nodes.check_names import CheckedName, check_names
 from stepcraft.nodes.draft import draft_steps
@@ -90,6 +91,7 @@ def _initial(
         check_may_remember()
     if settings.review or settings.remember:
         check_can_pause("review=True and remember=True")
+    checked_tags(settings.where)
     memory = searched[0].memory if len(searched) == 1 else None
     is_empty = memory is not None and memory.is_empty()
     return {

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NotRequired
 
+from langgraph.errors import GraphBubbleUp
 from typing_extensions import TypedDict
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.errors import StepcraftError
 from stepcraft.evidence import Evidence
 from stepcraft.llm.limits import limits_of
 from stepcraft.llm.resources import Resources
@@ -113,6 +113,8 @@ def _places_in_memory(
             found = [hit.procedure for hit in memory.search(name, _HITS, alpha=0, **options)]
             valid = [each for each in found if not has_expired(each)]
             places[name] = [each.id for each in valid if mentions(each.text(), name)]
-    except StepcraftError as error:
-        return places, f"a search failed: {masked_line(error)}"
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        return places, f"a search failed: {masked_line(error) or type(error).__name__}"
     return places, ""

@@ -3,13 +3,14 @@
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp
 
 from stepcraft.contexts.aag import AagContext
-from stepcraft.errors import StepcraftError
 from stepcraft.llm.resources import Resources
 from stepcraft.memory.procedure import Procedure
 from stepcraft.nodes.begin import store_of_run
 from stepcraft.progress import emit, quoted
+from stepcraft.secrets import masked_line
 
 NO_RESOURCES = "nothing in particular"
 """The `input` of a procedure whose goal named no resources."""
@@ -25,21 +26,26 @@ def remember(
     settings = resources.settings(state)
     approved = state["reviews"][-1]
     thread = str(config.get("configurable", {}).get("thread_id") or "")
-    procedure = Procedure(
-        input=state["task_resources"] or NO_RESOURCES,
-        output=state["task"],
-        steps=tuple(state["steps"]),
-        source=f"aag thread {thread}".strip(),
-        tags=settings.where,
-        metadata={"approved": {"by": approved["by"], "at": approved["at"], "thread": thread}},
-    )
     try:
+        procedure = Procedure(
+            input=state["task_resources"] or NO_RESOURCES,
+            output=state["task"],
+            steps=tuple(state["steps"]),
+            source=f"aag thread {thread}".strip(),
+            tags=settings.where,
+            metadata={"approved": {"by": approved["by"], "at": approved["at"], "thread": thread}},
+        )
         report = resources.target.memory(settings, store_of_run()).add([procedure])
-        problem = report.failed[0].reason if report.failed else ""
-    except StepcraftError as error:
-        problem = str(error)
-    if problem:
-        emit(resources.graph, "remember", f"The steps were not remembered: {problem}")
-        return {"remembered": "", "warnings": [f"the steps were not remembered: {problem}"]}
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        return _forgotten(resources.graph, masked_line(error) or type(error).__name__)
+    if report.failed:
+        return _forgotten(resources.graph, report.failed[0].reason)
     emit(resources.graph, "remember", f"Remembered the steps for {quoted(state['task'])}.")
     return {"remembered": procedure.id}
+
+
+def _forgotten(graph: str, problem: str) -> dict[str, Any]:
+    emit(graph, "remember", f"The steps were not remembered: {problem}")
+    return {"remembered": "", "warnings": [f"the steps were not remembered: {problem}"]}

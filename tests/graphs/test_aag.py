@@ -276,6 +276,37 @@ def test_steps_that_cannot_be_remembered_cost_the_remembering(is_full: bool, why
     assert why in warning
 
 
+class UnreachableMemory(LocalMemory):
+    """A memory that cannot be reached when something is to be added."""
+
+    def add(self, *_: Any, **__: Any) -> Any:
+        raise ConnectionError("the wire is cut")
+
+
+def test_steps_that_any_error_keeps_from_being_remembered_are_still_the_answer() -> None:
+    with UnreachableMemory(":memory:", embeddings="none", create=True) as memory:
+        result, _ = reviewed(*cook(), responses=[decision("approve")], memory=memory, remember=True)
+    assert (result["steps"], result["remembered"]) == (STEPS, "")
+    assert "the steps were not remembered: the wire is cut" in result["warnings"]
+
+
+def test_steps_that_are_too_long_to_be_remembered_are_still_the_answer() -> None:
+    steps = [f"{number}, {'mix. ' * 7_000}mix." for number in range(3)]
+    edit = decision("edit", edited_action={"name": "review", "args": {"steps": steps}})
+    with small_memory() as memory:
+        result, _ = reviewed(*cook(), responses=[edit], memory=memory, remember=True)
+    assert (result["steps"], result["remembered"]) == (steps, "")
+    assert "at most 100,000 are kept" in str(result["warnings"])
+
+
+def test_a_tag_without_a_value_is_refused_before_any_call() -> None:
+    model = ScriptedModel([])
+    graph = build_aag(model=model, memory=small_memory())
+    with pytest.raises(BadInput, match="tags must be names with texts"):
+        graph.invoke(GOAL, context=AagContext(where={"product": ""}))
+    assert model.calls == []
+
+
 @pytest.mark.parametrize(
     "remark", ["Step 1 should say 40 minutes.\nNO CHANGE", "NO CHANGE\nBut bake for 40 minutes."]
 )
@@ -558,20 +589,26 @@ def test_lines_of_a_draft_that_are_in_no_step_are_quoted(draft: str, dropped: li
 class WordlessMemory(LocalMemory):
     """A memory that cannot be searched by words alone, as names are."""
 
+    error: Exception
+
     def search(self, *args: Any, **options: Any) -> Any:
         if options.get("alpha") == 0:
-            raise MemoryFailure("the words are out of order")
+            raise self.error
         return super().search(*args, **options)
 
 
-def test_names_that_were_not_looked_up_are_not_said_to_stand_in_no_procedure() -> None:
+@pytest.mark.parametrize("error", [MemoryFailure("out of order"), ConnectionError("out of order")])
+def test_names_that_were_not_looked_up_are_not_said_to_stand_in_no_procedure(
+    error: Exception,
+) -> None:
     with WordlessMemory(":memory:", embeddings="none") as memory:
+        memory.error = error
         memory.add(PROCEDURES)
         result, _ = reviewed(*cook(), responses=[], memory=memory, review=True)
     (request,) = result["__interrupt__"][0].value["action_requests"]
     assert request["description"].endswith("\n\nThese names were not looked up: oven.heat.")
     (warning,) = result["warnings"]
-    assert "\u201coven.heat\u201d, because a search failed: the words are out of order" in warning
+    assert "\u201coven.heat\u201d, because a search failed: out of order" in warning
 
 
 @pytest.mark.parametrize(
