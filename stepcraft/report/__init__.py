@@ -132,7 +132,7 @@ def _title(graph: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    return without_marks(clean(text))
+    return without_marks(clean(text), plain=False)
 
 
 def _change(revision: Revision, plain: Callable[[str], str]) -> dict[str, Any] | None:

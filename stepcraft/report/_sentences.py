@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from stepcraft.evidence import Evidence
 from stepcraft.nodes.trace import TracedSentence
-from stepcraft.text.citations import HEADING, without_marks
+from stepcraft.text.citations import HEADING, labels, marks, without_marks
 from stepcraft.text.clean import STOP_WORDS, clean, stems
 from stepcraft.text.markdown import code_blocks
 from stepcraft.text.sentences import passage_sentences
@@ -60,12 +60,19 @@ def cited_sentences(
 
     cited: list[CitedSentence] = []
     for sentence in sentences:
-        before, text, behind = _parts(without_marks(clean(sentence["text"])))
         places = sorted({numbers[id_] for id_ in sentence["evidence"] if id_ in numbers})
+        before, text, behind = _parts(_without_marks(clean(sentence["text"]), places))
         quotes = [quote(number, stems(text) - STOP_WORDS) for number in places]
         objection = _objection(sentence)
         cited.append(CitedSentence(before, text, behind, quotes, sentence["supported"], objection))
     return cited
+
+
+def _without_marks(text: str, places: Sequence[int]) -> str:
+    """Return a sentence without the marks of its passages; other numbers in brackets are words."""
+    known = labels(text)
+    others = [f"[{number}]" for number in marks(text, unless_in=known) if number not in places]
+    return without_marks(text, unless_in="\n".join([known, *others]))
 
 
 def _objection(sentence: TracedSentence) -> str:

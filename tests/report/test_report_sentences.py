@@ -107,6 +107,21 @@ def test_changes_are_shown_without_the_numbers_that_the_answer_does_not_use() ->
     assert "[1]" not in seen.sections()["changes"]
 
 
+def test_numbers_in_brackets_that_are_no_marks_stay() -> None:
+    revision = {
+        "round": 1,
+        "part": 1,
+        "evidence": [],
+        "before": "Press [8].",
+        "after": "Press [9].",
+    }
+    sentences = [("Press [9] to stop [1].", ["p1"], True)]
+    seen = read(rpg(sentences, first_draft="Press [8].", revisions=[revision]))
+    assert seen.texts("label") == ["Press [9] to stop."]
+    assert len(seen.texts("article")) == 1
+    assert seen.sections()["changes"].endswith("Press [8].")
+
+
 @pytest.mark.parametrize("text", ["\t" * 300_000 + "y [1]", "." * 300_000 + "x", "! " * 50_000])
 def test_odd_texts(text: str) -> None:
     assert read(rpg([(text, ["p1"], True)])).texts("div", "answer")
