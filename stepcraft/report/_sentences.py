@@ -25,7 +25,9 @@ class Quote(NamedTuple):
     """The number of the passage in the evidence, starting at 1."""
     passage: Evidence
     text: str
-    """The sentence in the passage that shares the most words with the sentence in the answer."""
+    """The sentence in the passage that shares the most words with the sentence in the answer, or ""
+    if none shares any.
+    """
 
 
 class CitedSentence(NamedTuple):
@@ -55,8 +57,8 @@ def cited_sentences(
 
     def quote(number: int, words: frozenset[str]) -> Quote:
         shared = [(len(words & theirs), text) for text, theirs in words_by_sentence(number)]
-        best = max(shared, key=lambda pair: pair[0], default=(0, ""))
-        return Quote(number, evidence[number - 1], best[1])
+        most, best = max(shared, key=lambda pair: pair[0], default=(0, ""))
+        return Quote(number, evidence[number - 1], best if most else "")
 
     cited: list[CitedSentence] = []
     for sentence in sentences:

@@ -107,6 +107,10 @@ def test_changes_are_shown_without_the_numbers_that_the_answer_does_not_use() ->
     assert "[1]" not in seen.sections()["changes"]
 
 
+def test_a_passage_without_words_of_the_sentence_is_not_quoted() -> None:
+    assert shown(read(rpg([("Sie stürzte ein.", ["p3"], True)]))) == [("Sie stürzte ein.", "3", [])]
+
+
 def test_numbers_in_brackets_that_are_no_marks_stay() -> None:
     revision = {
         "round": 1,
