@@ -202,7 +202,10 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
     if not of_steps:
-        checks, problems = read_verdicts(outside, state, group, layout.shown)
+        lines, _, last = outside.rpartition("\n")
+        is_half = state.get("cut_off") and reply.endswith(last)
+        text = lines if is_half else outside
+        checks, problems = read_verdicts(text, state, group, layout.shown)
     if not (changes or refused or checks or problems or _says_unchanged(outside)):
         raise UnreadableReply("there was neither a verdict nor a change in it.")
     if first_update := state.get("first_update"):

@@ -94,6 +94,14 @@ def test_half_a_change_is_never_made(metadata: dict[str, Any], cut: int) -> None
     assert any("cut off" in each for each in result["warnings"])
 
 
+def test_the_last_line_of_a_reply_that_was_cut_off_is_no_verdict() -> None:
+    cut = {"finish_reason": "length"}
+    reply = AIMessage("1.1 supported p1\n1.2 not found", response_metadata=cut)
+    result = checked("The limit is 1000. A key lasts 5 days.", reply)
+    assert [each["statement"] for each in result["checks"]] == [1]
+    assert "no verdict on 1 statement" in str(result["warnings"])
+
+
 CHANGE = block(1, "10 a", "1000 a")
 
 
