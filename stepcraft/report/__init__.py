@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from langgraph.graph.message import add_messages
+
 from stepcraft.nodes.begin import asked_question, checked_resources
 from stepcraft.nodes.state import Revision
 from stepcraft.progress import counted
@@ -66,6 +68,7 @@ def page(
     Raises:
         BadInput: The input has no question.
     """
+    messages = add_messages([], inputs.get("messages") or [])  # as the graph has done
     evidence = result["evidence"]
     sentences = cited_sentences(result.get("sentences", []), evidence)
     # In a draft, the marks number all passages found; in an answer, only the cited ones.
@@ -101,7 +104,7 @@ def page(
     return rendered(
         "run.html.j2",
         title=_title(graph),
-        heading=asked_question(inputs),
+        heading=asked_question({**inputs, "messages": messages}),
         facts=facts,
         sections=[(name, title) for name, title in _SECTIONS.items() if content[name]],
         warnings=result["warnings"],

@@ -33,6 +33,13 @@ def test_the_question_of_messages() -> None:
         page("rat", {}, rat())
 
 
+@pytest.mark.parametrize(
+    "message", [("human", "Who built it?"), {"role": "user", "content": "Who built it?"}]
+)
+def test_messages_have_the_forms_that_graphs_take(message: Any) -> None:
+    assert Reader(page("rat", {"messages": [message]}, rat())).texts("h1") == ["Who built it?"]
+
+
 def test_answer_warnings_and_draft() -> None:
     seen = Reader(page("rat", QUESTION, rat()))
     sections = seen.sections()
