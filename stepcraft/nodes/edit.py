@@ -13,7 +13,7 @@ from stepcraft.nodes.split import as_parts
 from stepcraft.nodes.state import Part, Revision, passages_of
 from stepcraft.text.changes import apply_changes
 from stepcraft.text.citations import labels, marks
-from stepcraft.text.lists import numbered
+from stepcraft.text.lists import numbered, read_steps
 
 _CHANGES_LEFT_OUT = "edit: the steps were edited in the state, so the critic's changes are left out"
 
@@ -55,11 +55,14 @@ def is_edited(state: Any) -> bool:
 
 @Inline
 def publish_steps(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
-    """Publish the answer, with steps that a person has edited in the state."""
-    answer = state["answer"]
-    if is_edited(state) and answer == numbered([part["text"] for part in state["parts"]]):
-        answer = numbered(state["steps"])
-    return published(resources.graph, state, {"answer": answer})
+    """Publish the steps and the answer, if either was edited in the state, in their new form."""
+    answer, steps = state["answer"], state["steps"]
+    is_same = answer == numbered([part["text"] for part in state["parts"]])
+    if is_same:
+        answer = numbered(steps)
+    elif answer.strip() and not is_edited(state):
+        steps = read_steps(answer) or [answer]
+    return published(resources.graph, state, {"answer": answer, "steps": steps})
 
 
 def _edited(state: Any, *, of_steps: bool) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from stepcraft.report.rendering import rendered, seconds
 from stepcraft.text.citations import without_marks
 from stepcraft.text.clean import clean
 from stepcraft.text.diff import shortened, word_diff
+from stepcraft.text.lists import numbered
 
 __all__ = ["StepTime", "page"]
 
@@ -69,6 +70,7 @@ def page(
         BadInput: The input has no question.
     """
     messages = add_messages([], inputs.get("messages") or [])  # as the graph has done
+    written: Sequence[str] = result.get("steps", [])
     evidence = result["evidence"]
     sentences = cited_sentences(result.get("sentences", []), evidence)
     # In a draft, the marks number all passages found; in an answer, only the cited ones.
@@ -111,6 +113,7 @@ def page(
         content=content,
         titles=_SECTIONS,
         result=result,
+        has_steps=bool(written) and result["answer"] == numbered(written),
         resources=checked_resources(inputs.get("resources")),
         pieces=pieces,
         listed=listed,

@@ -350,6 +350,20 @@ def test_steps_that_are_edited_in_the_state_are_the_answer(node: str) -> None:
     assert result["answer"] == "1. Buy a loaf.\n2. Eat it."
 
 
+def test_an_answer_that_is_edited_before_it_is_published_has_its_own_steps() -> None:
+    graph = build_aag(
+        model=ScriptedModel([LOOK_UP, DRAFT, "NO CHANGE"]),
+        checkpointer=InMemorySaver(),
+        interrupt_before=["finish"],
+        memory=small_memory(),
+    )
+    graph.invoke(GOAL, THREAD)
+    edited = "1. Buy a loaf.\n2. Eat it.\n\nAsk first."
+    graph.update_state(THREAD, {"answer": edited})
+    result = graph.invoke(None, THREAD)
+    assert (result["answer"], result["steps"]) == (edited, ["Buy a loaf.", "Eat it."])
+
+
 @pytest.mark.parametrize(
     ("node", "rounds", "is_unchecked"),
     [("critic", 1, True), ("edit", 1, True), ("critic", 2, False), ("split", 1, False)],

@@ -89,6 +89,12 @@ def test_steps_queries_and_resources() -> None:
     assert seen.texts("ins") == ["Let it rise."]
 
 
+def test_an_answer_that_says_more_than_its_steps_is_shown_whole() -> None:
+    result = aag()
+    seen = Reader(page("aag", GOAL, {**result, "answer": f"{result['answer']}\n\nAsk first."}))
+    assert seen.sections()["answer"].endswith("3. Let it rise. Ask first.")
+
+
 def test_unverified_names_come_first_and_the_others_with_their_places() -> None:
     names = Reader(page("aag", GOAL, aag())).sections()["names"]
     unverified, _, verified = names.partition("2 names that also stand elsewhere")
