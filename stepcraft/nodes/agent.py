@@ -18,7 +18,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.outputs import ChatGeneration, LLMResult
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 from langchain_core.runnables.retry import RunnableRetry
@@ -139,9 +139,6 @@ def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[An
     """
     options: dict[str, Any] = {}
     retries: list[AgentMiddleware[Any, Any, Any]] = []
-    if isinstance(model, RunnableWithFallbacks):
-        parts = {"runnable": unbound(model.runnable), "fallbacks": [*map(unbound, model.fallbacks)]}
-        model = model.model_copy(update=parts)
     while isinstance(model, RunnableBindingBase):
         options = {**model.kwargs, **options}
         if isinstance(model, RunnableRetry):
@@ -151,7 +148,24 @@ def _unwrapped(model: Any) -> tuple[Any, dict[str, Any], list[AgentMiddleware[An
                 ModelRetryMiddleware(max_retries=most, retry_on=kinds, on_failure="error")
             )
         model = model.bound
+    if isinstance(model, RunnableWithFallbacks):
+        first, *others = map(_Inner.of, [model.runnable, *model.fallbacks])
+        model = model.model_copy(update={"runnable": first, "fallbacks": others})
     return model, options, retries
+
+
+class _Inner(RunnableBindingBase[Any, Any]):
+    """One of a model and its fallbacks; it keeps its options when tools are bound to it."""
+
+    @classmethod
+    def of(cls, model: Any) -> "_Inner":
+        inner, options, _ = _unwrapped(model)
+        return cls(bound=unbound(inner), kwargs=options)
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, Any]:
+        model: Any = self.bound
+        bound: Runnable[Any, Any] = model.bind_tools(tools, **{**self.kwargs, **options})
+        return bound
 
 
 def _answer(messages: Sequence[Any]) -> str:

@@ -289,6 +289,17 @@ def test_an_agent_takes_a_model_with_fallbacks() -> None:
     assert result["usage"]["nodes"]["agent"]["calls"] == 4
 
 
+def test_an_agent_keeps_the_options_of_a_model_and_of_its_fallbacks() -> None:
+    first = ToolModel([RuntimeError("503")] * 2)
+    second = ToolModel([searching("Oster"), "Haldruvin."])
+    model: Any = first.bind(top_p=0.5).with_fallbacks([second.bind(top_p=0.7)]).bind(user="cook")
+    graph = get_graph("react", model=model, sources=Shelf())
+    graph.invoke(QUESTION, context=ReactContext(temperature=0.1))
+    for each, top_p in ((first, 0.5), (second, 0.7)):
+        options = [(call.kwargs["top_p"], call.kwargs["temperature"]) for call in each.calls]
+        assert options == [(top_p, 0.1)] * 2
+
+
 def test_a_model_that_replied_to_the_agent_is_not_one_that_refuses_every_call() -> None:
     class Refused(Exception):
         status_code = 403
