@@ -243,14 +243,16 @@ def checked_resources(value: object) -> str:
 
 
 def draft_of(value: object) -> str:
-    """Return a draft from the input unchanged, or "" if it has no text.
+    """Return a draft from the input unchanged, or "" if there is none.
 
     The only exception is lone surrogates, which UTF-8 cannot encode: they become U+FFFD.
 
     Raises:
-        BadInput: It is not a string of at most `MAX_CHARACTERS`.
+        BadInput: It is not a string of at most `MAX_CHARACTERS`, or has no words.
     """
     if not checked_text("draft", value or ""):
+        if value:
+            raise BadInput("the draft has no words; write the answer to check, or leave it out")
         return ""
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -499,3 +499,9 @@ def test_a_last_message_without_text_cannot_be_checked(reply: AIMessage) -> None
 def test_a_draft_is_one_text():
     with pytest.raises(BadInput, match="draft must be a text, not list"):
         build_rat(sources=Shelf()).invoke({**QUESTION, "draft": ["a", "b"]})
+
+
+@pytest.mark.parametrize("draft", ["\n", " \t"])
+def test_a_blank_draft_is_refused(draft: str) -> None:
+    with pytest.raises(BadInput, match="the draft has no words"):
+        build_rat(sources=Shelf()).invoke({**QUESTION, "draft": draft})
