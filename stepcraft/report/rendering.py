@@ -8,7 +8,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from stepcraft import __version__
 from stepcraft.progress import counted
 from stepcraft.text.clean import clean, one_line
 from stepcraft.text.markdown import outside_code
@@ -57,7 +57,7 @@ def rendered(
             policy="; ".join(policy),
             style=Markup(style),  # noqa: S704 - a file of the package
             script=Markup(script),  # noqa: S704 - a file of the package
-            version=version("stepcraft"),
+            version=__version__,
             **values,
         )
     )
