@@ -304,8 +304,7 @@ class _Searches:
         with self._lock:
             for message in messages:
                 if isinstance(message, ToolMessage) and message.artifact:
-                    # Earlier versions gave no id.
-                    self._add({"id": message.tool_call_id, **message.artifact})
+                    self._add(message.artifact)
 
     def _add(self, record: dict[str, Any]) -> list[int]:
         """Add the results of a search, if they are new, and return the numbers of its passages."""
