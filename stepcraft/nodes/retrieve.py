@@ -248,8 +248,7 @@ def _check_time(state: Mapping[str, Any], results: Mapping[str, Any], limits: Ru
     Raises:
         NoAnswer: The run ends.
     """
-    has_draft = state.get("answer") or state.get("first_draft")
-    if not (has_draft or all(results.values())) and limits.seconds_left() == 0:
+    if not (state.get("first_draft") or all(results.values())) and limits.seconds_left() == 0:
         raise NoAnswer(f"nothing was written: {TOO_LATE}")
 
 
