@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from stepcraft.encoding import Unreadable
+from stepcraft.sources import isolated
 from stepcraft.sources.corpus.content import read_content
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
 from stepcraft.text.clean import clean
@@ -1728,6 +1729,56 @@ def test_every_cell_of_a_workbook_is_read_or_counted(
     [passage], notes = all_of(tmp_path, "a.xlsx", zipped(texts))
     assert shown in passage.text
     assert (note in notes, bool(notes)) == (True, bool(note))
+
+
+MARKITDOWN = """
+import sys
+from types import SimpleNamespace
+from zipfile import ZipFile
+
+sys.modules["markitdown.converters"] = sys.modules[__name__]
+StreamInfo = SimpleNamespace
+
+def text_of(stream):
+    return ZipFile(stream).read("text").decode()
+
+class DocxConverter:
+    def convert(self, stream, info):
+        return self._html_converter.convert_string(text_of(stream))
+
+class PptxConverter:
+    def convert(self, stream, info):
+        return SimpleNamespace(title=None, markdown=text_of(stream))
+"""
+
+
+@pytest.fixture
+def markitdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Stands in for MarkItDown, which makes HTML of Word and Markdown of slides: the file "text"."""
+    isolated.end()  # a process that waits has the path from before
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "markitdown.py").write_text(MARKITDOWN)
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+    yield
+    isolated.end()
+
+
+@pytest.mark.usefixtures("markitdown")
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<p>10<sup>6</sup> cells, at most max_size</p>", "10^6 cells, at most max_size"),
+        (
+            "<table><tr><td rowspan='2'>Tea</td><td>1</td></tr><tr><td>12</td></tr></table>",
+            "| Tea | 1 |\n| Tea | 12 |",
+        ),
+    ],
+)
+def test_powers_and_columns_of_a_word_document_are_kept(
+    tmp_path: Path, page: str, shown: str
+) -> None:
+    (passage,) = read(tmp_path, "a.docx", zipped({"text": page}))
+    assert shown in passage.text
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ import re
 from datetime import datetime, time
 from importlib import import_module
 from itertools import zip_longest
+from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
 from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
@@ -23,6 +25,18 @@ _LITERALS = re.compile(r'"[^"]*"|[\\_*].|\[[^]]*\]')
 """The parts of a number format that are only text, widths, colours or conditions."""
 _LITERAL_PERCENT = re.compile(r'[\d#?](?:\\?\s)*(?:"\s*%\s*"|\\%)')
 """A percent sign after the digits that is only text: Excel does not multiply the value by 100."""
+
+
+class _Pages:
+    """Converts HTML instead of MarkItDown, which loses superscripts and shifts merged cells."""
+
+    note = ""
+
+    def convert_string(self, page: str, **_options: object) -> SimpleNamespace:
+        """Return the text of a page."""
+        _, [text], note = html(page.encode(), "utf-8")
+        self.note = self.note or note
+        return SimpleNamespace(title="", markdown=text)
 
 
 def docx(data: bytes) -> Parsed:
@@ -90,6 +104,7 @@ def _converted(data: bytes, kind: str) -> Parsed:
     """
     converters = import_module("markitdown.converters")
     converter = getattr(converters, f"{kind.title()}Converter")()
+    converter._html_converter = pages = _Pages()
     info = import_module("markitdown").StreamInfo(extension=f".{kind}")
     document = converter.convert(io.BytesIO(data), info)
-    return document.title or "", [clean(document.markdown)], ""
+    return document.title or "", [clean(document.markdown)], pages.note
