@@ -1493,6 +1493,19 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
             ["Set it:", "programlisting: <pot>", "<size l='2'/></pot>", "Hot"],
         ),
         (
+            '<doc><member name="M:Pot.Fill(System.Int32)"><summary><para>Fills it.</para></summary>'
+            '<param name="cups">How many.</param><exception cref="T:Hot">If hot.</exception></member></doc>',
+            [
+                *("member name=M:Pot.Fill(System.Int32)", "", "Fills it."),
+                *("param name=cups: How many.", "exception cref=T:Hot: If hot."),
+            ],
+        ),
+        (
+            '<releases version="5"><release version="1.2" date="2024-05-01" id="r"><description>'
+            "<p>Mends X.</p></description></release></releases>",
+            ["release version=1.2 date=2024-05-01", "", "Mends X."],
+        ),
+        (
             '<doc><code><b>x</b>&lt;add key="hot"/&gt;&lt;tea&gt;&lt;/tea&gt;</code></doc>',
             ['x<add key="hot"/><tea></tea>'],
         ),

@@ -40,6 +40,8 @@ _TECHNICAL = (
     r"|outputclass|ispermalink"
 )
 """Attributes that say nothing about the content of an element in a document with titles."""
+_UNTELLING = r"(?!(?:name|version|date|when|key|value|cref)\Z).*"
+"""Attributes that say nothing about the content of an element in a document with paragraphs."""
 
 
 def xml(data: bytes) -> Parsed:
@@ -57,6 +59,8 @@ def xml(data: bytes) -> Parsed:
         if tag.parent and tag.parent.find(["math", "mml:math"]):
             tag.decompose()  # the formula again
     is_prose = soup.find(["p", "para", "t"]) is not None
+    for root in soup.find_all(name=True, recursive=False) if is_prose else ():
+        root.attrs.pop("version", None)  # of the format, not of what is described
     sections = (*_SECTIONS, *_PARTS) if is_prose else _SECTIONS
     titled = (*sections, "title-group", "[document]")
     for tag in soup("section", title=True) if is_prose else ():  # as in RFCs before 2019
@@ -92,7 +96,7 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
     """Yield pieces of text; an element with no text beside it starts a new line with its name."""
     mixed: dict[int, bool] = {}
     is_prose = soup.find(["p", "para", "t"]) is not None
-    hidden = re.compile(".*" if is_prose else _TECHNICAL if soup.title else "", re.DOTALL)
+    hidden = re.compile(_UNTELLING if is_prose else _TECHNICAL if soup.title else "", re.DOTALL)
     for node in soup.descendants:
         if isinstance(node, Tag):
             parent = node.parent or soup
