@@ -1493,6 +1493,11 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
             ["Set it:", "programlisting: <pot>", "<size l='2'/></pot>", "Hot"],
         ),
         (
+            "<data><table><thead><tr><th>A</th><th>B|C</th></tr></thead><tbody><tr><td>1</td>"
+            "<td><b>&lt;/i&gt;</b>y</td></tr></tbody></table></data>",
+            ["| A | B\\|C |", "| --- | --- |", "| 1 | </i>y |"],
+        ),
+        (
             '<doc><member name="M:Pot.Fill(System.Int32)"><summary><para>Fills it.</para></summary>'
             '<param name="cups">How many.</param><exception cref="T:Hot">If hot.</exception></member></doc>',
             [
@@ -2408,6 +2413,18 @@ def test_code_in_a_definition_is_a_fence_that_is_closed_in_each_passage(tmp_path
         ('<rfc><section title="Tea"><t hangText="TTL:">Time.</t></section></rfc>', "TTL: Time."),
         ('<rfc><t>See <xref target="RFC9110" section="8.3"/>.</t></rfc>', "RFC9110 section 8.3"),
         ('<book><para>See <xref linkend="hot"/>.</para></book>', "See hot."),
+        (
+            "<article><p>Doses:</p><table><thead><tr><th>Drug</th><th>Adults</th><th>Children</th></tr>"
+            "</thead><tbody><tr><td>A</td><td/><td><p>5 mg</p><p>daily</p></td></tr><tr><td>B</td>"
+            "<td>3 mg</td><td/></tr></tbody></table></article>",
+            "| Drug | Adults | Children |\n| --- | --- | --- |\n| A |  | 5 mg daily |\n| B | 3 mg |  |",
+        ),
+        (
+            "<book><para>Pots:</para><informaltable><tgroup><tbody><row><entry morerows='1'>Tea</entry>"
+            "<entry>1</entry></row><row><entry>12</entry></row><row><entry namest='c1' nameend='c2'>"
+            "Ice</entry></row></tbody></tgroup></informaltable></book>",
+            "| Tea | 1 |\n| --- | --- |\n| Tea | 12 |\n| Ice |  |",
+        ),
         (
             "<p><alternatives><tex-math>$100$</tex-math><math><mn>100</mn></math></alternatives></p>",
             "100",

@@ -40,6 +40,13 @@ def as_paragraphs(text: str) -> str:
     return clean(re.sub(r"\n\s*\n", "\n\n", text))
 
 
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as a table in Markdown, the first one as its header."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, f"|{' --- |' * len(rows[0])}")
+    return "\n".join(lines)
+
+
 def first_numbers(numbers: Sequence[int]) -> str:
     """Return the first ten numbers as text, and whether there are more."""
     return ", ".join(map(str, numbers[:10])) + (" and more" if len(numbers) > 10 else "")

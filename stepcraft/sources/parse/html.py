@@ -198,7 +198,7 @@ def html(data: bytes, charset: str = "") -> Parsed:
     _show_readings(soup)
     _unwrap_code(soup)
     _unwrap_layout(soup)
-    _split_cells(soup)
+    split_cells(soup)
     _label_items(soup)
     mains = soup.select("main, [role=main]")
     if not (mains or soup.select(_SECTIONS)):
@@ -316,13 +316,13 @@ def _stands_above(heading: Tag) -> bool:
     return cell is not None and cell.get_text(strip=True) != heading.get_text(strip=True)
 
 
-def _split_cells(soup: BeautifulSoup) -> None:
+def split_cells(soup: BeautifulSoup) -> None:
     """Split cells that span rows, so that the cells in the rows below keep their columns."""
     splits = 0
     for row in soup.find_all("tr"):
         below, column = row.find_next_sibling("tr"), 0
         for cell in row.find_all(["td", "th"], recursive=False):
-            rows = _span(cell, "rowspan")
+            rows = span(cell, "rowspan")
             if below and rows != 1 and splits < _MOST_SPLITS:
                 splits += 1
                 part = copy(cell)
@@ -330,7 +330,7 @@ def _split_cells(soup: BeautifulSoup) -> None:
                 if len(part.get_text()) > _SHORT:
                     part.clear()
                 _insert_cell(below, column, part)
-            column += _span(cell, "colspan") or 1
+            column += span(cell, "colspan") or 1
 
 
 def _insert_cell(row: Tag, column: int, cell: Tag) -> None:
@@ -338,11 +338,11 @@ def _insert_cell(row: Tag, column: int, cell: Tag) -> None:
         if column <= 0:
             each.insert_before(cell)
             return
-        column -= _span(each, "colspan") or 1
+        column -= span(each, "colspan") or 1
     row.append(cell)
 
 
-def _span(cell: Tag, name: str) -> int:
+def span(cell: Tag, name: str) -> int:
     """Return the number of rows or columns that a cell spans; 0 means all that follow."""
     value = str(cell.get(name, "1"))
     return int(value[:5]) if value.isdecimal() else 1

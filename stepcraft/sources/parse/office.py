@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
-from stepcraft.sources.parse import Parsed
+from stepcraft.sources.parse import Parsed, as_table
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
@@ -61,9 +61,7 @@ def xlsx(data: bytes) -> Parsed:
             columns = [*zip_longest(*rows, fillvalue="")]
             filled = [place for place, column in enumerate(columns) if any(column)]
             shown = columns[filled[0] : filled[-1] + 1]
-            lines = [f"| {' | '.join(row)} |" for row in zip(*shown, strict=True)]
-            lines.insert(1, f"|{' --- |' * len(shown)}")
-            sheets.append("\n".join([f"## {sheet.title}\n", *lines]))
+            sheets.append(f"## {sheet.title}\n\n{as_table([*zip(*shown, strict=True)])}")
     with ZipFile(io.BytesIO(data)) as parts:
         missing = sum(
             len(_NO_VALUE.findall(parts.read(sheet)))

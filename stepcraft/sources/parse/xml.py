@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from bs4 import BeautifulSoup, Tag
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
-from stepcraft.sources.parse import Parsed, as_paragraphs, as_plain
-from stepcraft.sources.parse.html import read_tags, show_superscripts
+from stepcraft.sources.parse import Parsed, as_paragraphs, as_plain, as_table
+from stepcraft.sources.parse.html import read_tags, show_superscripts, span, split_cells
 from stepcraft.text.markdown import fenced
 
 _TITLES = ("title", "article-title", "name", "head")
@@ -18,9 +18,12 @@ _SECTIONS = (
 )
 _PARTS = ("book", "part", "preface", "topic", "concept", "task")
 """Sections of documents with paragraphs; in data, they are records."""
+_TABLE = "markdown table"
+"""The name of an element that holds the rows of a table as lines."""
 _PROSE = (
     *("p", "para", "t", "td", "th", "li", "label", "text", "title", "article-title", "subject"),
     "xref",
+    _TABLE,
 )
 """Elements whose names say nothing about their content."""
 _CODE = (
@@ -31,7 +34,12 @@ _CODE = (
 _INLINE = {"code", "codeph", "literal"}
 _NEEDS_FENCE = re.compile(r"\n[ \t#\n]|\A#[^\n]*\n")
 """Code with indented lines, comments or blank lines, which would not be read as they are."""
-_LAYOUT = ("br", "col", "hr")
+_LAYOUT = ("br", "col", "hr", "thead", "tbody", "tfoot")
+_TABLES = ("table", "informaltable", "simpletable")
+_BLOCKS = ("p", "para", "simpara", "t", "li", "listitem", "list-item", "br", "break", "td", "th")
+"""Elements after which the next word of a cell begins."""
+_MOST_COLUMNS = 100
+"""The maximum number of columns that a cell spans."""
 _REFERENCES = ("see", "paramref", "typeparamref", "xref", "eref")
 _TARGETS = ("langword", "cref", "name", "target", "linkend")
 """The attributes shown for a reference without text."""
@@ -61,6 +69,7 @@ def xml(data: bytes) -> Parsed:
     is_prose = soup.find(["p", "para", "t"]) is not None
     for root in soup.find_all(name=True, recursive=False) if is_prose else ():
         root.attrs.pop("version", None)  # of the format, not of what is described
+    _show_tables(soup)
     sections = (*_SECTIONS, *_PARTS) if is_prose else _SECTIONS
     titled = (*sections, "title-group", "[document]")
     for tag in soup("section", title=True) if is_prose else ():  # as in RFCs before 2019
@@ -105,14 +114,62 @@ def _pieces(soup: BeautifulSoup) -> Iterator[str]:
             if not mixed[id(parent)]:
                 yield _beginning(node, hidden)
             elif node.name in _REFERENCES and not node.get_text():
-                target = next((str(node[key]) for key in _TARGETS if key in node.attrs), "")
-                section = f" section {node['section']}" if node.get("section") else ""
-                yield re.sub("^[A-Z]:", "", target) + section
+                yield _target(node)
         elif _is_text(node):
             text, name = str(node), node.parent.name if node.parent else ""
-            if "</" in text and name not in _CODE:  # HTML, such as an article in a feed
+            if "</" in text and name not in (_TABLE, *_CODE):  # HTML, such as an article in a feed
                 text = BeautifulSoup(text, "html.parser").get_text("\n")
-            yield text if name in ("title", *_CODE) else as_plain(text)
+            yield text if name in ("title", _TABLE, *_CODE) else as_plain(text)
+
+
+def _show_tables(soup: BeautifulSoup) -> None:
+    """Turn the rows of each table into lines, in which empty cells keep their columns."""
+    for entry in soup.select("tgroup row > entry, simpletable stentry"):
+        _as_cell(entry)
+    split_cells(soup)
+    for table in reversed(soup.find_all(_TABLES)):
+        own = [
+            row for row in table.select("tr:has(> td, > th)") if row.find_parent(_TABLES) is table
+        ]
+        cells = [row.find_all(["td", "th"], recursive=False) for row in own]
+        if any(sum(bool(cell.get_text(strip=True)) for cell in row) > 1 for row in cells):
+            first, *others = own
+            lines = as_table([[text for cell in row for text in _texts(cell)] for row in cells])
+            first.name, first.attrs, first.string = _TABLE, {}, f"\n\n{lines}\n\n"
+            for row in others:
+                row.decompose()
+
+
+def _as_cell(entry: Tag) -> None:
+    """Rename a cell of DocBook or DITA, its row and the attributes for what it spans as in HTML."""
+    if entry.parent:
+        entry.name, entry.parent.name = "td", "tr"
+    rows = str(entry.get("morerows", ""))
+    if rows.isdecimal():
+        entry["rowspan"] = str(int(rows[:5]) + 1)
+    start, end = (
+        re.search(r"\d{1,5}\Z", str(entry.get(name, ""))) for name in ("namest", "nameend")
+    )
+    if start and end:
+        entry["colspan"] = str(int(end[0]) - int(start[0]) + 1)
+
+
+def _texts(cell: Tag) -> list[str]:
+    """Return the text of a cell, and "" for each further column that it spans."""
+    for reference in cell(_REFERENCES):
+        if not reference.get_text():
+            reference.string = _target(reference)
+    for block in cell(_BLOCKS):
+        block.append(" ")
+    text = " ".join(cell.get_text().split()).replace("|", "\\|")
+    return [text, *[""] * (min(span(cell, "colspan"), _MOST_COLUMNS) - 1)]
+
+
+def _target(reference: Tag) -> str:
+    """Return what a reference without text refers to."""
+    target = next((str(reference[key]) for key in _TARGETS if key in reference.attrs), "")
+    section = f" section {reference['section']}" if reference.get("section") else ""
+    return re.sub("^[A-Z]:", "", target) + section
 
 
 def _is_mixed(tag: Tag) -> bool:
