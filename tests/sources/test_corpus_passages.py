@@ -1492,6 +1492,7 @@ def test_xml_keeps_its_sentences_and_the_names_of_its_values(tmp_path: Path) -> 
             "</programlisting><para>&lt;b&gt;Hot&lt;/b&gt;</para></book>",
             ["Set it:", "programlisting: <pot>", "<size l='2'/></pot>", "Hot"],
         ),
+        ("<server><script><![CDATA[run.sh]]></script></server>", ["script: run.sh"]),
         (
             "<data><table><thead><tr><th>A</th><th>B|C</th></tr></thead><tbody><tr><td>1</td>"
             "<td><b>&lt;/i&gt;</b>y</td></tr></tbody></table></data>",
@@ -2446,6 +2447,8 @@ def test_what_xml_says_is_text(tmp_path: Path, document: str, shown: str) -> Non
         "<book><sect1><title>Tea</title><para>Hot.</para></sect1></book>",
         "<book><section><info><title>Tea</title></info><para>Hot.</para></section></book>",
         "<topic><title>Tea</title><p>Hot.</p></topic>",
+        "<topic><title><b>Tea</b></title><p>Hot.</p></topic>",
+        "<book><title><![CDATA[Tea]]></title><para>Hot.</para></book>",
     ],
 )
 def test_titles_of_sections_in_xml_are_headings(tmp_path: Path, document: str) -> None:

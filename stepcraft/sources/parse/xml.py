@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from bs4 import BeautifulSoup, Tag
+from bs4.builder._htmlparser import BeautifulSoupHTMLParser, HTMLParserTreeBuilder
 from bs4.element import CData, NavigableString, PageElement, PreformattedString
 
 from stepcraft.sources.parse import Parsed, as_paragraphs, as_plain, as_table
@@ -52,12 +54,27 @@ _UNTELLING = r"(?!(?:name|version|date|when|key|value|cref)\Z).*"
 """Attributes that say nothing about the content of an element in a document with paragraphs."""
 
 
+class _Parser(BeautifulSoupHTMLParser):
+    """Reads tags in every element, also where HTML has only text: in titles and scripts."""
+
+    def set_cdata_mode(self, *_: object, **__: object) -> None:
+        pass
+
+
+class _Builder(HTMLParserTreeBuilder):
+    def feed(self, markup: str | bytes, *_: object, **__: object) -> None:
+        options, named = self.parser_args
+        parser = _Parser(cast("BeautifulSoup", self.soup), *options, **named)
+        parser.feed(str(markup))
+        parser.close()
+
+
 def xml(data: bytes) -> Parsed:
     """Return the text without tags; a section's title becomes a heading of the section's level."""
     source, cut = read_tags(data)
     soup = BeautifulSoup(
         source.replace("\ue000", ""),  # which stands for code below
-        "html.parser",
+        builder=_Builder,
         empty_element_tags=set(),
         multi_valued_attributes=None,
         string_containers={},
