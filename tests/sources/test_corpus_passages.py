@@ -1800,6 +1800,25 @@ def test_powers_and_columns_of_a_word_document_are_kept(
     assert shown in passage.text
 
 
+@pytest.mark.usefixtures("markitdown")
+def test_no_text_of_a_slide_is_read_under_the_title_of_another(tmp_path: Path) -> None:
+    slides = [
+        "# Deck\nOurs.",
+        "Old.\n# Prices\n\n### Notes:\n8 euros.",
+        "From May: 9 euros.",
+        "# ?\nEnd.",
+    ]
+    text = "\n".join(f"<!-- Slide number: {n} -->\n{slide}" for n, slide in enumerate(slides, 1))
+    found = read(tmp_path, "a.pptx", zipped({"text": text}))
+    assert found == [
+        Passage("Deck", "Ours.", " slide 1"),
+        Passage("Deck › Prices", "Old.", " slide 2"),
+        Passage("Deck › Prices › Notes:", "8 euros.", " slide 2"),
+        Passage("Deck › Slide 3", "From May: 9 euros.", " slide 3"),
+        Passage("Deck › Slide 4", "# ?\nEnd.", " slide 4"),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -9,11 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
+from stepcraft.sources.corpus.markup import MAX_HEADING
 from stepcraft.sources.parse import Parsed, as_table
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
+_TITLE = re.compile(rf"^# (?=[^\n]*[^\W_])[^\n]{{1,{MAX_HEADING}}}$", re.MULTILINE)
+"""The title of a slide; text that stands higher on the slide precedes it."""
 _COUNTED = 50_000_000
 """The size of a sheet in bytes up to which its formulas are counted."""
 _NO_VALUE = re.compile(
@@ -47,7 +50,15 @@ def docx(data: bytes) -> Parsed:
 def pptx(data: bytes) -> Parsed:
     """Return the slides."""
     title, [text], cut = _converted(data, "pptx")
-    return title, [slide.strip() for slide in _SLIDE.split(text)[1:]] or [text], cut
+    slides = [_titled(slide.strip(), number) for number, slide in enumerate(_SLIDE.split(text))]
+    return title, slides[1:] or [text], cut
+
+
+def _titled(slide: str, number: int) -> str:
+    """Return a slide with its title first, so that nothing is read under that of another one."""
+    if title := _TITLE.search(slide):
+        return f"{title[0]}\n\n{slide[: title.start()]}{slide[title.end() :]}"
+    return f"# Slide {number}\n\n{slide}" if slide and number > 1 else slide
 
 
 def xlsx(data: bytes) -> Parsed:
