@@ -5,7 +5,7 @@ import io
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
@@ -23,6 +23,8 @@ from stepcraft.encoding import Unreadable
 from stepcraft.sources import isolated
 from stepcraft.sources.corpus.content import read_content
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
+from stepcraft.sources.parse import Parsed, book, mail, office
+from stepcraft.sources.parse import pdf as pdf_parser
 from stepcraft.text.clean import clean
 
 
@@ -2124,6 +2126,49 @@ def test_an_epub_gives_chapters_in_their_order(tmp_path: Path):
         Passage("All of tea › Green", "Two minutes.", " chapter 1"),
         Passage("All of tea › Black", "Four minutes.", " chapter 2"),
     ]
+
+
+def epub(*chapters: str) -> bytes:
+    """An e-book of chapters."""
+    numbers = range(len(chapters))
+    items = "".join(f"<item id='c{number}' href='{number}.html'/>" for number in numbers)
+    order = "".join(f"<itemref idref='c{number}'/>" for number in numbers)
+    parts = {
+        "META-INF/container.xml": "<rootfile full-path='all.opf'/>",
+        "all.opf": f"<package><manifest>{items}</manifest><spine>{order}</spine></package>",
+    }
+    return zipped(parts | {f"{number}.html": text for number, text in enumerate(chapters)})
+
+
+def workbook(*rows: Sequence[Any]) -> bytes:
+    """A workbook with one sheet."""
+    book, file = Workbook(), io.BytesIO()
+    for row in rows:
+        book.worksheets[0].append(row)
+    book.save(file)
+    return file.getvalue()
+
+
+START = "From a@b Mon Jan  1 00:00:00 2024\n"
+
+
+@pytest.mark.parametrize(
+    ("parse", "data", "name"),
+    [
+        (mail.mbox, f"{START}To: a\n\nHot.\n\n{START}To: b\n\nCold.\n".encode(), "messages"),
+        (book.epub, epub("<p>Hot.</p>", "<p>Cold.</p>"), "chapters"),
+        (office.xlsx, workbook(["Hot."], ["Cold."]), "rows"),
+        (pdf_parser.pdf, pdf("Hot.", "Cold."), "pages"),
+    ],
+    ids=["mbox", "epub", "xlsx", "pdf"],
+)
+def test_of_a_large_file_is_read_what_there_is_time_for(
+    parse: Callable[..., Parsed], data: bytes, name: str
+) -> None:
+    _, parts, note = parse(data, seconds=-1)
+    text = "".join(parts)
+    assert ("Hot." in text, "Cold." in text) == (True, False)
+    assert note == f"only its first 1 {name} were read"
 
 
 def test_an_opendocument_text(tmp_path: Path):

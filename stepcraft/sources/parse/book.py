@@ -2,6 +2,7 @@
 
 import io
 import re
+from itertools import islice
 from urllib.parse import quote, unquote, urljoin
 from zipfile import ZipFile
 
@@ -9,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 from striprtf.striprtf import rtf_to_text
 
 from stepcraft.encoding import Unreadable
-from stepcraft.sources.parse import Parsed, as_heading, as_paragraphs, as_plain
+from stepcraft.sources.parse import SECONDS, Parsed, as_heading, as_paragraphs, as_plain, in_time
 from stepcraft.sources.parse.html import html, show_superscripts, superscript
 from stepcraft.text.clean import clean
 
@@ -25,8 +26,9 @@ _BREAK = "\ue000"
 _CODEPAGE = re.compile(rb"\\ansicpg(\d+)")
 
 
-def epub(data: bytes) -> Parsed:
+def epub(data: bytes, seconds: float = SECONDS) -> Parsed:
     """Return the chapters of an e-book in reading order."""
+    notes: list[str] = []
     with ZipFile(io.BytesIO(data)) as book:
         container = BeautifulSoup(book.read("META-INF/container.xml"), "html.parser")
         path = str(container.select("rootfile")[0]["full-path"])
@@ -39,15 +41,14 @@ def epub(data: bytes) -> Parsed:
         locked = book.read(locks).decode(errors="replace") if locks in book.namelist() else ""
         if any(f'URI="{quote(name)}"' in locked for name in names):
             raise Unreadable("it is protected against copying")
-        read = [html(book.read(name)) for name in names]
+        read = [html(book.read(name)) for name in in_time(names, notes, "chapters", seconds)]
     texts = [
         text if _HEADED.match(text) else f"# {as_heading(title) or f'Chapter {number}'}\n\n{text}"
         for number, (title, [text], _) in enumerate(read, 1)
     ]
-    cut = next(
-        (f"of chapter {number}, {cut}" for number, (_, _, cut) in enumerate(read, 1) if cut), ""
-    )
-    return titles[0].get_text() if titles else "", texts, cut
+    cuts = (f"of chapter {number}, {cut}" for number, (_, _, cut) in enumerate(read, 1) if cut)
+    notes += islice(cuts, 1)
+    return titles[0].get_text() if titles else "", texts, "; ".join(notes)
 
 
 def odt(data: bytes) -> Parsed:

@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import Parsed, as_heading, first_numbers
+from stepcraft.sources.parse import SECONDS, Parsed, as_heading, first_numbers, in_time
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean, one_line, terms
 from stepcraft.text.markdown import replaced
@@ -28,13 +28,15 @@ def mail(data: bytes) -> Parsed:
     return subject, [text], _left_out(attached)
 
 
-def mbox(data: bytes) -> Parsed:
+def mbox(data: bytes, seconds: float = SECONDS) -> Parsed:
     """Return the messages in a mailbox."""
     starts = [match.start() for match in _BEGIN.finditer(data)] or [0]
+    spans = zip(starts, [*starts[1:], len(data)], strict=True)
     texts: list[str] = []
     attached: list[str] = []
     broken: list[int] = []
-    for start, stop in zip(starts, [*starts[1:], len(data)], strict=True):
+    notes: list[str] = []
+    for start, stop in in_time(spans, notes, "messages", seconds):
         try:
             subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
         except Exception:  # such as HTML that is nested too deeply
@@ -43,8 +45,9 @@ def mbox(data: bytes) -> Parsed:
         below = replaced(text, _HEADING, "#{0[0]}".format)
         texts.append(f"# {as_heading(subject) or 'Message'}\n\n{below}")
         attached += names
-    note = f"messages that cannot be read: {first_numbers(broken)}" if broken else ""
-    return "", texts, "; ".join(filter(None, [note, _left_out(attached)]))
+    if broken:
+        notes.append(f"messages that cannot be read: {first_numbers(broken)}")
+    return "", texts, "; ".join(filter(None, [*notes, _left_out(attached)]))
 
 
 def mhtml(data: bytes) -> Parsed:

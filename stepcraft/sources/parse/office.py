@@ -2,15 +2,17 @@
 
 import io
 import re
+from collections.abc import Iterator
 from datetime import datetime, time
 from importlib import import_module
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
 from stepcraft.sources.corpus.markup import MAX_HEADING
-from stepcraft.sources.parse import Parsed, as_table
+from stepcraft.sources.parse import SECONDS, Parsed, as_table, in_time
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
@@ -61,26 +63,34 @@ def _titled(slide: str, number: int) -> str:
     return f"# Slide {number}\n\n{slide}" if slide and number > 1 else slide
 
 
-def xlsx(data: bytes) -> Parsed:
+def xlsx(data: bytes, seconds: float = SECONDS) -> Parsed:
     """Return the sheets as tables, with the values that the cells show, as last computed."""
-    book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     sheets: list[str] = []
-    for sheet in book.worksheets:
-        sheet.reset_dimensions()  # many programs write wrong ones
-        rows = [[_shown(cell) for cell in row] for row in sheet.iter_rows()]
-        if rows := [row for row in rows if any(row)]:
+    notes: list[str] = []
+    for title, group in groupby(in_time(_rows(data), notes, "rows", seconds), itemgetter(0)):
+        if rows := [row for _, row in group if any(row)]:
             columns = [*zip_longest(*rows, fillvalue="")]
             filled = [place for place, column in enumerate(columns) if any(column)]
             shown = columns[filled[0] : filled[-1] + 1]
-            sheets.append(f"## {sheet.title}\n\n{as_table([*zip(*shown, strict=True)])}")
+            sheets.append(f"## {title}\n\n{as_table([*zip(*shown, strict=True)])}")
     with ZipFile(io.BytesIO(data)) as parts:
         missing = sum(
             len(_NO_VALUE.findall(parts.read(sheet)))
             for sheet in parts.infolist()
             if sheet.filename.startswith("xl/worksheets/") and sheet.file_size <= _COUNTED
         )
-    note = f"formulas without a stored value, which Excel would add: {missing:,}"
-    return "", [clean("\n\n".join(sheets))], note if missing else ""
+    if missing:
+        notes.append(f"formulas without a stored value, which Excel would add: {missing:,}")
+    return "", [clean("\n\n".join(sheets))], "; ".join(notes)
+
+
+def _rows(data: bytes) -> Iterator[tuple[str, list[str]]]:
+    """Yield the title of the sheet and the cells of each row."""
+    book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # many programs write wrong ones
+        for row in sheet.iter_rows():
+            yield sheet.title, [_shown(cell) for cell in row]
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra

@@ -1,16 +1,15 @@
 """The pages of a PDF."""
 
 import re
-import time
 
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage, raw
 
 from stepcraft.encoding import Unreadable
-from stepcraft.sources.parse import Parsed, first_numbers
+from stepcraft.sources.parse import Parsed, first_numbers, in_time
 from stepcraft.text.clean import clean
 
-SECONDS = 12.0
-"""The number of seconds after which reading stops, in time to return the pages already read."""
+_SECONDS = 12.0
+"""The processor time after which no further page is begun; most pages take little."""
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(?:\ufffe\n?|[\u00ad-]\n)(?=[^\W\d_])")
 """A hyphen at the end of a line, which PDFium mostly returns as U+FFFE."""
@@ -24,7 +23,7 @@ _JUNK = re.compile(
 """Titles that programs generate."""
 
 
-def pdf(data: bytes) -> Parsed:
+def pdf(data: bytes, seconds: float = _SECONDS) -> Parsed:
     """Return the text of each page."""
     try:
         document = PdfDocument(data)
@@ -35,13 +34,9 @@ def pdf(data: bytes) -> Parsed:
     title = document.get_metadata_value("Title")
     pages: list[str] = []
     notes: list[str] = []
-    started = time.process_time()
     comments = 0
     document.init_forms()
-    for number in range(len(document)):
-        if time.process_time() - started > SECONDS:
-            notes.append(f"only its first {len(pages):,} pages were read")
-            break
+    for number in in_time(range(len(document)), notes, "pages", seconds):
         page = document[number]
         comments += _comments(page)
         if page.formenv:  # make what was filled into fields part of the page
