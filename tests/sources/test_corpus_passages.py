@@ -1752,6 +1752,24 @@ def test_every_cell_of_a_workbook_is_read_or_counted(
     assert (note in notes, bool(notes)) == (True, bool(note))
 
 
+def test_text_above_a_table_and_merged_cells_of_a_workbook_are_no_other_columns(
+    tmp_path: Path,
+) -> None:
+    book, file = Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    rows = [["# Prices"], [], ["Item", "Net", "Gross"], ["Tea", 12, 14], [None, 13, 15]]
+    for row in rows:
+        sheet.append(row)
+    sheet.merge_cells("A4:A6")
+    book.save(file)
+    (passage,) = read(tmp_path, "tea.xlsx", file.getvalue())
+    assert passage.title == "tea.xlsx › Sheet"
+    assert passage.text.split("\n") == [
+        *("\\# Prices", "", "| Item | Net | Gross |", "| --- | --- | --- |"),
+        *("| Tea | 12 | 14 |", "| Tea | 13 | 15 |"),
+    ]
+
+
 MARKITDOWN = """
 import sys
 from types import SimpleNamespace

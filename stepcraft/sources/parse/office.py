@@ -12,15 +12,18 @@ from typing import Any
 from zipfile import ZipFile
 
 from stepcraft.sources.corpus.markup import MAX_HEADING
-from stepcraft.sources.parse import SECONDS, Parsed, as_table, in_time
+from stepcraft.sources.parse import SECONDS, Parsed, as_plain, as_table, in_time
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 _TITLE = re.compile(rf"^# (?=[^\n]*[^\W_])[^\n]{{1,{MAX_HEADING}}}$", re.MULTILINE)
 """The title of a slide; text that stands higher on the slide precedes it."""
-_COUNTED = 50_000_000
-"""The size of a sheet in bytes up to which its formulas are counted."""
+_LARGEST = 50_000_000
+"""The size of a sheet in bytes up to which its formulas are counted and its merged cells found."""
+_MERGED = re.compile(rb'<[\w:]*\bmergeCell\b[^>]*\bref="([A-Z]+\d+:[A-Z]+\d+)"')
+_SHORT = 100
+"""The maximum length of the text of a merged cell that is repeated in each row it spans."""
 _NO_VALUE = re.compile(
     rb'<[\w:]*\bc\b(?![^>]* t="str")[^>]*>\s*<[\w:]*\bf\b[^>]*>(?:[^<]*</[\w:]+>)?'
     rb"\s*(?:<[\w:]*\bv\b[^>]*>\s*)?</"
@@ -67,30 +70,52 @@ def xlsx(data: bytes, seconds: float = SECONDS) -> Parsed:
     """Return the sheets as tables, with the values that the cells show, as last computed."""
     sheets: list[str] = []
     notes: list[str] = []
-    for title, group in groupby(in_time(_rows(data), notes, "rows", seconds), itemgetter(0)):
-        if rows := [row for _, row in group if any(row)]:
-            columns = [*zip_longest(*rows, fillvalue="")]
-            filled = [place for place, column in enumerate(columns) if any(column)]
-            shown = columns[filled[0] : filled[-1] + 1]
-            sheets.append(f"## {title}\n\n{as_table([*zip(*shown, strict=True)])}")
+    missing = 0
     with ZipFile(io.BytesIO(data)) as parts:
-        missing = sum(
-            len(_NO_VALUE.findall(parts.read(sheet)))
-            for sheet in parts.infolist()
-            if sheet.filename.startswith("xl/worksheets/") and sheet.file_size <= _COUNTED
-        )
+        for sheet, group in groupby(in_time(_rows(data), notes, "rows", seconds), itemgetter(0)):
+            part = parts.getinfo(sheet._worksheet_path)
+            source = parts.read(part) if part.file_size <= _LARGEST else b""
+            missing += len(_NO_VALUE.findall(source))
+            merged = _MERGED.findall(source)
+            del source  # the rows need the memory
+            if rows := _filled([row for _, row in group], merged):
+                sheets.append(f"## {sheet.title}\n\n{_table(rows)}")
     if missing:
         notes.append(f"formulas without a stored value, which Excel would add: {missing:,}")
     return "", [clean("\n\n".join(sheets))], "; ".join(notes)
 
 
-def _rows(data: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Yield the title of the sheet and the cells of each row."""
+def _rows(data: bytes) -> Iterator[tuple[Any, list[str]]]:
+    """Yield the sheet and the cells of each row."""
     book = import_module("openpyxl").load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # many programs write wrong ones
         for row in sheet.iter_rows():
-            yield sheet.title, [_shown(cell) for cell in row]
+            yield sheet, [_shown(cell) for cell in row]
+
+
+def _filled(rows: list[list[str]], merged: list[bytes]) -> list[list[str]]:
+    """Return the rows with content, in each of which a short merged cell is repeated."""
+    bounds = import_module("openpyxl.utils").range_boundaries
+    for cells in merged:
+        left, top, _, bottom = bounds(cells.decode())
+        value = "".join(text for row in rows[top - 1 : top] for text in row[left - 1 : left])
+        for row in rows[top:bottom] if 0 < len(value) <= _SHORT else []:
+            if any(row):
+                row.extend([""] * (left - len(row)))
+                row[left - 1] = value
+    return [row for row in rows if any(row)]
+
+
+def _table(rows: list[list[str]]) -> str:
+    """Return rows as a table, below the lines of text above it."""
+    wide = [number for number, row in enumerate(rows) if sum(map(bool, row)) > 1]
+    first = wide[0] if 2 * len(wide) > len(rows) else 0
+    columns = [*zip_longest(*rows[first:], fillvalue="")]
+    filled = [place for place, column in enumerate(columns) if any(column)]
+    shown = columns[filled[0] : filled[-1] + 1]
+    titles = map(as_plain, map("".join, rows[:first]))
+    return "\n\n".join([*titles, as_table([*zip(*shown, strict=True)])])
 
 
 def _shown(cell: Any) -> str:  # noqa: ANN401 - of an extra
