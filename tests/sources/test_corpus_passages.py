@@ -2237,6 +2237,15 @@ def test_rtf(tmp_path: Path):
     assert found.text == "Чай hot\nTwo."
 
 
+def test_deleted_text_of_rtf_is_not_read(tmp_path: Path) -> None:
+    text = (
+        rb"{\rtf1\ansi It costs {\deleted\revauthdel1 5 \{old\} pounds}{\revised 7 euros}"
+        rb"\deleted , gross\deleted0 .\par}"
+    )
+    (found,) = read(tmp_path, "tea.rtf", text)
+    assert found.text == "It costs 7 euros."
+
+
 @pytest.mark.parametrize(
     ("aside", "note"),
     [

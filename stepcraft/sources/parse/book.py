@@ -16,6 +16,11 @@ from stepcraft.text.clean import clean
 
 _PREFIX = re.compile(rb"<(/?)opf:")
 _SUPER = re.compile(r"\\super(?![a-z\d]) ?")
+_DELETED = re.compile(
+    r"(?<!\\)\\deleted1?(?![a-z\d])(?:\\[\\{}]|(?!\\(?:deleted|plain)(?![a-z]))[^{}])*+"
+    r"(?=\}|\\(?:deleted0|plain)(?![a-z\d]))"
+)
+"""Text that is marked as deleted, up to the end of its group or of the mark."""
 _RAISED = re.compile("([^\\s\ue000]{0,5})\ue000([-\u2212\u2013\\d]*)")
 _ASIDES = re.compile(rb"\\(footnote|header|footer|annotation|shptxt)[lrf]?(?![a-z])")
 _ASIDE_NAMES = {"annotation": "comments", "shptxt": "text boxes"}
@@ -135,7 +140,8 @@ def rtf(data: bytes) -> Parsed:
     """Return the text of an RTF document, in which headings cannot be recognised."""
     page = _CODEPAGE.search(data[:1000])
     encoding = f"cp{page[1].decode()}" if page else "cp1252"
-    written = _SUPER.sub("\\\\super \ue000", data.decode("latin-1"))
+    written = _DELETED.sub("", data.decode("latin-1"))
+    written = _SUPER.sub("\\\\super \ue000", written)
     text: str = rtf_to_text(written, encoding, "replace")  # type: ignore[no-untyped-call]  # no types
     text = _RAISED.sub(lambda match: match[1] + superscript(match[1], match[2]), text)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
