@@ -1,5 +1,6 @@
 """A corpus: what it finds, what it leaves out, and how its index follows the files."""
 
+import io
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from contextlib import chdir, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given, settings
@@ -155,16 +157,24 @@ def test_office_files_that_are_not_read_are_named(opened, folder: Path):
     assert 'pip install "stepcraft[office]"' in corpus.invoke("tea")[0].metadata[NOTES][0]
 
 
+def zipped(text: str) -> bytes:
+    """A file with one part."""
+    file = io.BytesIO()
+    with ZipFile(file, "w") as parts:
+        parts.writestr("text", text)
+    return file.getvalue()
+
+
 def test_office_files_are_read_by_markitdown(opened, folder: Path, monkeypatch: pytest.MonkeyPatch):
     isolated.end()  # a process that waits has the path from before
     (folder.parent / "markitdown.py").write_text(MARKITDOWN)  # what we use of the real one
     monkeypatch.syspath_prepend(str(folder.parent))
-    (folder / "plan.docx").write_bytes(b"Harvest in June.")
+    (folder / "plan.docx").write_bytes(zipped("Harvest in June."))
     with closing(opened()) as corpus:
         (first,) = corpus.invoke("harvest")
         assert (first.page_content, first.metadata["title"]) == ("Harvest in June.", "Plan")
         assert corpus.notes == []
-    (folder / "talk.pptx").write_bytes(b"Plough in March.")
+    (folder / "talk.pptx").write_bytes(zipped("Plough in March."))
     with closing(opened()) as corpus:
         (first,) = corpus.invoke("plough")
         assert first.metadata["source"].endswith("talk.pptx slide 2")
@@ -173,8 +183,12 @@ def test_office_files_are_read_by_markitdown(opened, folder: Path, monkeypatch: 
 MARKITDOWN = """
 import sys
 from types import SimpleNamespace
+from zipfile import ZipFile
 
 sys.modules["markitdown.converters"] = sys.modules[__name__]
+
+def text_of(stream):
+    return ZipFile(stream).read("text").decode()
 
 class StreamInfo:
     def __init__(self, extension):
@@ -183,12 +197,12 @@ class StreamInfo:
 class DocxConverter:
     def convert(self, stream, info):
         assert info.extension == ".docx"
-        return SimpleNamespace(title=None, markdown=f"# Plan\\n\\n{stream.read().decode()}")
+        return SimpleNamespace(title=None, markdown=f"# Plan\\n\\n{text_of(stream)}")
 
 class PptxConverter:
     def convert(self, stream, info):
         assert info.extension == ".pptx"
-        slides = f"<!-- Slide number: 1 -->\\n# Plan\\n<!-- Slide number: 2 -->\\n{stream.read().decode()}"
+        slides = f"<!-- Slide number: 1 -->\\n# Plan\\n<!-- Slide number: 2 -->\\n{text_of(stream)}"
         return SimpleNamespace(title=None, markdown=slides)
 """
 

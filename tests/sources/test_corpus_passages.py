@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
+from openpyxl.comments import Comment
 
 from stepcraft.encoding import Unreadable
 from stepcraft.sources import isolated
@@ -1837,6 +1838,49 @@ def test_no_text_of_a_slide_is_read_under_the_title_of_another(tmp_path: Path) -
         Passage("Deck › Slide 3", "From May: 9 euros.", " slide 3"),
         Passage("Deck › Slide 4", "# ?\nEnd.", " slide 4"),
     ]
+
+
+@pytest.mark.usefixtures("markitdown")
+def test_the_margins_of_a_word_document_are_read(tmp_path: Path) -> None:
+    page = "<w:p><w:r><w:t>Page</w:t><w:tab/><w:t>1</w:t></w:r></w:p>"
+    files = {
+        "text": "<h1>Lease</h1><p>Ten rooms.</p>",
+        "word/header1.xml": f"<w:hdr>{page}<w:p><w:r><w:t>2</w:t></w:r></w:p></w:hdr>",
+        "word/footer2.xml": f"<w:ftr>{page}<w:p><w:t>Valid un</w:t><w:t>til May</w:t></w:p></w:ftr>",
+    }
+    assert read(tmp_path, "a.docx", zipped(files)) == [
+        Passage("Lease", "Ten rooms.", ""),
+        Passage("Lease › Headers and footers", "Page 1\n\nValid until May", ""),
+    ]
+
+
+@pytest.mark.usefixtures("markitdown")
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        (
+            "a.docx",
+            {
+                "word/comments.xml": "<w:comments><w:comment w:id='0'/></w:comments>",
+                "word/commentsExtended.xml": "<w15:commentEx w15:done='0'/>",
+            },
+        ),
+        ("a.pptx", {"ppt/comments/comment1.xml": "<p:cmLst><p:cm idx='1'/></p:cmLst>"}),
+        ("a.xlsx", {}),
+    ],
+)
+def test_comments_in_office_files_are_counted(
+    tmp_path: Path, name: str, files: dict[str, str]
+) -> None:
+    data = zipped({"text": "Tea"} | files)
+    if name == "a.xlsx":
+        book, file = Workbook(), io.BytesIO()
+        book.worksheets[0]["A1"] = "Tea"
+        book.worksheets[0]["A1"].comment = Comment("Too hot", "Ana")
+        book.save(file)
+        data = file.getvalue()
+    (passage,), note = all_of(tmp_path, name, data)
+    assert ("Tea" in passage.text, note) == (True, "comments that were not read: 1")
 
 
 @pytest.mark.parametrize(

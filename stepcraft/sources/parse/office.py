@@ -11,14 +11,20 @@ from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
+from bs4 import BeautifulSoup
+
 from stepcraft.sources.corpus.markup import MAX_HEADING
 from stepcraft.sources.parse import SECONDS, Parsed, as_plain, as_table, in_time
 from stepcraft.sources.parse.html import html
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->")
 _TITLE = re.compile(rf"^# (?=[^\n]*[^\W_])[^\n]{{1,{MAX_HEADING}}}$", re.MULTILINE)
 """The title of a slide; text that stands higher on the slide precedes it."""
+_COMMENTS = re.compile(r"(?:word|ppt|xl)/comments[^.]*\.xml")
+_COMMENT = re.compile(rb"<(?:\w+:)?(?:comment|cm)\s")
+"""The beginning of a comment; Excel stores one for each of its threads, too."""
+_MARGIN = re.compile(r"word/(?:header|footer)\d*\.xml")
 _LARGEST = 50_000_000
 """The size of a sheet in bytes up to which its formulas are counted and its merged cells found."""
 _MERGED = re.compile(rb'<[\w:]*\bmergeCell\b[^>]*\bref="([A-Z]+\d+:[A-Z]+\d+)"')
@@ -49,7 +55,10 @@ class _Pages:
 
 def docx(data: bytes) -> Parsed:
     """Return the text of a document."""
-    return _converted(data, "docx")
+    title, [text], cut = _converted(data, "docx")
+    with ZipFile(io.BytesIO(data)) as parts:
+        margins = _margins(parts)
+    return title, [f"{text}\n\n# Headers and footers\n\n{margins}" if margins else text], cut
 
 
 def pptx(data: bytes) -> Parsed:
@@ -80,9 +89,10 @@ def xlsx(data: bytes, seconds: float = SECONDS) -> Parsed:
             del source  # the rows need the memory
             if rows := _filled([row for _, row in group], merged):
                 sheets.append(f"## {sheet.title}\n\n{_table(rows)}")
+        comments = _comments(parts)
     if missing:
         notes.append(f"formulas without a stored value, which Excel would add: {missing:,}")
-    return "", [clean("\n\n".join(sheets))], "; ".join(notes)
+    return "", [clean("\n\n".join(sheets))], "; ".join(notes + comments)
 
 
 def _rows(data: bytes) -> Iterator[tuple[Any, list[str]]]:
@@ -151,4 +161,23 @@ def _converted(data: bytes, kind: str) -> Parsed:
     converter._html_converter = pages = _Pages()
     info = import_module("markitdown").StreamInfo(extension=f".{kind}")
     document = converter.convert(io.BytesIO(data), info)
-    return document.title or "", [clean(document.markdown)], pages.note
+    with ZipFile(io.BytesIO(data)) as parts:
+        notes = [pages.note, *_comments(parts)]
+    return document.title or "", [clean(document.markdown)], "; ".join(filter(None, notes))
+
+
+def _comments(parts: ZipFile) -> list[str]:
+    """Return a note on comments, which are not read, or nothing if there are none."""
+    names = filter(_COMMENTS.fullmatch, parts.namelist())
+    count = sum(len(_COMMENT.findall(parts.read(name))) for name in names)
+    return [f"comments that were not read: {count:,}"] if count else []
+
+
+def _margins(parts: ZipFile) -> str:
+    """Return the lines of the headers and footers of a Word document, each once."""
+    lines: dict[str, None] = {}
+    for name in filter(_MARGIN.fullmatch, parts.namelist()):
+        for paragraph in BeautifulSoup(parts.read(name), "html.parser")("w:p"):
+            pieces = (each.get_text() or " " for each in paragraph(["w:t", "w:tab"]))
+            lines[one_line("".join(pieces))] = None
+    return as_plain("\n\n".join(line for line in lines if any(map(str.isalpha, line))))
