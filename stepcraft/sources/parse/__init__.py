@@ -69,6 +69,7 @@ def in_time(items: Iterable[_Item], notes: list[str], name: str, seconds: float)
         yield item
 
 
-def first_numbers(numbers: Sequence[int]) -> str:
-    """Return the first ten numbers as text, and whether there are more."""
-    return ", ".join(map(str, numbers[:10])) + (" and more" if len(numbers) > 10 else "")
+def first_few(items: Sequence[object], most: int) -> str:
+    """Return the first few items as text, and how many more there are."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more

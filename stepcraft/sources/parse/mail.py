@@ -8,7 +8,7 @@ from email.message import EmailMessage, MIMEPart
 from typing import cast
 
 from stepcraft.encoding import Unreadable, decoded
-from stepcraft.sources.parse import SECONDS, Parsed, as_heading, first_numbers, in_time
+from stepcraft.sources.parse import SECONDS, Parsed, as_heading, first_few, in_time
 from stepcraft.sources.parse.html import html
 from stepcraft.text.clean import clean, one_line, terms
 from stepcraft.text.markdown import replaced
@@ -46,7 +46,7 @@ def mbox(data: bytes, seconds: float = SECONDS) -> Parsed:
         texts.append(f"# {as_heading(subject) or 'Message'}\n\n{below}")
         attached += names
     if broken:
-        notes.append(f"messages that cannot be read: {first_numbers(broken)}")
+        notes.append(f"messages that cannot be read: {first_few(broken, 10)}")
     return "", texts, "; ".join(filter(None, [*notes, _left_out(attached)]))
 
 
@@ -145,5 +145,4 @@ def _payload(part: MIMEPart) -> bytes:
 
 
 def _left_out(names: list[str]) -> str:
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return f"what is attached was not read: {shown}" if names else ""
+    return f"what is attached was not read: {first_few(names, 5)}" if names else ""

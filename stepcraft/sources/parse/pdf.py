@@ -5,7 +5,7 @@ import re
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage, raw
 
 from stepcraft.encoding import Unreadable
-from stepcraft.sources.parse import Parsed, first_numbers, in_time
+from stepcraft.sources.parse import Parsed, first_few, in_time
 from stepcraft.text.clean import clean
 
 _SECONDS = 12.0
@@ -50,7 +50,7 @@ def pdf(data: bytes, seconds: float = _SECONDS) -> Parsed:
     if len(empty) == len(pages):
         raise Unreadable("it holds no text, perhaps only pictures of pages")
     if empty:
-        notes.append(f"pages without text, perhaps pictures: {first_numbers(empty)}")
+        notes.append(f"pages without text, perhaps pictures: {first_few(empty, 10)}")
     if comments:
         notes.append(f"comments that were not read: {comments:,}")
     return "" if _JUNK.fullmatch(title.strip()) else title, pages, "; ".join(notes)
