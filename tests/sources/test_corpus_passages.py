@@ -1633,6 +1633,31 @@ def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:
     assert (shown.title, shown.text) == ("Tea › Green", "Two.")
 
 
+@pytest.mark.parametrize(
+    ("subject", "shown"),
+    [
+        ("Чай горячий".encode("cp1251"), "Чай горячий"),
+        (b"=?gb2312?B?" + b64encode("朱镕基".encode("gbk")) + b"?=", "朱镕基"),
+        (b"Re: =?shift_jis?B?" + b64encode("髙①".encode("cp932")) + b"?=", "Re: 髙①"),
+    ],
+    ids=["none named", "gbk", "cp932"],
+)
+def test_headers_in_national_encodings_are_read(tmp_path: Path, subject: bytes, shown: str) -> None:
+    mail = b"Subject: " + subject + b"\nContent-Type: text/plain; charset=windows-1251\n\nHot."
+    (passage,) = read(tmp_path, "a.eml", mail)
+    assert (passage.title, passage.text) == (shown, f"Subject: {shown}\n\nHot.")
+
+
+def test_the_encoding_of_a_mail_is_noted_if_it_was_guessed(tmp_path: Path) -> None:
+    text = f"Subject: Tea\n\n{TEXTS['cp1251']}".encode("cp1251")
+    (passage,), note = all_of(tmp_path, "a.eml", text)
+    assert passage.text.endswith(TEXTS["cp1251"])
+    assert note.startswith("it is not UTF-8; it was read as ")
+    start = START.encode()
+    mails = start + b"Subject: One\n\nHot.\n\n" + start + text + b"\n\n" + start + text
+    assert all_of(tmp_path, "a.mbox", mails)[1] == f"of message 2, {note}"
+
+
 def test_a_message_within_a_message_is_read(tmp_path: Path) -> None:
     text = (
         "Subject: Fwd\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nSee below.\n--x\n"

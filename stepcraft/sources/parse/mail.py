@@ -1,11 +1,13 @@
 """The text of e-mails, of mailboxes, and of web pages saved in MIME format."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from email import message_from_bytes, policy
+from email.header import decode_header
 from email.message import EmailMessage, MIMEPart
-from typing import cast
+from itertools import chain
+from typing import NamedTuple, TypeAlias, cast
 
 from stepcraft.encoding import Unreadable, decoded
 from stepcraft.sources.parse import SECONDS, Parsed, as_heading, first_few, in_time
@@ -22,10 +24,23 @@ _HEADING_LIKE = re.compile(r"^ {0,3}(?:#{1,6}(?=\s)|(?:=+|-+)[ \t]*$)", re.MULTI
 _HEADING = re.compile(r"^#{1,5}(?=[ \t])", re.MULTILINE)
 
 
+_Text: TypeAlias = tuple[str, str]
+"""A text, and a note if it was not read, or not read correctly, as a whole."""
+
+
+class _Message(NamedTuple):
+    subject: str = ""
+    text: str = ""
+    attached: Sequence[str] = ()
+    """The names of what is attached."""
+    notes: Sequence[str] = ()
+
+
 def mail(data: bytes) -> Parsed:
     """Return a message's subject, its headers and text, and a note naming its attachments."""
-    subject, text, attached = _read(data)
-    return subject, [text], _left_out(attached)
+    message = _read(data)
+    notes = [*message.notes, *_left_out(message.attached)]
+    return message.subject, [message.text], "; ".join(notes)
 
 
 def mbox(data: bytes, seconds: float = SECONDS) -> Parsed:
@@ -35,19 +50,25 @@ def mbox(data: bytes, seconds: float = SECONDS) -> Parsed:
     texts: list[str] = []
     attached: list[str] = []
     broken: list[int] = []
+    doubts: dict[str, int] = {}
     notes: list[str] = []
-    for start, stop in in_time(spans, notes, "messages", seconds):
+    for number, (start, stop) in enumerate(in_time(spans, notes, "messages", seconds), 1):
+        message = _Message()
         try:
-            subject, text, names = _read(_BEGIN.sub(b"", data[start:stop], count=1))
+            message = _read(_BEGIN.sub(b"", data[start:stop], count=1))
         except Exception:  # such as HTML that is nested too deeply
-            subject, text, names = "", "", []
-            broken.append(len(texts) + 1)
-        below = replaced(text, _HEADING, "#{0[0]}".format)
-        texts.append(f"# {as_heading(subject) or 'Message'}\n\n{below}")
-        attached += names
+            broken.append(number)
+        below = replaced(message.text, _HEADING, "#{0[0]}".format)
+        texts.append(f"# {as_heading(message.subject) or 'Message'}\n\n{below}")
+        attached += message.attached
+        for note in message.notes:
+            doubts.setdefault(note, number)
     if broken:
         notes.append(f"messages that cannot be read: {first_few(broken, 10)}")
-    return "", texts, "; ".join(filter(None, [*notes, _left_out(attached)]))
+    if doubts:
+        shown = [f"of message {number}, {note}" for note, number in doubts.items()]
+        notes.append(first_few(shown, 5))
+    return "", texts, "; ".join([*notes, *_left_out(attached)])
 
 
 def mhtml(data: bytes) -> Parsed:
@@ -66,8 +87,8 @@ def mhtml(data: bytes) -> Parsed:
     return read[0][0], ["\n\n".join(texts)], "; ".join(notes)
 
 
-def _read(data: bytes) -> tuple[str, str, list[str]]:
-    """Return the subject, the text with its headers above it, and the names of attachments."""
+def _read(data: bytes) -> _Message:
+    """Return a message, with its headers above its text."""
     message = message_from_bytes(data, policy=policy.default)
     subject = _header(message, "subject")
     attached = [
@@ -75,13 +96,16 @@ def _read(data: bytes) -> tuple[str, str, list[str]]:
         for part in message.walk()
         if _is_attached(part) and not part.is_multipart()
     ]
-    return subject, "\n\n".join(filter(None, _texts(message))), attached
+    texts = [*_texts(message)]
+    text = "\n\n".join(text for text, _ in texts if text)
+    notes = dict.fromkeys(note for _, note in texts if note)
+    return _Message(subject, text, attached, [*notes])
 
 
-def _texts(message: EmailMessage) -> Iterator[str]:
+def _texts(message: EmailMessage) -> Iterator[_Text]:
     """Yield the headers and text of a message and of nested messages such as forwarded ones."""
     head = {name.title(): _header(message, name) for name in _SHOWN}
-    yield "\n".join(f"{name}: {value}" for name, value in head.items() if value)
+    yield "\n".join(f"{name}: {value}" for name, value in head.items() if value), ""
     yield from _bodies(message)
 
 
@@ -89,19 +113,31 @@ def _header(message: MIMEPart, name: str) -> str:
     """Return a header, as it is written if the standard library cannot read it whole."""
     with suppress(Exception):
         header = message[name]
-        if all(each.domain for each in getattr(header, "addresses", ())):
-            return one_line(str(header or ""))
+        shown = one_line(str(header or ""))
+        if "\ufffd" not in shown and all(each.domain for each in getattr(header, "addresses", ())):
+            return shown
     written = next(str(value) for each, value in message.raw_items() if each.lower() == name)
-    return one_line(str(policy.default.header_fetch_parse("subject", written)))
+    shown = one_line(str(policy.default.header_fetch_parse("subject", written)))
+    if "\ufffd" in shown:  # its encoding is named wrongly or not at all
+        with suppress(Exception):
+            charset = message.get_content_charset() or ""
+            text = decoded(written.encode(errors="surrogateescape"), charset)[0]
+            words = (
+                word if isinstance(word, str) else decoded(word, label or "")[0]
+                for word, label in decode_header(text)
+            )
+            return one_line("".join(words))
+    return shown
 
 
-def _bodies(part: MIMEPart) -> Iterator[str]:
+def _bodies(part: MIMEPart) -> Iterator[_Text]:
     """Yield the texts in a part and its subparts."""
     if part.get_content_type() == "message/rfc822":
         yield from _texts(cast("EmailMessage", part.get_payload(0)))
     elif part.is_multipart() and part.get_content_maintype() == "message":  # such as a bounce
         for each in part.iter_parts():
-            yield "\n".join(f"{name}: {one_line(str(value))}" for name, value in each.raw_items())
+            head = (f"{name}: {one_line(str(value))}" for name, value in each.raw_items())
+            yield "\n".join(head), ""
             yield from _bodies(each)
     elif part.is_multipart() and part.get_content_type() == "multipart/alternative":
         yield from _alternatives([*part.iter_parts()])
@@ -112,31 +148,35 @@ def _bodies(part: MIMEPart) -> Iterator[str]:
         yield _shown(part)
 
 
-def _alternatives(parts: list[MIMEPart]) -> Iterator[str]:
+def _alternatives(parts: list[MIMEPart]) -> Iterator[_Text]:
     """Yield the texts in the first part that has any.
 
     The last one follows if most of its words are new: the first may be "View this mail online".
     """
     parts = [each for each in parts if each.get_content_type() != "text/calendar"] or parts
-    texts = [text for part in parts if (text := "\n\n".join(filter(None, _bodies(part))))]
-    yield from texts[:1]
-    first, last = (set(terms(" ".join(some))) for some in (texts[:1], texts[-1:]))
+    every = ([*_bodies(part)] for part in parts)
+    read = [texts for texts in every if any(text for text, _ in texts)]
+    yield from chain(*read[:1])
+    first, last = (
+        set(terms(" ".join(text for text, _ in chain(*some)))) for some in (read[:1], read[-1:])
+    )
     if 2 * len(last - first) > len(last):
-        yield texts[-1]
+        yield from read[-1]
 
 
 def _is_attached(part: MIMEPart) -> bool:
     return bool(part.get_filename()) or part.get_content_maintype() not in _NOT_ATTACHED
 
 
-def _shown(part: MIMEPart) -> str:
+def _shown(part: MIMEPart) -> _Text:
     data, charset = _payload(part), part.get_content_charset() or ""
     if part.get_content_subtype() == "html":
-        return html(data, charset)[1][0].strip()
+        _, [text], note = html(data, charset)
+        return text.strip(), note
     with suppress(Unreadable):  # a part that is not text after all
-        text = clean(decoded(data, charset)[0]).strip()
-        return replaced(text, _HEADING_LIKE, "    {0[0]}".format)
-    return ""
+        text, note = decoded(data, charset)
+        return replaced(clean(text).strip(), _HEADING_LIKE, "    {0[0]}".format), note
+    return "", ""
 
 
 def _payload(part: MIMEPart) -> bytes:
@@ -144,5 +184,5 @@ def _payload(part: MIMEPart) -> bytes:
     return payload if isinstance(payload, bytes) else b""
 
 
-def _left_out(names: list[str]) -> str:
-    return f"what is attached was not read: {first_few(names, 5)}" if names else ""
+def _left_out(names: Sequence[str]) -> list[str]:
+    return [f"what is attached was not read: {first_few(names, 5)}"] if names else []
