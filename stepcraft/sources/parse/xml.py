@@ -113,16 +113,15 @@ def xml(data: bytes) -> Parsed:
         first = first or words
         level = sum(name in sections for name in parents)
         tag.name, tag.string = "title", f"\n\n{'#' * min(max(level, 1), 6)} {words}\n\n"
-    text = "\n".join(line.strip() for line in "".join(_pieces(soup)).splitlines())
+    hidden = re.compile(_UNTELLING if is_prose else _TECHNICAL if soup.title else "", re.DOTALL)
+    text = "\n".join(line.strip() for line in "".join(_pieces(soup, hidden)).splitlines())
     text = re.sub("\ue000(\\d+)\ue000", lambda place: code[int(place[1])], as_paragraphs(text))
     return first, [text], cut
 
 
-def _pieces(soup: BeautifulSoup) -> Iterator[str]:
+def _pieces(soup: BeautifulSoup, hidden: re.Pattern[str]) -> Iterator[str]:
     """Yield pieces of text; an element with no text beside it starts a new line with its name."""
     mixed: dict[int, bool] = {}
-    is_prose = soup.find(["p", "para", "t"]) is not None
-    hidden = re.compile(_UNTELLING if is_prose else _TECHNICAL if soup.title else "", re.DOTALL)
     for node in soup.descendants:
         if isinstance(node, Tag):
             parent = node.parent or soup
