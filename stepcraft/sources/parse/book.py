@@ -12,7 +12,7 @@ from striprtf.striprtf import rtf_to_text
 from stepcraft.encoding import Unreadable
 from stepcraft.sources.parse import SECONDS, Parsed, as_heading, as_paragraphs, as_plain, in_time
 from stepcraft.sources.parse.html import html, show_superscripts, superscript
-from stepcraft.text.clean import clean
+from stepcraft.text.clean import clean, one_line
 
 _PREFIX = re.compile(rb"<(/?)opf:")
 _SUPER = re.compile(r"\\super(?![a-z\d]) ?")
@@ -78,11 +78,11 @@ def odt(data: bytes) -> Parsed:
             continue  # it is read as part of its row
         words = as_plain(_words(tag))
         if tag.name == "text:h":
-            words = _one_line(tag)
+            words = one_line(_words(tag))
             first = first or words
             words = f"{'#' * min(int(str(tag.get('text:outline-level') or 1)), 6)} {words}"
         elif tag.name == "table:table-row":
-            cells = [_one_line(cell).replace("|", "\\|") for cell in _cells(tag)]
+            cells = [one_line(_words(cell)).replace("|", "\\|") for cell in _cells(tag)]
             words = f"| {' | '.join(cells)} |"
         tag.replace_with(f"\n\n{words}\n\n")
     return first, [as_paragraphs(soup.get_text().strip())], ""
@@ -112,7 +112,7 @@ def _mark_items(soup: BeautifulSoup) -> None:
         ]
         if own and not item.find_parent("table:table-row"):
             indent = "  " * len(item.find_parents("text:list-item"))
-            words = " ".join(map(_one_line, own))
+            words = one_line(" ".join(map(_words, own)))
             own[0].replace_with(f"\n\n{indent}- {words}\n\n")
             for each in own[1:]:
                 each.extract()
@@ -130,10 +130,6 @@ def _words(tag: Tag) -> str:
     paragraphs = tag.find_all(["text:p", "text:h"]) or [tag]
     text = " ".join(" ".join(each.get_text() for each in paragraphs).split())
     return "\n".join(map(str.strip, text.split(_BREAK)))
-
-
-def _one_line(tag: Tag) -> str:
-    return " ".join(_words(tag).split())
 
 
 def rtf(data: bytes) -> Parsed:
