@@ -18,7 +18,7 @@ from stepcraft.sources.parse.data import as_lines
 from stepcraft.text.clean import clean, one_line
 from stepcraft.text.markdown import code_blocks
 
-VERSION = 15
+VERSION = 16
 """The version of the rules for reading and splitting files; changing it reindexes every file."""
 
 CHARACTERS = 1000
