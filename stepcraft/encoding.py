@@ -192,10 +192,12 @@ def _likeliest(data: bytes) -> str:
     if len(sample) > _SAMPLE:  # cut after a whole line, and so after a whole character
         sample = sample[:_SAMPLE].rpartition(b"\n")[0] or sample[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]
+    # With some lengths of a text, a right encoding looks chaotic, but its language is found.
+    fits = [each.coherence - each.chaos for each in candidates]
     best = [
         name
-        for each in candidates
-        if (each.chaos, each.coherence) == (candidates[0].chaos, candidates[0].coherence)
+        for each, fit in zip(candidates, fits, strict=True)
+        if fit == max(fits)
         for name in each.could_be_from_charset  # which decode the sample as the same text
     ]
     return min(best, key=_LIKELY.index, default="")

@@ -120,7 +120,8 @@ class Method:
 
     @cached_property
     def _resources(self) -> Resources[Any]:
-        return Resources.of(self.graph, context_of(self.graph), self.options)
+        context_type, is_aag = context_of(self.graph), self.graph == "aag"
+        return Resources.of(self.graph, context_type, self.options, prefers_memory=is_aag)
 
     def input(self, sample: Sample) -> dict[str, Any]:
         """Return the input for a sample.

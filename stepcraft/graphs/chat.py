@@ -208,7 +208,7 @@ def _options_of(name: str, options: BuilderOptions, settings: ChatContext) -> An
     left_out = {"settings", "node_models", *(["model"] if further.get("model") else [])}
     taken = {key: value for key, value in options.items() if key not in left_out}
     fields = {"model", "node_models"} if name == settings.method else {"model"}
-    named = {"model": settings.model, **further}
+    named: dict[str, Any] = {"model": settings.model, **further}
     own = context_of(name)(**{key: named[key] for key in fields & named.keys()})
     return {**taken, "settings": own}
 

@@ -293,7 +293,7 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         for name, value in record.values.items()
         if (value.strip() if isinstance(value, str) else value) not in (None, "")
     }
-    fields = {
+    fields: dict[str, Any] = {
         field: values[name]
         for field, name in names.items()
         if name in values and (field in given or name not in given.values())

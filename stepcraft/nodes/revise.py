@@ -202,8 +202,8 @@ def read_check(reply: str, state: Any, settings: Any) -> dict[str, Any]:
     group = [*layout.parts]
     checks, problems = list[Check](), list[str]()
     if not of_steps:
-        lines, _, last = outside.rpartition("\n")
-        is_half = state.get("cut_off") and reply.endswith(last)
+        lines, _, line = outside.rpartition("\n")
+        is_half = state.get("cut_off") and reply.endswith(line)
         text = lines if is_half else outside
         checks, problems = read_verdicts(text, state, group, layout.shown)
     if not (changes or refused or checks or problems or _says_unchanged(outside)):

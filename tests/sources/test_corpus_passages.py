@@ -2522,7 +2522,8 @@ def test_a_long_text_of_two_bytes_a_letter_is_not_cut_within_one(
 def test_a_letter_after_the_sample_is_read_in_the_most_common_encoding(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     names = "Muñoz – Hélène – Søren"  # which differ in the encodings that share all of the German
-    file.write_bytes(f"{GERMAN}\n".encode("cp1252") * 3000 + names.encode("cp1252"))
+    lines = [f"Zeile {number}: {GERMAN}\n" for number in range(3000)]
+    file.write_bytes("".join([*lines, names]).encode("cp1252"))
     assert names in read_content(file).text
 
 
