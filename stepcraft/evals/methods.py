@@ -120,8 +120,10 @@ class Method:
 
     @cached_property
     def _resources(self) -> Resources[Any]:
-        context_type, is_aag = context_of(self.graph), self.graph == "aag"
-        return Resources.of(self.graph, context_type, self.options, prefers_memory=is_aag)
+        context_type, info = context_of(self.graph), graph_info(self.graph)
+        return Resources.of(
+            self.graph, context_type, self.options, prefers_memory=info.prefers_memory
+        )
 
     def input(self, sample: Sample) -> dict[str, Any]:
         """Return the input for a sample.

@@ -37,6 +37,8 @@ class GraphInfo:
     """Its purpose, for people who choose a graph and for models that call it as a tool."""
     inputs: tuple[str, ...] = ("question",)
     """The keys of its input besides `messages`."""
+    prefers_memory: bool = False
+    """Whether it searches a memory of procedures, besides any sources."""
 
 
 GRAPHS: Mapping[str, GraphInfo] = {
@@ -46,6 +48,7 @@ GRAPHS: Mapping[str, GraphInfo] = {
         "For a goal: the steps that reach it, "
         "written by analogy with remembered procedures and checked",
         ("question", "resources"),
+        prefers_memory=True,
     ),
     "rat": GraphInfo(
         "stepcraft.graphs.rat:build_rat",

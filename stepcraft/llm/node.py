@@ -201,7 +201,8 @@ class _Step:
             HumanMessage(request.format(f"{self.unread}".rstrip(".") + "."))
         ]
         if words := str(reply.text).strip():  # without tool calls, which have no results
-            problem.insert(0, AIMessage(words))
+            most = self.state["input_limit"] or len(words)  # about a quarter of the tokens
+            problem.insert(0, AIMessage(words[:most]))
         prompt.fit(problem)
         return self._read(await self._reply(prompt, problem, calls), prompt)
 
@@ -372,7 +373,8 @@ def ending_warnings(node: str, reply: AIMessage) -> list[str]:
 
 def sampling_options(model: ChatModel, settings: Settings) -> dict[str, Any]:
     """Return the sampling options in a run's settings that a model and its fallbacks take."""
-    takes_seed = all(hasattr(each, "seed") for each in models_in(model))
+    models = [*models_in(model)]
+    takes_seed = bool(models) and all(hasattr(each, "seed") for each in models)
     seed = settings.seed if takes_seed else None
     sampling = {"temperature": settings.temperature, "seed": seed}
     return {name: value for name, value in sampling.items() if value is not None}

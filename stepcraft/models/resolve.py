@@ -201,7 +201,7 @@ def with_options(model: ChatModel, options_of: Callable[[ChatModel], dict[str, A
                 for each in model.steps
             ]
             return RunnableSequence(*steps, name=model.name)
-        case RunnableBindingBase():
+        case RunnableBindingBase() if any(models_in(model)):
             kept = {**model.kwargs}
             for name in options_of(model):
                 kept.pop(name, None)

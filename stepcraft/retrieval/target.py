@@ -129,8 +129,11 @@ class RetrievalTarget:
         Raises:
             BadInput: A file or folder does not exist, or a retriever cannot be imported.
         """
-        default = [os.environ.get(SOURCE_VARIABLE, ""), os.environ.get(MEMORY_VARIABLE, "")]
-        searched = [*self.sources.values(), *self.memories.values()] or default
+        searched = [*self.sources.values(), *self.memories.values()]
+        if not searched and not self.prefers_memory:
+            searched.append(os.environ.get(SOURCE_VARIABLE, ""))
+        if not self.memories and (self.prefers_memory or not self.sources):
+            searched.append(os.environ.get(MEMORY_VARIABLE, ""))
         specs = dict.fromkeys(each for each in searched if isinstance(each, str) and each)
         digests = {shown: source_digest(spec) for spec, shown in _shown(specs).items()}
         return {shown: digest for shown, digest in digests.items() if digest}

@@ -9,6 +9,7 @@ AAG_PAPER = GraphInfo(
     f"{_CONTEXTS}:AagPaperContext",
     "AAG as its paper has it: questions, answers, critic and edits",
     ("question", "resources"),
+    prefers_memory=True,
 )
 RAT_PAPER = GraphInfo(
     "stepcraft_papers.graphs.rat:build_rat_paper",
@@ -30,4 +31,5 @@ FEW_SHOT = GraphInfo(
     "stepcraft_papers.graphs.baselines:build_few_shot",
     f"{_CONTEXTS}:FewShotContext",
     "For a goal, in one call: written after the pattern of random procedures",
+    prefers_memory=True,
 )
