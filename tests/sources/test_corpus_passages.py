@@ -1835,7 +1835,17 @@ def markitdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("<p>10<sup>6</sup> cells, at most max_size</p>", "10^6 cells, at most max_size"),
         (
             "<table><tr><td rowspan='2'>Tea</td><td>1</td></tr><tr><td>12</td></tr></table>",
-            "| Tea | 1 |\n| Tea | 12 |",
+            "| Tea | 1 |\n| --- | --- |\n| Tea | 12 |",
+        ),
+        ("<p>Apply <a href='https://a.example/x'>here</a>.</p>", "here (https://a.example/x)."),
+        (
+            "<p><a href='#top'>Top</a> <a href='https://a.example'>https://a.example</a></p>",
+            "Top https://a.example",
+        ),
+        ("<p><img alt='Ana leads sales' src='data:,'></p>", "Ana leads sales"),
+        (
+            "<p><input type='checkbox' checked='checked' /> Yes <input type='checkbox' /> No</p>",
+            "[x] Yes [ ] No",
         ),
     ],
 )
@@ -1870,7 +1880,7 @@ def test_the_margins_of_a_word_document_are_read(tmp_path: Path) -> None:
     page = "<w:p><w:r><w:t>Page</w:t><w:tab/><w:t>1</w:t></w:r></w:p>"
     files = {
         "text": "<h1>Lease</h1><p>Ten rooms.</p>",
-        "word/header1.xml": f"<w:hdr>{page}<w:p><w:r><w:t>2</w:t></w:r></w:p></w:hdr>",
+        "word/header1.xml": f"<?xml version='1.0'?><w:hdr>{page}<w:p><w:r><w:t>2</w:t></w:r></w:p></w:hdr>",
         "word/footer2.xml": f"<w:ftr>{page}<w:p><w:t>Valid un</w:t><w:t>til May</w:t></w:p></w:ftr>",
     }
     assert read(tmp_path, "a.docx", zipped(files)) == [
@@ -2586,6 +2596,12 @@ def test_code_in_a_definition_is_a_fence_that_is_closed_in_each_passage(tmp_path
             "<entry>1</entry></row><row><entry>12</entry></row><row><entry namest='c1' nameend='c2'>"
             "Ice</entry></row></tbody></tgroup></informaltable></book>",
             "| Tea | 1 |\n| --- | --- |\n| Tea | 12 |\n| Ice |  |",
+        ),
+        (
+            "<book><para>Pots:</para><informaltable><tgroup><tbody><row><entry>Run</entry><entry>"
+            "<programlisting>if hot:\n    pour()</programlisting></entry></row></tbody></tgroup>"
+            "</informaltable></book>",
+            "```\nif hot:\n    pour()\n```",
         ),
         (
             "<p><alternatives><tex-math>$100$</tex-math><math><mn>100</mn></math></alternatives></p>",

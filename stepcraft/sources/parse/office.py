@@ -25,6 +25,7 @@ _COMMENTS = re.compile(r"(?:word|ppt|xl)/comments[^.]*\.xml")
 _COMMENT = re.compile(rb"<(?:\w+:)?(?:comment|cm)\s")
 """The beginning of a comment; Excel stores one for each of its threads, too."""
 _MARGIN = re.compile(r"word/(?:header|footer)\d*\.xml")
+_DECLARATION = re.compile(rb"\A\s*<\?xml[^>]*>")
 _LARGEST = 50_000_000
 """The size of a sheet in bytes up to which its formulas are counted and its merged cells found."""
 _MERGED = re.compile(rb'<[\w:]*\bmergeCell\b[^>]*\bref="([A-Z]+\d+:[A-Z]+\d+)"')
@@ -47,8 +48,18 @@ class _Pages:
     note = ""
 
     def convert_string(self, page: str, **_options: object) -> SimpleNamespace:
-        """Return the text of a page."""
-        _, [text], note = html(page.encode(), "utf-8")
+        """Return the text of a page, with the addresses and descriptions that others leave out."""
+        soup = BeautifulSoup(page, "html.parser")
+        for link in soup.select("a[href^=http]"):
+            if link.get_text().strip() != link["href"]:
+                link.append(f" ({link['href']})")
+        for picture in soup.select("img[alt]"):
+            picture.replace_with(str(picture["alt"]))
+        for cell in soup.select("table:not(:has(th)) tr:first-child > td"):
+            cell.name = "th"
+        for box in soup.select("input[type=checkbox]"):
+            box.replace_with("[x] " if box.has_attr("checked") else "[ ] ")
+        _, [text], note = html(str(soup).encode(), "utf-8")
         self.note = self.note or note
         return SimpleNamespace(title="", markdown=text)
 
@@ -177,7 +188,8 @@ def _margins(parts: ZipFile) -> str:
     """Return the lines of the headers and footers of a Word document, each once."""
     lines: dict[str, None] = {}
     for name in filter(_MARGIN.fullmatch, parts.namelist()):
-        for paragraph in BeautifulSoup(parts.read(name), "html.parser")("w:p"):
+        content = _DECLARATION.sub(b"", parts.read(name))
+        for paragraph in BeautifulSoup(content, "html.parser")("w:p"):
             pieces = (each.get_text() or " " for each in paragraph(["w:t", "w:tab"]))
             lines[one_line("".join(pieces))] = None
     return as_plain("\n\n".join(line for line in lines if any(map(str.isalpha, line))))

@@ -139,11 +139,16 @@ def _pieces(soup: BeautifulSoup, hidden: re.Pattern[str]) -> Iterator[str]:
 
 
 def _show_tables(soup: BeautifulSoup) -> None:
-    """Turn the rows of each table into lines, in which empty cells keep their columns."""
+    """Turn the rows of each table into lines, in which empty cells keep their columns.
+
+    A table whose cells hold lines of code, or another table, stays as it is.
+    """
     for entry in soup.select("tgroup row > entry, simpletable stentry"):
         _as_cell(entry)
     split_cells(soup)
     for table in reversed(soup.find_all(_TABLES)):
+        if table.find(_TABLES) or any("\n" in each.get_text().strip() for each in table(_CODE)):
+            continue
         own = [
             row for row in table.select("tr:has(> td, > th)") if row.find_parent(_TABLES) is table
         ]
