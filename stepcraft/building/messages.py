@@ -178,7 +178,8 @@ def _react(text: str) -> Iterator[dict[str, Any]]:
     said = ""
     for part in _LABEL.split(text):
         if observation := _OBSERVATION.match(part):
-            yield _result({"content": part[observation.end() :].strip()})
+            if result := part[observation.end() :].strip():  # else it follows in a message
+                yield _result({"content": result})
         elif action := _ACTION.search(part):
             name, in_brackets, in_parentheses, other_name, below = action.groups("")
             name, arguments = name or other_name, f"{in_brackets}{in_parentheses}{below}".strip()

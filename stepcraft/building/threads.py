@@ -7,6 +7,7 @@ of one remains.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -257,10 +258,10 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     worked = [each for each in messages if each.type not in ("human", "system")]
     answer = worked[-1] if worked and worked[-1].type == "ai" and not _calls(worked[-1]) else None
     numbers = count(1)
-    known = {call["id"] or "" for each in messages for call in _calls(each)}
+    later = Counter(call["id"] or "" for each in messages for call in _calls(each))
     for message in messages:
         calls = _calls(message)
-        if isinstance(message, ToolMessage) and message.tool_call_id not in known:
+        if isinstance(message, ToolMessage) and message.tool_call_id not in later:
             yield _result(message)
         if message is answer:
             yield "# Answer", message.text, 4_000
@@ -273,8 +274,12 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
             )
             label = f"# Call {next(numbers)}: `{call['name'].replace('`', '')}`"
             yield label, "\n".join(arguments) or "(no arguments)", 0
-            if waiting := replies.get(call["id"] or ""):
-                yield _result(waiting.pop(0))
+            id_ = call["id"] or ""
+            later[id_] -= 1
+            waiting = replies.get(id_, [])
+            own = 1 if later[id_] else len(waiting)  # so that no result is lost
+            yield from map(_result, waiting[:own])
+            del waiting[:own]
 
 
 def _result(reply: ToolMessage) -> tuple[str, str, int]:

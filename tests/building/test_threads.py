@@ -529,6 +529,23 @@ def test_every_call_in_a_scratchpad_has_its_result(tmp_path: Path) -> None:
     assert min(places) > 0, document.text
 
 
+@pytest.mark.parametrize("invented", ["", " It is refunded."])
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_a_result_is_read_also_if_the_text_of_the_call_ends_with_one_of_its_own(
+    tmp_path: Path, invented: str, role: str
+) -> None:
+    said = f"Thought: I refund.\nAction: refund\nAction Input: 17\nObservation:{invented}"
+    messages = [
+        {"role": "user", "content": GOAL},
+        {"role": "assistant", "content": said},
+        {"role": role, "content": "Observation: no such order"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    before, _, result = document.text.rpartition("Result:")
+    assert ("no such order" in result, "Result:" in before) == (True, bool(invented))
+
+
 RULE = "Refunds above 100 need a manager."
 
 
