@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -247,9 +247,10 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     for each in messages:
         if isinstance(each, ToolMessage):
             replies.setdefault(each.tool_call_id, []).append(each)
-    requests = [each for each in messages if each.type == "human"]
-    asked = (each for each in requests if not _CONTEXT.match(each.text))
-    goal = next(asked, requests[0] if requests else None)
+    begin = takewhile(lambda each: each.type != "ai", messages)
+    asked = (each for each in begin if each.type == "human" and not _CONTEXT.match(each.text))
+    requests = (each for each in messages if each.type == "human")
+    goal = next(chain(asked, requests), None)
     yield "# Goal", goal.text if goal else "", 4_000
     system = [each.text for each in messages if each.type == "system"]
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))

@@ -679,6 +679,16 @@ def test_what_a_coding_agent_adds_in_the_name_of_the_user_is_no_goal(context: st
     assert transcript([thread[0], *thread[2:]], "x").title == " ".join(context.split())
 
 
+def test_a_request_within_what_a_coding_agent_adds_is_the_goal_if_another_follows_the_work() -> (
+    None
+):
+    asked = "<command-name>/fix</command-name>\n<command-args>the login</command-args>"
+    thread = [HumanMessage(asked), *called("fix"), AIMessage("Done."), HumanMessage("Commit it.")]
+    document = transcript(thread, "x")
+    assert document.text.startswith(f"# Goal\n\n```\n{asked}\n")
+    assert "The user said:\n\n```\nCommit it.\n" in document.text
+
+
 def test_a_session_that_grows_stays_the_same_document(tmp_path: Path) -> None:
     rows = FILES["another coding agent's session"][1]
     read = [documents(lines(tmp_path / "s.jsonl", *each)) for each in (rows[:2], rows)]
