@@ -50,11 +50,13 @@ OUTSIDE = "outside_steps"
 """The metadata key for the lines that belong to no step."""
 _NO = re.compile(r"\s*(?:no|not|n|false|f|0|none|never|-)\s*", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"[(#\s]*(?:(?:step|item|ingredient|instruction|direction|schritt|[e\u00e9]tape|paso|passo)"
-    r"[\W_]*)?\d{1,9}(?:\.0)?[.):\s]*",
+    r"[(#\s]*(?:(?:(?:step|stage|phase|item|ing(?:redient)?|instruction|direction)s?|schritt"
+    r"|[e\u00e9]tape|paso|passo|stap|steg|krok|\u0448\u0430\u0433|\u6b65[\u9aa4\u9a5f]"
+    r"|\u624b\u9806|\ub2e8\uacc4)[\W_]*)?\d{1,9}(?:\.0)?[.):\s]*",
     re.IGNORECASE,
 )
-"""A position in a list, such as "2." or "Step 2"; "M8" is a name."""
+"""A position in a list, such as "2." or "Step 2", in several languages; "M8" is a name."""
+_WITH_NUMBER = re.compile(r"(\D*)(\d{1,9})")
 _KIND = re.compile(
     r"(?:how_?to_?)?(?:text|step|section|instruction|direction|paragraph|list_?item|item|task"
     r"|action|command|code)",
@@ -391,13 +393,25 @@ def texts_of(value: object) -> list[str]:
         if all(map(_NUMBERED.fullmatch, value)):
             return _items([value[name] for name in sorted(value, key=_number)])
         texts: list[str] = []
-        for name, item in value.items():
+        for name, item in _in_order(value).items():
             items = [] if _is_order(str(name), item) else _items(item)
             if items and not (len(value) == 1 and isinstance(item, list)):
                 items[0] = f"{name}: {items[0]}"  # above the others, if it is a group
             texts += items
         return texts
     return _items(value)
+
+
+def _in_order(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object, sorted if its names are one word with the numbers 1, 2, 3 and so on."""
+    names = sorted(
+        (each for each in map(_WITH_NUMBER.fullmatch, value) if each),
+        key=lambda each: int(each[2]),
+    )
+    has_one_word = len({each[1] for each in names}) == 1 and len(names) == len(value)
+    if has_one_word and _counts_up([int(each[2]) for each in names]):
+        return {each[0]: value[each[0]] for each in names}
+    return value
 
 
 def _items(value: object, positions: Collection[str] = ()) -> list[str]:

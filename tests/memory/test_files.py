@@ -639,6 +639,19 @@ def test_steps_and_resources_that_look_like_lists_are_exported_and_imported_as_t
             {"Step 1": "Drill.", "Step 2": "Screw."},
             ["Drill.", "Screw."],
         ),
+        (
+            {"ing1": "flour", "ing2": "salt"},
+            "flour, salt",
+            {"Stage 1": "Mix.", "Stage 10": "Serve.", "Stage 2": "Bake."},
+            ["Mix.", "Bake.", "Serve."],
+        ),
+        ("tea", "tea", {"\u6b65\u9aa41": "Boil.", "\u6b65\u9aa42": "Pour."}, ["Boil.", "Pour."]),
+        (
+            "broom",
+            "broom",
+            {"Room 2": "Sweep it.", "Room 1": "Air it."},
+            ["Room 1: Air it.", "Room 2: Sweep it."],
+        ),
     ],
 )
 def test_nothing_that_a_list_says_is_left_out(
