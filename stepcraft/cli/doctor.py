@@ -31,10 +31,14 @@ def doctor(
 ) -> None:
     """Show versions and environment, call the model once, and search once."""
     say(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    versions = {package.name: package.version for package in distributions() if package.name}
-    for package, version in sorted(versions.items()):
-        if package.startswith(_PACKAGES):
-            say(f"{package} {version}")
+    versions: dict[str, str] = {}
+    for package in distributions():
+        # A package without metadata has no name; asking for it fails in newer versions of Python.
+        if package.metadata and (names := package.metadata.get_all("Name")):
+            versions[names[0]] = package.version
+    for name, version in sorted(versions.items()):
+        if name.startswith(_PACKAGES):
+            say(f"{name} {version}")
     for name, value in sorted(os.environ.items()):
         if name.startswith(_PREFIXES):
             shown = "***" if _SECRET.search(name) else one_line(without_secrets(value))
