@@ -35,7 +35,7 @@ def doctor(
     for package in distributions():
         # A package without metadata has no name; asking for it fails in newer versions of Python.
         if package.metadata and (names := package.metadata.get_all("Name")):
-            versions[names[0]] = package.version
+            versions.setdefault(names[0], package.version)  # the first is imported
     for name, version in sorted(versions.items()):
         if name.startswith(_PACKAGES):
             say(f"{name} {version}")

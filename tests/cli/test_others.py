@@ -88,6 +88,18 @@ def test_the_doctor_lists_what_is_installed_despite_a_broken_package(
     assert "langgraph " in run("doctor --from corpus:tea.md").stdout
 
 
+def test_the_doctor_shows_the_version_that_is_imported(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, version in (("a", 1), ("b", 2)):
+        metadata = here / folder / f"langteas-{version}.dist-info" / "METADATA"
+        metadata.parent.mkdir(parents=True)
+        metadata.write_text(f"Name: langteas\nVersion: {version}\n")
+        monkeypatch.syspath_prepend(here / folder)
+    shown = run("doctor --from corpus:tea.md").stdout
+    assert ("langteas 2\n" in shown, shown.count("langteas")) == (True, 1)
+
+
 def test_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "opensesame")
     with OpenAIServer(["ready"]) as server:
