@@ -55,15 +55,15 @@ def in_editor(text: str, check: Callable[[str], object] = str) -> str:
         ValueError: The editor command is malformed, or the user gave up on a result that cannot be
             used; the message names the file that contains it.
     """
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    editor = [named or "notepad"] if os.name == "nt" else shlex.split(named or "vi")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     with tempfile.TemporaryDirectory(prefix="stepcraft-") as folder:
         file = Path(folder, "steps.md")
         file.write_text(f"{text}\n", encoding="utf-8")
+        command = command_of(editor, file)
         tries = 0
         while True:
             tries += 1
-            subprocess.run([*editor, str(file)], check=True)  # noqa: S603 - the user's
+            subprocess.run(command, check=True)  # noqa: S603 - the user's
             try:
                 edited = file.read_text(encoding="utf-8")
                 check(edited)
@@ -75,6 +75,19 @@ def in_editor(text: str, check: Callable[[str], object] = str) -> str:
                     raise BadInput(f"{error}; your text is in {kept}") from error
             else:
                 return edited
+
+
+def command_of(editor: str, file: Path, *, windows: bool = os.name == "nt") -> str | list[str]:
+    """Return the command that opens a file in an editor, which may have options.
+
+    On Windows it is a text that the system splits, since paths have backslashes there.
+
+    Raises:
+        ValueError: The editor command is malformed.
+    """
+    if windows:
+        return f'{editor or "notepad"} "{file}"'
+    return [*shlex.split(editor or "vi"), str(file)]
 
 
 def _wants_to_edit_again() -> bool:

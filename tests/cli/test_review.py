@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from stepcraft import open_memory
-from stepcraft.cli.review import ask_for_review, in_editor
+from stepcraft.cli.review import ask_for_review, command_of, in_editor
 from stepcraft.nodes.decision import read_decision
 from tests.cli.shell import HEARS_CTRL_C, STEPCRAFT
 from tests.kitchen import GOAL, PROCEDURES
@@ -122,6 +122,19 @@ def test_the_editor_of_the_environment(monkeypatch: pytest.MonkeyPatch, here: Pa
         monkeypatch.setenv("VISUAL", name)
         with pytest.raises((OSError, ValueError, subprocess.CalledProcessError)):
             in_editor("1. Mix.")
+
+
+@pytest.mark.parametrize(
+    ("editor", "command"),
+    [
+        ("gvim -f", 'gvim -f "steps.md"'),
+        (r'"C:\Program Files\Vim\gvim.exe" -f', r'"C:\Program Files\Vim\gvim.exe" -f "steps.md"'),
+        (r"C:\Tools\npp.exe", r'C:\Tools\npp.exe "steps.md"'),
+        ("", 'notepad "steps.md"'),
+    ],
+)
+def test_an_editor_on_windows_may_have_options_and_backslashes(editor: str, command: str) -> None:
+    assert command_of(editor, Path("steps.md"), windows=True) == command
 
 
 class Terminal:
