@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,7 +96,7 @@ def key_of(source: str) -> str:
 
 
 def _real(name: str) -> str:
-    path = Path(name)
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - a name such as "~$a.docx" stays
     return str(path.parent.resolve() / path.name)
 
 

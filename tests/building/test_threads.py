@@ -689,6 +689,18 @@ def test_a_request_within_what_a_coding_agent_adds_is_the_goal_if_another_follow
     assert "The user said:\n\n```\nCommit it.\n" in document.text
 
 
+def test_a_file_of_threads_in_the_home_directory_is_the_same_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    whole = lines(tmp_path / "runs.jsonl", {"messages": FORMS["Anthropic"]})
+    [first], [second] = (
+        list_documents([each]).documents for each in (whole, "threads:~/runs.jsonl")
+    )
+    assert first.key == second.key
+
+
 def test_a_session_that_grows_stays_the_same_document(tmp_path: Path) -> None:
     rows = FILES["another coding agent's session"][1]
     read = [documents(lines(tmp_path / "s.jsonl", *each)) for each in (rows[:2], rows)]
