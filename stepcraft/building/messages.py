@@ -17,13 +17,13 @@ _ROLES = {
 _ACTION = re.compile(
     r"^[ \t]*(?:\*\*)?Action[ \t]*\d*\**:[ \t*`]*"
     r"(?:([\w.-]+)`?(?:\[(.*)\]|\((.*)\))"
-    r"|([^\n`]+?)[ \t*`]*\n[ \t*]*Action Input[ \t]*\d*\**:\**(.*))",
+    r"|([^\n\r`]+?)[ \t\r*`]*\n[ \t*]*Action Input[ \t]*\d*\**:\**(.*))",
     re.MULTILINE | re.DOTALL,
 )
 """A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
 _OBSERVATION = re.compile(r"[ \t]*(?:\*\*)?Observation[ \t]*\d*\**:(?:\*\*)?[ \t]*")
 _LABEL = re.compile(
-    r"^(?=\**(?:Thought|Action|Observation|Final Answer)[ \t]*\d*\**:)", re.MULTILINE
+    r"^(?=[ \t]*\**(?:Thought|Action|Observation|Final Answer)[ \t]*\d*\**:)", re.MULTILINE
 )
 """The beginning of a part of such text."""
 _FINISH = ("finish", "final answer")
@@ -185,7 +185,7 @@ def _react(text: str) -> Iterator[dict[str, Any]]:
             name, arguments = name or other_name, f"{in_brackets}{in_parentheses}{below}".strip()
             said += part[: action.start()]
             if name.lower() in _FINISH:
-                said += arguments
+                said += arguments + part[action.end() :]
                 continue
             call = _call({"name": name, "input": arguments})
             yield {"role": "assistant", "content": said.strip(), "tool_calls": [call]}

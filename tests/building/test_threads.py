@@ -513,8 +513,10 @@ Thought: I know.
 Action: Finish[2 minutes]"""
 
 
-def test_every_call_in_a_scratchpad_has_its_result(tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": GOAL}, {"role": "assistant", "content": SCRATCHPAD}]
+@pytest.mark.parametrize("end", ["\n", "\n  ", "\r\n"])
+def test_every_call_in_a_scratchpad_has_its_result(tmp_path: Path, end: str) -> None:
+    said = SCRATCHPAD.replace("\n", end)
+    messages = [{"role": "user", "content": GOAL}, {"role": "assistant", "content": said}]
     [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
     parts = [
         '# Call 1: `search`\n\n```\narguments: "tea"\n',
@@ -544,6 +546,15 @@ def test_a_result_is_read_also_if_the_text_of_the_call_ends_with_one_of_its_own(
     [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
     before, _, result = document.text.rpartition("Result:")
     assert ("no such order" in result, "Result:" in before) == (True, bool(invented))
+
+
+def test_what_follows_the_answer_of_a_scratchpad_belongs_to_it(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": GOAL},
+        {"role": "assistant", "content": f"{SCRATCHPAD}\nThat is all."},
+    ]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    assert "# Answer\n\n```\nThought: I know.\n2 minutes\nThat is all.\n" in document.text
 
 
 RULE = "Refunds above 100 need a manager."
