@@ -17,10 +17,14 @@ _ROLES = {
 _ACTION = re.compile(
     r"^[ \t]*(?:\*\*)?Action[ \t]*\d*\**:[ \t*`]*"
     r"(?:([\w.-]+)`?(?:\[(.*)\]|\((.*)\))"
-    r"|([^\n\r`]+?)[ \t\r*`]*\n[ \t*]*Action Input[ \t]*\d*\**:\**(.*))",
+    r"|(?!(?i:no|none|n/a)[\s.,*`])([^\s*`]+(?:[ \t]+[^\s*`]+){0,3})[ \t\r*`]*\n"
+    r"[ \t*]*Action Input[ \t]*\d*\**:\**(.*))",
     re.MULTILINE | re.DOTALL,
 )
-"""A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form."""
+"""A call written as ReAct text (arXiv 2210.03629), in the paper's or LangChain's form.
+
+A name of more than four words is taken for a sentence.
+"""
 _OBSERVATION = re.compile(r"[ \t]*(?:\*\*)?Observation[ \t]*\d*\**:(?:\*\*)?[ \t]*")
 _LABEL = re.compile(
     r"^(?=[ \t]*\**(?:Thought|Action|Observation|Final Answer)[ \t]*\d*\**:)", re.MULTILINE

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -555,6 +556,29 @@ def test_what_follows_the_answer_of_a_scratchpad_belongs_to_it(tmp_path: Path) -
     ]
     [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
     assert "# Answer\n\n```\nThought: I know.\n2 minutes\nThat is all.\n" in document.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Action: No tool is needed\nAction Input: N/A",
+        "Action: none\nAction Input: none",
+        "Action: I can answer this question without any tool\nAction Input: -",
+    ],
+)
+def test_an_action_that_is_no_tool_is_no_call(tmp_path: Path, said: str) -> None:
+    messages = [{"role": "user", "content": GOAL}, {"role": "assistant", "content": said}]
+    [document] = documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    assert document.outcome == "it called no tool"
+
+
+@pytest.mark.parametrize("filler", [" ", "*", " a", "a "])
+def test_a_line_of_many_spaces_or_marks_is_read_at_once(tmp_path: Path, filler: str) -> None:
+    said = f"Action:{filler * 3_000}.\nDone."
+    messages = [{"role": "user", "content": GOAL}, {"role": "assistant", "content": said}]
+    start = perf_counter()
+    assert documents(lines(tmp_path / "runs.jsonl", {"messages": messages}))
+    assert perf_counter() - start < 5
 
 
 RULE = "Refunds above 100 need a manager."
