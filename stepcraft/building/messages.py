@@ -10,8 +10,10 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 _ROLES = {
     **dict.fromkeys(("model", "ai", "gpt", "chatgpt", "bot", "agent"), "assistant"),
     **dict.fromkeys(("function", "observation", "environment"), "tool"),
-    "human": "user",
+    **dict.fromkeys(("human", "HumanMessageChunk"), "user"),
     "AIMessageChunk": "assistant",
+    "SystemMessageChunk": "system",
+    **dict.fromkeys(("ToolMessageChunk", "FunctionMessageChunk"), "tool"),
     "developer": "system",
 }
 _ACTION = re.compile(
@@ -119,9 +121,11 @@ def _plain(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     kind = str(value.get("role") or value.get("from") or _kind(value))
     role = _ROLES.get(kind, kind)
     is_of_log = role == "system" and "subtype" in value  # such as how long a turn took
+    content = first_of(value, _CONTENTS)
+    if not role and content is not None:  # it may be the request
+        raise ValueError("a message has no role")
     if role in NOTHING or is_of_log or any(map(value.get, _LEFT_OUT)) or _unknown(value):
         return
-    content = first_of(value, _CONTENTS)
     if _RESULT.fullmatch(role):
         blocks = content if isinstance(content, list) else []
         parts = (each for each in blocks if isinstance(each, Mapping))

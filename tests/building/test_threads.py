@@ -18,6 +18,7 @@ from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     HumanMessage,
+    HumanMessageChunk,
     SystemMessage,
     convert_to_openai_messages,
     messages_to_dict,
@@ -433,6 +434,16 @@ FILES: dict[str, tuple[str, Any]] = {
 }
 
 
+def test_chunks_of_messages_are_read_as_messages(tmp_path: Path) -> None:
+    call, result = called("refund", "refunded", customer="Ana")
+    chunk = {**result.model_dump(), "type": "ToolMessageChunk"}
+    request = HumanMessageChunk(content=GOAL).model_dump()
+    record = {"messages": [request, call.model_dump(), chunk, SAID[-1].model_dump()]}
+    [document] = documents(lines(tmp_path / "runs.jsonl", record))
+    assert (document.title, document.text.count("Result:")) == (GOAL, 1)
+    assert not document.note
+
+
 @pytest.mark.parametrize("form", FILES)
 def test_files_in_the_forms_of_agents_logs(tmp_path: Path, form: str) -> None:
     name, content = FILES[form]
@@ -760,6 +771,12 @@ def test_a_message_with_an_unknown_role_is_not_left_out(tmp_path: Path) -> None:
     rows = [{"thread_id": 1, "role": "planner", "content": "First."}, *FORMS["functions of OpenAI"]]
     with pytest.raises(BadInput, match="planner"):
         documents(lines(tmp_path / "runs.jsonl", *({**row, "thread_id": 1} for row in rows)))
+
+
+def test_a_message_with_a_text_but_no_role_is_not_left_out(tmp_path: Path) -> None:
+    request = {"contents": [{"parts": [{"text": GOAL}]}, *FORMS["Gemini"][1:]]}
+    with pytest.raises(BadInput, match="a message has no role"):
+        documents(lines(tmp_path / "runs.jsonl", request))
 
 
 FUNCTION = {"name": "refund", "arguments": json.dumps(ARGUMENTS)}
