@@ -293,3 +293,10 @@ def test_a_key_in_the_url_is_refused_and_not_shown(host: str):
     with pytest.raises(BadInput, match="set WEAVIATE_API_KEY") as refused:
         open_memory(f"weaviate://geheim@{host}/Dishes")
     assert "geheim" not in str(refused.value)
+
+
+@pytest.mark.parametrize("option", ["api_key", "key", "token", "client_secret", "password"])
+def test_a_key_in_an_option_of_the_url_is_refused_and_not_shown(option: str):
+    with pytest.raises(BadInput, match="set WEAVIATE_API_KEY") as refused:
+        open_memory(f"weaviate+cloud://host/Dishes?tls=true&{option}=geheim")
+    assert "geheim" not in str(refused.value)

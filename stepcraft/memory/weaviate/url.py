@@ -23,6 +23,8 @@ These are hosts on a private network, such as neighbouring containers.
 QUANTIZATIONS = ("rq", "bq", "pq", "sq")
 """How Weaviate can compress vectors: rotational, binary, product and scalar quantization."""
 
+_KEY = re.compile(r"[?&][^=&]*(?:key|token|secret|password)[^=&]*=", re.IGNORECASE)
+"""The name of an option that holds a secret."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _EXAMPLES = "weaviate://host:8080/Collection or weaviate+cloud://cluster/Collection"
 
@@ -76,7 +78,7 @@ def parse_url(url: str) -> Address:
     Raises:
         BadInput: The URL is malformed, names an unknown option, or contains a key.
     """
-    if "@" in url.partition("?")[0]:  # before a message shows the URL
+    if "@" in url.partition("?")[0] or _KEY.search(url):  # before a message shows the URL
         raise BadInput(f"a key does not belong into a URL; set {KEY_VARIABLE} to it")
     try:
         parts = urlsplit(url)
