@@ -305,7 +305,8 @@ def _procedure(record: Record, names: Mapping[str, str], given: Mapping[str, str
         found = _named(rest, field) if names[field] == field else []
         lists: list[Any] = []
         for name in found:
-            if name == found[0] or name.lower() == "tool":  # which schema.org has beside "supply"
+            of_schema = [found[0].lower(), name.lower()] == ["supply", "tool"]
+            if name == found[0] or of_schema:
                 value = rest.pop(name)
                 is_piped = field != "output" and isinstance(value, str) and _PIPED.fullmatch(value)
                 lists.append(value.split("|") if is_piped else value)

@@ -439,6 +439,12 @@ def test_the_tools_of_schema_org_are_needed_as_its_supplies_are(tmp_path: Path):
     assert (bread.input, bread.steps, bread.metadata) == ("flour, oven, bowl", STEPS, {})
 
 
+def test_a_column_called_tool_beside_other_needs_is_metadata(tmp_path: Path):
+    (tmp_path / "p.csv").write_text("title,needs,steps,Tool\nrestart web,ssh,1. Stop.,Jenkins\n")
+    [restart] = read_all(tmp_path / "p.csv")
+    assert (restart.input, restart.metadata) == ("ssh", {"Tool": "Jenkins"})
+
+
 LEEK, PEA, RYE = (
     {"title": title, "needs": "a pot", "steps": ["Boil."]}
     for title in ("leek soup", "pea soup", "rye bread")
