@@ -232,7 +232,9 @@ def _secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
         for item in value:
             yield from _secrets(item, is_secret=is_secret)
     elif is_secret and isinstance(value, str):
-        yield from (each for each in (value, _SCHEME.sub("", value)) if len(each) > 3)
+        bare = _SCHEME.sub("", value)
+        is_word = len(bare) < 16 and bare.isalpha() and bare[1:].islower()  # "Bearer token"
+        yield from (each for each in (value, "" if is_word else bare) if len(each) > 3)
 
 
 def _masked_pair(pair: re.Match[str]) -> str:

@@ -1031,6 +1031,16 @@ def test_what_an_argument_calls_a_secret_is_left_nowhere(arguments: dict[str, An
 
 
 @pytest.mark.parametrize(
+    ("auth", "word"),
+    [("Bearer token", "token"), ("Basic auth", "auth"), ("Token refresh", "refresh")],
+)
+def test_a_word_behind_the_scheme_of_a_header_is_no_secret(auth: str, word: str) -> None:
+    answer = AIMessage(f"The {word} is set.")
+    text = transcript([HumanMessage(GOAL), *called("log_in", "", auth=auth), answer], "x").text
+    assert (answer.text in text, auth in text) == (True, False)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "login\ns3cret-77\n",
