@@ -105,7 +105,8 @@ def _conversation(place: str, values: dict[str, Any]) -> Conversation:
     if "run_type" in values or {"inputs", "outputs"} <= values.keys():
         state, error = run_of(values)
         id_ = _id_of(values, ("id", "thread_id"))  # it is only a part of its thread
-        return Conversation(place, id_, state, feedback_of(values), error=error, last=True)
+        last = "run_type" in values
+        return Conversation(place, id_, state, feedback_of(values), error=error, last=last)
     return Conversation(place, _id_of(values, ["thread_id"]), state_of(values), feedback_of(values))
 
 

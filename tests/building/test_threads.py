@@ -486,6 +486,14 @@ def test_a_run_that_failed_is_read_from_an_export_as_from_its_project(
     assert document.outcome == "it ended with an error: ValueError('gone')"
 
 
+def test_a_record_with_inputs_and_outputs_of_another_tool_is_a_whole_thread(tmp_path: Path) -> None:
+    thanks = {"role": "user", "content": "Thank you!"}
+    messages = [*FORMS["functions of OpenAI"], thanks, {"role": "assistant", "content": "Bye."}]
+    record = {"inputs": {"customer": "Ana"}, "outputs": {"messages": messages}, "success": 1}
+    [document] = documents(lines(tmp_path / "runs.jsonl", record))
+    assert (document.title, document.text.count("# Call"), document.succeeded) == (GOAL, 1, True)
+
+
 def test_what_openhands_does_by_itself_is_no_call_of_the_agent(tmp_path: Path) -> None:
     goal, call, result, answer = FILES["OpenHands"][1]
     tools = [{"name": "log_in", "password": {"type": "string"}}]
