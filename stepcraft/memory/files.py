@@ -3,6 +3,7 @@
 import ast
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -196,7 +197,8 @@ def write_jsonl(procedures: Iterable[Procedure], path: str | Path) -> int:
         BadInput: The path is not a valid file path.
         MemoryFailure: The file cannot be written.
     """
-    path, written = named_path(path).resolve(), 0
+    # Unlike `resolve`, this keeps a link that leads to itself.
+    path, written = Path(os.path.realpath(named_path(path))), 0
     draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}.draft")  # two exports can run at once
     try:
         with draft.open("w", encoding="utf-8") as file:

@@ -379,6 +379,15 @@ def test_an_export_to_a_link_writes_the_file_that_it_leads_to(tmp_path: Path):
     assert shared.stat().st_mode & 0o777 == 0o600
 
 
+def test_an_export_takes_the_place_of_a_link_that_leads_to_itself(tmp_path: Path):
+    link = tmp_path / "p.jsonl"
+    link.symlink_to(link)
+    with pytest.raises(MemoryFailure, match="cannot be written"):
+        write_jsonl([dish(1)], link / "q.jsonl")
+    assert write_jsonl([dish(1)], link) == 1
+    assert read_all(link) == [dish(1)]
+
+
 def test_an_export_during_another_spoils_neither(tmp_path: Path):
     path = tmp_path / "p.jsonl"
 
