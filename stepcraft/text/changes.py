@@ -23,7 +23,7 @@ from typing import NamedTuple
 from stepcraft.text.blanks import line_break
 from stepcraft.text.citations import HEADING
 from stepcraft.text.claims import without_numbers
-from stepcraft.text.clean import stems
+from stepcraft.text.clean import SPACELESS_STOPS, STOPS, stems
 from stepcraft.text.edits import (
     LEAST_WORDS,
     NO_PART,
@@ -151,11 +151,21 @@ def _change(kind: str, number: int, label: str, body: str, parts: Sequence[str])
     if len(changes) > 1:
         change = next((each for each in reversed(changes) if _has_place(each, parts)), change)
     words = label.strip(" \t:.-#*>\u27e7")
-    if change["kind"] == "append" and len(WORD.findall(words)) >= LEAST_WORDS:
+    if change["kind"] == "append" and _may_be_old(words, change["new"]):
         # The old words may be on the same line as the label.
         replacing = Change(part=number, kind="replace", old=words, new=change["new"])
         return change if _names_title(replacing, parts) else replacing
     return change
+
+
+def _may_be_old(words: str, new: str) -> bool:
+    """Return whether words behind the label may be old words rather than the name of the part.
+
+    One or two words may be if there are as few new ones, and these do not end a sentence.
+    """
+    count, others = len(WORD.findall(words)), len(WORD.findall(new))
+    is_piece = not new.rstrip().endswith((*STOPS, *SPACELESS_STOPS))
+    return count >= LEAST_WORDS or (0 < others <= count and is_piece)
 
 
 def _has_place(change: Change, parts: Sequence[str]) -> bool:

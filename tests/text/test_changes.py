@@ -688,8 +688,11 @@ def test_a_removal_takes_no_signs_of_data_along(text: str, after: str) -> None:
     assert (edited.parts, reasons) == ([after], [])
 
 
-def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
-    reply = "<<<<<<< PART 1: The limit is 100\n=======\nThe limit is 200\n>>>>>>> END"
+@pytest.mark.parametrize(
+    ("old", "new"), [("The limit is 100", "The limit is 200"), ("100 a", "200 a"), ("100", "200")]
+)
+def test_old_words_on_the_line_of_the_label_are_old_words(old: str, new: str) -> None:
+    reply = f"<<<<<<< PART 1: {old}\n=======\n{new}\n>>>>>>> END"
     edited, reasons = changed(["The limit is 100 a minute.\n"], reply)
     assert (edited.parts, reasons) == (["The limit is 200 a minute.\n"], [])
 
@@ -699,6 +702,8 @@ def test_old_words_on_the_line_of_the_label_are_old_words() -> None:
     [
         ("1.10", "It costs 10 a day.", "It costs 10 a day. Cool it."),
         ("1: Bake", "Bake it well.", "Bake it well. Cool it."),
+        ("1: 10", "It costs 10 a day.", "It costs 10 a day. Cool it."),
+        ("1: Bake it", "Bake it well.", "Bake it well. Cool it."),
         ("1: Set up the oven", "## Set up the oven\n\nHeat it.", "## Set up the oven\n\nHeat it. Cool it."),
         ("1: Bake it well", "1. **Bake it well**\n   - Heat it.", "1. **Bake it well**\n   - Heat it.\n\nCool it."),
     ],
