@@ -43,6 +43,8 @@ _AROUND = re.compile(
 )
 """Emphasis, brackets, curly quotes or a link around words, which a line break represents."""
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
+_OPERATOR = re.compile(r"\s*[/%@<>=&|^!*]{1,2}\s")
+"""A sign that begins a line of code, as a minus does that looks like a marker."""
 LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part, or beside a number in a block;
 fewer could match by chance.
@@ -178,7 +180,7 @@ def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
         new: The new words. Models often copy more or less context than with the old words.
         line: The beginning of the line, up to the old words.
         after: The characters after the old words.
-        is_code: Whether the words are in code, where only a comment has a marker.
+        is_code: Whether the words are in code, where a marker may be code itself.
     """
     if not new.strip():
         return new
@@ -192,11 +194,15 @@ def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
     return _stopped(old, new, line, after) if new and not is_code else new
 
 
-def _is_reworded(comment: re.Match[str], new: str) -> bool:
-    """Return whether new words are another text for a comment of one line, rather than code."""
-    text = comment.string[comment.end() :].strip()
-    is_one_line = "\n" not in comment.string + new
-    return is_one_line and comment[0].strip() == "#" and new.strip() != text
+def _is_reworded(marker: re.Match[str], new: str) -> bool:
+    """Return whether new words are another text behind a single marker, such as of a comment.
+
+    Otherwise they are code of their own, as is a line of which they only leave out the marker.
+    """
+    text = marker.string[marker.end() :].strip()
+    is_one_line = "\n" not in marker.string + new
+    is_single = len(marker[0].split()) == 1 and not _OPERATOR.match(new)
+    return is_one_line and is_single and new.strip() != text
 
 
 def _stopped(old: str, new: str, line: str, after: str) -> str:

@@ -97,6 +97,11 @@ def changed(parts: list[str], reply: str, between: str = "") -> tuple[Edited, li
         # What begins like a list item or a heading is just code there.
         ("```\n* * * * * backup.sh\n```\n", "* * * * * backup.sh", "0 3 * * * backup.sh", "```\n0 3 * * * backup.sh\n```\n"),
         ("```yml\n- name: web\n```\n", "- name: web", "name: web", "```yml\nname: web\n```\n"),
+        ("```yml\n- name: web\n- name: db\n```\n", "- name: web", "name: api", "```yml\n- name: api\n- name: db\n```\n"),
+        ("```yml\n- /etc/a\n```\n", "- /etc/a", "/etc/b", "```yml\n- /etc/b\n```\n"),
+        ("```md\n1. Mix\n```\n", "1. Mix", "Stir", "```md\n1. Stir\n```\n"),
+        ("```md\n## Title\n```\n", "## Title", "Head", "```md\n## Head\n```\n"),
+        ("```py\n(a\n - b)\n```\n", "- b", "/ c", "```py\n(a\n / c)\n```\n"),
         ("```yml\n# replicas: 3\n```\n", "# replicas: 3", "replicas: 3", "```yml\nreplicas: 3\n```\n"),
         ("```py\n# TODO: a\n```\n", "# TODO: a", "a = 1\nb = 2", "```py\na = 1\nb = 2\n```\n"),
         ("```py\n# It is 8\n```\n", "# It is 8", "It is 9", "```py\n# It is 9\n```\n"),
