@@ -45,6 +45,10 @@ _AROUND = re.compile(
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _OPERATOR = re.compile(r"\s*[/%@<>=&|^!*]{1,2}\s")
 """A sign that begins a line of code, as a minus does that looks like a marker."""
+_PROSE_FENCE = re.compile(
+    r"[ \t>]*(?:`{3,}|~{3,})\s*(?:(?:text|txt|md|markdown)\b.*)?", re.IGNORECASE
+)
+"""The opening fence of a block that may contain prose rather than code."""
 LEAST_WORDS = 3
 """The minimum number of words to look for outside the named part, or beside a number in a block;
 fewer could match by chance.
@@ -136,7 +140,9 @@ def _places(old: str, new: str, part: str) -> list[tuple[int, int, str]]:
             line = part[part.rfind("\n", 0, start) + 1 : start]
             after = part[stop : stop + 60]
             is_code = in_code(part, start, stop)
-            fitting = _fitted(words, replacement, line, after, is_code=is_code)
+            fitting = _with_marker(words, replacement, line, is_code=is_code)
+            if fitting.strip() and (not is_code or _in_prose(part, start)):
+                fitting = _stopped(words, fitting, line, after)
             by = kept_blanks(
                 part[start:stop], words, fitting, line, line_break(part), is_code=is_code
             )
@@ -172,14 +178,20 @@ def _unwrapped(half: str) -> str:
     return wrapped[1] or wrapped[2] if wrapped else half
 
 
-def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
-    """Return the new words with the list marker and full stop that the text requires.
+def _in_prose(part: str, place: int) -> bool:
+    """Return whether a place is in a fenced block that may have prose, by what its fence says."""
+    blocks = (block for block in code_blocks(part) if block.start <= place < block.stop)
+    fence = next((part[block.start :].partition("\n")[0] for block in blocks), None)
+    return fence is not None and _PROSE_FENCE.fullmatch(fence) is not None
+
+
+def _with_marker(old: str, new: str, line: str, *, is_code: bool) -> str:
+    """Return the new words with the list marker that the text requires.
 
     Args:
         old: The words that they replace.
         new: The new words. Models often copy more or less context than with the old words.
         line: The beginning of the line, up to the old words.
-        after: The characters after the old words.
         is_code: Whether the words are in code, where a marker may be code itself.
     """
     if not new.strip():
@@ -191,7 +203,7 @@ def _fitted(old: str, new: str, line: str, after: str, *, is_code: bool) -> str:
     elif new_markers and not old_markers and _MARKERS.fullmatch(line):
         copied = new_markers if any(map(str.isdigit, line)) else _WITHOUT_ORDINAL.match(new)
         new = new[copied.end() :] if copied else new
-    return _stopped(old, new, line, after) if new and not is_code else new
+    return new
 
 
 def _is_reworded(marker: re.Match[str], new: str) -> bool:

@@ -517,6 +517,11 @@ def test_two_changes_do_not_enclose_what_is_between_them(mark: str) -> None:
         ("限制是8次。 其他。", "8次。", "9次", "限制是9次。 其他。"),
         ("It is 8. “So” is it.", "8.", "9", "It is 9. “So” is it."),
         ("Led by Capt. “Ace” Hill.", "by Capt.", "by Captain", "Led by Captain “Ace” Hill."),
+        ("```text\nIt is 8. So.\n```\n", "8", "9.", "```text\nIt is 9. So.\n```\n"),
+        ("```\r\nIt is 8. So.\r\n```", "8.", "9", "```\r\nIt is 9. So.\r\n```"),
+        ("- ~~~Markdown\n  It is 8. So.", "8.", "9", "- ~~~Markdown\n  It is 9. So."),
+        ("```rb\nx = 8. Then\n```\n", "8.", "9", "```rb\nx = 9 Then\n```\n"),
+        ("`a` or `x. Then`.", "x.", "y", "`a` or `y Then`."),
         ("It takes 5 min. 30 s.", "5 min.", "5 minutes", "It takes 5 minutes 30 s."),
     ],
 )
