@@ -39,9 +39,14 @@ _LITERAL = re.compile(
 )
 """Displayed and inline LaTeX, links, and URLs up to any marks or full stop after them."""
 _DEFINED = re.compile(
-    r"^[ ]{0,3}(\[\^p?\d{1,3}\]|\[\d{1,3}\](?=:[ \t]*(?:<|\w+:\S|[./#]\S))):", re.MULTILINE
+    r"^[ ]{0,3}(\[\^p?\d{1,3}\]|\[\d{1,3}\](?=:[ \t]*+(?:<|\w+:\S|[./#]\S"
+    r"|(?=\S*?(?:/|[.#]\S))\S++[ \t]*+(?:[\"'(]|\r?$)))):",
+    re.MULTILINE,
 )
-"""A footnote or the target of a link, unlike "[1]: Handbook" in a list of sources."""
+"""A footnote or the target of a link, unlike "[1]: Handbook" in a list of sources.
+
+A target without a scheme is one word with a slash, or with a full stop or "#" inside.
+"""
 
 _WRAPPED = re.compile(
     r"[ \t]+(?:[(*_\[]{1,3}|<sup>)[ \t]*(?:(?:see|sources?|refs?|cf)[.:]?)?[ \t]{3,}+"

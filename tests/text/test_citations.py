@@ -67,6 +67,9 @@ SAME = {number: number for number in range(1, 10)}
         ("The plan is free [3]. A key lasts 5 days [1-2].", [3, 1, 2]),
         ("It is old [P2]. It has arches.[P1]", [2, 1]),
         ("It keeps 30 days [1].\n\nSources:\n[1]: Handbook, p. 3", [1]),
+        ("It is [1], see [2].\n\n[1]: Handbook.\n[2]: Manual (p. 3)", [1, 2]),
+        ("It keeps 30 days [2]. See [the docs][1].\n\n[1]: docs/handbook.md", [2]),
+        ("It is [2]. See [a][1], [b][3].\n\n[1]: www.a.org 'A'\n[3]: handbook.md", [2]),
         ("Put [P1] or \u3010P2\u3011 in front [p3], not [P1/P2] [see 2].", [3]),
     ],
 )
