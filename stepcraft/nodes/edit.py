@@ -120,7 +120,7 @@ def _deciding(state: Any, part: int, before: str, after: str) -> list[str]:
         and check["round"] == state["rounds"] + 1
         for id_ in check["evidence"]
     ]
-    known = labels(material(state))
+    known = f"{labels(material(state))}\n{labels(state['first_draft'])}"
     cited, earlier = (marks(each, plain=False, unless_in=known) for each in (after, before))
     new = [each for each in cited if each not in earlier and each <= len(evidence)]
     numbers = new or passages_of(state, state["parts"][part - 1]["queries"])

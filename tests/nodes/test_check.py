@@ -215,6 +215,21 @@ def test_passages_cited_by_new_words_of_rpg_become_marks(mark: str) -> None:
     assert (result["answer"], result["warnings"]) == (f"{RIGHT[:-1]} [1].", [])
 
 
+@pytest.mark.parametrize("label", ["[^2]", "[Doc 2]"])
+def test_a_label_of_the_draft_is_no_passage_that_a_revision_rests_on(label: str) -> None:
+    draft = f"The limit is high.\n\nA key has it {label}.\n\n{label}: A book."
+    reply = block(1, "The limit is high.", f"The limit is very high {label}.")
+    passages = {**SHELF.passages, "key": "A key is free."}
+    model = ScriptedModel([f"1.1 supported p1\n{reply}"])
+    result = build_rat(model=model, sources=Shelf(passages=passages)).invoke(
+        {"question": "What is the limit of a key?", "draft": draft},
+        context=RatContext(scope="complete", rounds=1),
+    )
+    assert result["answer"].startswith(f"The limit is very high {label}.")
+    assert [each["id"] for each in result["evidence"]] == ["limit", "key"]
+    assert result["revisions"][0]["evidence"] == ["limit"]
+
+
 def test_what_a_person_asks_for_another_time_is_answered_with_its_own_limits() -> None:
     def script(node: str, prompt: str) -> str:
         if node == "revise" and "is 10 a" in prompt:
