@@ -35,7 +35,8 @@ def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed",
     while revision := _revision(check, result):
         before, after = revision["before"], revision["after"]
         now = _now(check, before, after)
-        if is_changed(check, before, after) and not (words and has_word(_text(after, now), words)):
+        has_words = words and _has_words(check, _text(after, now))
+        if is_changed(check, before, after) and not has_words:
             return "changed"
         number = check["statement"] and now.start
         check = {**check, "round": check["round"] + 1, "statement": number}
@@ -45,6 +46,15 @@ def _fate(check: Check, result: Mapping[str, Any]) -> Literal["same", "changed",
         ):
             return "judged again"
     return "same"
+
+
+def _has_words(check: Check, text: str) -> bool:
+    """Return whether a text has the words of a check, as whole ones if its statement has them so.
+
+    Checks also quote words without the ending that a language such as Russian adds to them.
+    """
+    is_whole = has_word(check["text"], check["words"])
+    return has_word(text, check["words"]) if is_whole else check["words"] in text
 
 
 def current_text(check: Check, result: Mapping[str, Any]) -> str:

@@ -119,6 +119,19 @@ def test_words_that_stay_in_a_changed_statement_keep_their_verdict(
     assert final([words], revision(1, before, after)) == [(1, 1, 1, has_changed)]
 
 
+@pytest.mark.parametrize(
+    ("after", "has_changed"),
+    [
+        ("Возведён в 1837 году [p1].", False),
+        ("Построен в 1873 году [p1].", True),
+    ],
+)
+def test_words_can_be_quoted_without_their_ending(after: str, has_changed: bool) -> None:
+    before = "Построен в 1837 году [p1]."
+    words = check(1, 1, before, "not found", words="1837 год")
+    assert final([words], revision(1, before, after)) == [(1, 1, 1, has_changed)]
+
+
 def test_a_statement_is_followed_through_all_rounds() -> None:
     texts = ["A is 1. B is 2.", "New. A is 1. B is 2.", "New. A is 3. B is 2."]
     changes = [revision(1, texts[0], texts[1]), revision(1, texts[1], texts[2], 2)]
