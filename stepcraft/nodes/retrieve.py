@@ -191,8 +191,12 @@ class Passages:
         return lists
 
     def add(self, query: str, passages: Iterable[Evidence]) -> None:
-        """Add passages that were found for a query, except those that a person has left out."""
-        new = [self.number(each) for each in passages if not self._is_left_out(each)]
+        """Add passages that were found for a query, except those that a person has left out.
+
+        Passages without any text are not added, so that only a person can leave out a passage.
+        """
+        wanted = (each for each in passages if each["text"] and not self._is_left_out(each))
+        new = [self.number(each) for each in wanted]
         numbers = [*self._findings.get(query, []), *new]
         self._findings[query] = list(dict.fromkeys(numbers))
 

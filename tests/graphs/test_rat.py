@@ -320,6 +320,22 @@ def test_the_same_words_on_three_pages_are_three_passages_with_ids_of_their_own(
     assert len({*ids(result)}) == len(ids(result)) == 3
 
 
+class Chunks(BaseRetriever):
+    """Finds chunks of one document, which have its id; the last of them is empty."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        del run_manager
+        facts = {"id": "doc", "source": "doc.md"}
+        return [Document(text, metadata=facts) for text in (f"On {query}", "")]
+
+
+def test_an_empty_chunk_hides_no_other_of_its_document() -> None:
+    graph = build_rat(model=ScriptedModel([DRAFT, "1-2 not found"]), sources=Chunks())
+    found = graph.invoke(QUESTION)["evidence"]
+    words = [QUESTION["question"], *DRAFT.split("\n\n")]
+    assert [each["text"] for each in found] == [f"On {each}" for each in words]
+
+
 def test_a_passage_that_a_person_leaves_out_is_not_found_again() -> None:
     model = ScriptedModel([DRAFT, "1-2 not found"])
     saved: Any = {"checkpointer": InMemorySaver(), "interrupt_before": ["draft"]}
