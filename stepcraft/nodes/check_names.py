@@ -71,13 +71,14 @@ def check_names(state: Any, resources: Resources[AagContext]) -> dict[str, Any]:
         warnings.append(
             f"check_names: only the first {len(names)} of {len(every):,} names were looked up"
         )
-    unknown = sum(not each["verified"] for each in checked)
-    if checked:
+    looked_up = [each for each in checked if "unsearched" not in each]
+    unknown = sum(not each["verified"] for each in looked_up)
+    if looked_up:
         outcome = f"{unknown} unknown" if unknown else "all known"
         emit(
             resources.graph,
             "check_names",
-            f"Looked up {counted(len(checked), 'name')} in the steps: {outcome}.",
+            f"Looked up {counted(len(looked_up), 'name')} in the steps: {outcome}.",
         )
     return {"names": checked, "warnings": warnings}
 

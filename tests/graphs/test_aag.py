@@ -626,6 +626,19 @@ def test_names_that_were_not_looked_up_are_not_said_to_stand_in_no_procedure(
 
 
 @pytest.mark.parametrize(
+    ("resources", "said"), [("", []), ("oven.heat", ["Looked up 1 name in the steps: all known."])]
+)
+def test_progress_counts_no_names_that_were_not_looked_up(resources: str, said: list[str]) -> None:
+    draft = "1. Call `oven.heat()` and `oven.cool()`.\n2. Eat it."
+    with WordlessMemory(":memory:", embeddings="none") as memory:
+        memory.error = MemoryFailure("out of order")
+        memory.add(PROCEDURES)
+        graph = build_aag(model=ScriptedModel([LOOK_UP, draft, "NO CHANGE"]), memory=memory)
+        events = [*graph.stream({**GOAL, "resources": resources}, stream_mode="custom")]
+    assert [each["text"] for each in events if each.get("node") == "check_names"] == said
+
+
+@pytest.mark.parametrize(
     "fields",
     [{"tags": {"version": "1"}}, {"tags": {"version": "2"}, "expires": "2020-01-01"}],
 )
