@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langgraph.graph.message import add_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 
 from stepcraft.nodes.begin import asked_question, checked_resources
 from stepcraft.nodes.state import Revision
@@ -69,7 +69,10 @@ def page(
     Raises:
         BadInput: The input has no question.
     """
-    messages = add_messages([], inputs.get("messages") or [])  # as the graph has done
+    messages: Any = inputs.get("messages") or []
+    if isinstance(messages, str | Mapping | BaseMessage):  # a graph also takes a single one
+        messages = [messages]
+    messages = convert_to_messages(messages)
     written: Sequence[str] = result.get("steps", [])
     evidence = result["evidence"]
     sentences = cited_sentences(result.get("sentences", []), evidence)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 
 from stepcraft import BadInput
 from stepcraft.graphs.aag import build_aag
@@ -38,6 +38,27 @@ def test_the_question_of_messages() -> None:
 )
 def test_messages_have_the_forms_that_graphs_take(message: Any) -> None:
     assert Reader(page("rat", {"messages": [message]}, rat())).texts("h1") == ["Who built it?"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        "Who built it?",
+        {"role": "user", "content": "Who built it?"},
+        ("human", "Who built it?"),
+        HumanMessage("Who built it?"),
+        (HumanMessage("Who built it?"), AIMessage("A draft.")),
+        [RemoveMessage("1"), HumanMessage("Who built it?")],
+    ],
+)
+def test_messages_can_be_one_or_many_and_remove_others(messages: Any) -> None:
+    assert Reader(page("rat", {"messages": messages}, rat())).texts("h1") == ["Who built it?"]
+
+
+def test_messages_stay_as_they_are() -> None:
+    message = HumanMessage("Who built it?")
+    page("rat", {"messages": [message]}, rat())
+    assert message.id is None
 
 
 def test_answer_warnings_and_draft() -> None:
