@@ -145,6 +145,31 @@ def test_a_comment_in_highlighted_code_is_no_heading(tmp_path: Path, begin: str,
     assert lines == ["````", *code.split("\n"), "````", "", "Then restart."]
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("{% highlight html %}{% raw %}", "{% endraw %}\n{% endhighlight %}"),
+        ("- Run: {% highlight bash %}", "{% endhighlight %}"),
+        ("{% highlight ruby %}puts 1", "{% endhighlight %}"),
+        ("- Run:\n\n    {% highlight ruby %}", "{% endhighlight %}"),
+        ("{% highlight ruby %}", "{% endhighlight %}{: .x}"),
+        ("{{< highlight sh >}}", "x {{< /highlight >}}"),
+        ("{% highlight ruby %}", "text"),
+    ],
+)
+def test_a_mark_of_code_whose_other_mark_is_on_no_line_of_its_own_hides_no_heading(
+    tmp_path: Path, begin: str, end: str
+) -> None:
+    found = read(tmp_path, "a.md", f"# Tea\n\n{begin}\nmake\n{end}\n\n## Next\n\nHot.\n")
+    assert (found[-1].title, found[-1].text) == ("Tea › Next", "Hot.")
+
+
+def test_highlighted_code_may_hold_code_marks(tmp_path: Path) -> None:
+    text = "# Tea\n\n{% highlight sh %}\n# at `date`\n{% endhighlight %}\n\n## Next\n\nHot.\n"
+    found = read(tmp_path, "a.md", text)
+    assert [each.title for each in found] == ["Tea", "Tea › Next"]
+
+
 def test_a_fence_is_kept_whole(tmp_path: Path):
     code = "```python\n# no heading\n\n" + "call()\n" * 200 + "```"
     prose = "A sentence of some words. " * 60

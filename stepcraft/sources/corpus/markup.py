@@ -5,9 +5,10 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from html import unescape
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from stepcraft.text.markdown import replaced
+from stepcraft.text.markdown import outside_code, replaced
 
 MAX_HEADING = 200
 """The maximum length of a heading; a longer one is treated as text."""
@@ -190,11 +191,11 @@ _ARGUMENT = re.compile(
 )
 """An argument of a shortcode that is no path, shown if nothing else in the shortcode is."""
 _HIGHLIGHT = re.compile(
-    r"^([ ]{0,3})(?:\{%-?[ ]*(?:end)?highlight\b[^{}\n]*%\}"
-    r"|\{\{[<%][ ]*/?[ ]*highlight\b[^{}\n]*[%>]\}\})[ \t]*$",
+    r"(?:^(?P<margin>[ ]{0,3}))?(?:\{%-?[ ]*(?P<end>end)?highlight\b[^{}\n]*%\}"
+    r"|\{\{[<%][ ]*(?P<slash>/)?[ ]*highlight\b[^{}\n]*[%>]\}\})(?P<alone>[ \t]*$)?",
     re.MULTILINE,
 )
-"""A line that begins or ends code in Jekyll or Hugo."""
+"""What begins or ends code in Jekyll or Hugo."""
 _INDENTED_CODE = re.compile(
     r"^[ ]{0,3}(?![-*+]\s|[<>/:{]|\d{1,9}[.)])\S[^\n]*\n(?:[ \t]*+\n)++"
     r"((?:(?:[ ]{4}|\t)[^\n]*+\n?|[ \t]*+\n)++)",
@@ -205,7 +206,7 @@ _INDENTED_CODE = re.compile(
 
 def without_components(text: str) -> str:
     """Return Markdown with fences or spaces in place of anything meant for a site generator."""
-    text = replaced(text, _HIGHLIGHT, lambda mark: f"{mark[1]}````".ljust(len(mark[0])))
+    text = _with_fences(text)
     spans = [match.span(1) for match in _INDENTED_CODE.finditer(text)]
 
     def shown(match: re.Match[str]) -> str:
@@ -214,6 +215,31 @@ def without_components(text: str) -> str:
         return match[0] if is_code else _texts_in(match)
 
     return replaced(text, _COMPONENTS, shown)
+
+
+def _with_fences(text: str) -> str:
+    """Return Markdown with fences around highlighted code, if both marks have their own lines."""
+    spans = outside_code(text)
+    marks = [mark for span in spans for mark in _HIGHLIGHT.finditer(text, *span)]
+
+    def is_alone(mark: re.Match[str]) -> bool:
+        return mark["margin"] is not None and mark["alone"] is not None
+
+    def is_end(mark: re.Match[str]) -> bool:
+        return bool(mark["end"] or mark["slash"])
+
+    places = {
+        mark.start()
+        for first, last in pairwise(marks)
+        if not is_end(first) and is_end(last) and is_alone(first) and is_alone(last)
+        for mark in (first, last)
+    }
+
+    def fence(mark: re.Match[str]) -> str:
+        is_fence = mark.start() in places
+        return f"{mark['margin']}````".ljust(len(mark[0])) if is_fence else mark[0]
+
+    return replaced(text, _HIGHLIGHT, fence)
 
 
 def _texts_in(match: re.Match[str]) -> str:
