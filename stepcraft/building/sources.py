@@ -102,7 +102,7 @@ def _of_name(name: str, listing: Listing) -> Iterator[Listed]:
 def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     roots = roots_of(paths)
     listing.roots += roots
-    files, problems, _ = files_of(roots)
+    files, problems, _, notes = files_of(roots)
     for file in files:
         path = Path(file.path)
         if _PROSE.search(file.path) or path in roots:
@@ -111,7 +111,7 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
             root = root.parent if root == path else root
             yield Listed(
                 source,
-                partial(_file, path, source),
+                partial(_file, path, source, notes.get(file.path, "")),
                 key=path.relative_to(root).as_posix(),
                 stamp=f"{file.changed} {file.size}",
                 root=str(root),
@@ -120,7 +120,7 @@ def _of_files(paths: Sequence[str], listing: Listing) -> Iterator[Listed]:
     listing.failed += [Failed(shown_path(path, roots), why) for path, why in problems.items()]
 
 
-def _file(path: Path, source: str) -> Document:
+def _file(path: Path, source: str, note: str) -> Document:
     try:
         content = read_content(path)
     except StepcraftError:
@@ -132,7 +132,8 @@ def _file(path: Path, source: str) -> Document:
     # If a file begins with a heading, that is its title rather than the name of the file.
     if first and title == file_title(path) and not content.text[: first.start].strip():
         title = first.text
-    return Document(source, title, _as_markdown(content), note=content.cut)
+    notes = "; ".join(filter(None, [note, content.cut]))
+    return Document(source, title, _as_markdown(content), note=notes)
 
 
 def _as_markdown(content: Content) -> str:

@@ -181,3 +181,21 @@ def test_a_loader_may_name_its_documents_as_files_are_named(tmp_path: Path) -> N
     listing = list_documents([str(tmp_path), [document]])
     assert {each.read().text.split()[-2] for each in listing.documents} == {"a"}
     assert len({each.key for each in listing.documents}) == 2
+
+
+def test_a_page_of_a_sitemap_that_is_read_in_part_has_a_note_and_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        listed = f"<urlset><url><loc>{server.url}/rye</loc></url></urlset>"
+        server.routes |= {
+            "/sitemap.xml": Served(listed.encode(), type="application/xml"),
+            "/rye": Served(b"Rye bread keeps for a week.\n\n" * 80_000, type="text/plain"),
+        }
+        for _ in range(2):
+            listing = list_documents([f"corpus:{server.url}/sitemap.xml"])
+            [rye] = listing.documents
+            assert "only its beginning was fetched" in rye.read().note
+            assert listing.failed == []

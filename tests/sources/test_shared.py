@@ -434,6 +434,39 @@ def test_only_what_is_known_to_be_gone_is_deleted(
         assert built(4, "/cake") == (set(), every - {"rye.md", "bread", "pens.md"})
 
 
+@pytest.mark.parametrize("above", ["/tea", "/"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_page_that_is_read_in_part_or_not_again_keeps_no_deleted_page_below_it(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch, above: str, *, fails: bool
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.absolute().parent / "cache"))
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+
+        def built(*pages: str) -> Any:
+            day = len(pages)  # so that they are fetched again
+            listed = "".join(
+                f"<url><loc>{server.url}{page}</loc><lastmod>2026-01-0{day}</lastmod></url>"
+                for page in pages
+            )
+            sitemap = Served(f"<urlset>{listed}</urlset>".encode(), type="application/xml")
+            server.routes["/sitemap.xml"] = sitemap
+            return build_corpus([f"{server.url}/sitemap.xml"], place.url, embeddings="none")
+
+        tea = b"Tea is steeped for two minutes.\n\n" * (10 if fails else 65_000)
+        server.routes |= {
+            above: Served(tea, type="text/plain"),
+            "/tea/old": html("The recipe of old tea is told in this long sentence. " * 3),
+        }
+        assert len(built(above, "/tea/old").problems) == (not fails)
+        if fails:
+            server.routes[above] = Served(status=503)
+        report = built(above)
+        assert report.removed == 1
+        [reason] = report.problems.values()
+        assert ("cannot be copied" if fails else "only its beginning was fetched") in reason
+
+
 def test_what_cannot_be_read_or_embedded_is_named_and_costs_itself(place: Place, folder: Path):
     (folder / "data.txt").write_bytes(b"\0\1")
     (folder / "bad.md").write_text("# A\n\npoison\n\n# B\n\nMilk.")

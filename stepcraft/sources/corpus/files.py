@@ -91,6 +91,8 @@ class Files(NamedTuple):
     """
     left_out: dict[str, str]
     """The reasons why files or folders are left out, by path."""
+    notes: dict[str, str]
+    """What copies of remote files lack, by path."""
 
 
 def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
@@ -106,10 +108,12 @@ def files_of(roots: Roots, *, copied_s: float = 0) -> Files:
     Raises:
         BadInput: A package that a URL needs is missing.
     """
-    listing = Files([], {}, {})
+    listing = Files([], {}, {}, {})
     for root, name in roots.items():
         if is_url(name):
-            listing.problems.update(copy_files(name, root, _of_path, copied_s))
+            copied = copy_files(name, root, _of_path, copied_s)
+            listing.problems.update(copied.problems)
+            listing.notes.update(copied.notes)
     for path in dict.fromkeys(_paths(roots, listing)):
         reader = "openpyxl" if path.lower().endswith(".xlsx") else "markitdown"
         if path.lower().endswith(OFFICE) and not find_spec(reader):

@@ -57,8 +57,19 @@ _STATES = re.compile(
     re.IGNORECASE,
 )
 """The metadata fields by which storage systems show that a file has changed."""
-_copied: dict[str, tuple[float, dict[str, str]]] = {}
-"""When this process copied the files of each URL, and why some could not be copied."""
+
+
+class Copied(NamedTuple):
+    """What could not be copied, or not as a whole."""
+
+    problems: dict[str, str]
+    """By path, the reasons why files could not be copied."""
+    notes: dict[str, str]
+    """By path, what copies lack."""
+
+
+_copied: dict[str, tuple[float, Copied]] = {}
+"""When this process copied the files of each URL, and what it could not copy."""
 
 
 class _File(NamedTuple):
@@ -102,10 +113,8 @@ def folder_of(url: str) -> Path:
     return cache_folder("copies", digest(url)).resolve()
 
 
-def copy_files(
-    url: str, folder: Path, left_out: Callable[[str], str], after_s: float
-) -> dict[str, str]:
-    """Update the copies in a folder, and return by path why files could not be copied.
+def copy_files(url: str, folder: Path, left_out: Callable[[str], str], after_s: float) -> Copied:
+    """Update the copies in a folder, and return what could not be copied.
 
     Only changed files are copied, and a file that cannot be copied keeps its earlier copy. For a
     file that is left out, an empty one is created.
@@ -120,21 +129,22 @@ def copy_files(
         BadInput: A package that the URL needs is missing.
     """
     with shared_lock(("copies", url)):
-        copied_at, problems = _copied.get(url, (float("-inf"), {}))
+        copied_at, copied = _copied.get(url, (float("-inf"), Copied({}, {})))
         if time.monotonic() - copied_at >= after_s:
-            problems = _update(url, folder, left_out)
-            _copied[url] = time.monotonic(), problems
-        return problems
+            copied = _update(url, folder, left_out)
+            _copied[url] = time.monotonic(), copied
+        return copied
 
 
-def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str, str]:
+def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> Copied:
     problems: dict[str, str] = {}
     try:
         files = dict(_pages(url, problems) if _SITEMAP.fullmatch(url) else _stored(url))
     except BadInput:
         raise
     except Exception as error:
-        return {str(folder): f"it cannot be listed, so earlier copies are searched: {_why(error)}"}
+        why = f"it cannot be listed, so earlier copies are searched: {_why(error)}"
+        return Copied({str(folder): why}, {})
     manifest = folder.with_suffix(".json")
     suffix = f".{os.getpid()}.part"  # another process may copy the same files
     copied: dict[str, str] = {}
@@ -174,7 +184,7 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> dict[str,
         part.write_text(json.dumps(copied), encoding="utf-8")
         part.replace(manifest)
     notes = {str(folder / name): mark.partition("\n")[2] for name, mark in copied.items()}
-    return {path: note for path, note in notes.items() if note} | problems
+    return Copied(problems, {path: note for path, note in notes.items() if note})
 
 
 def _delete_others(folder: Path, kept: Collection[Path]) -> None:

@@ -134,7 +134,7 @@ class CorpusRetriever(Source):
 
     def _update(self, *, copied_s: float) -> None:
         """Bring the index up to date."""
-        files, problems, left_out = files_of(self.roots, copied_s=copied_s)
+        files, problems, left_out, notes = files_of(self.roots, copied_s=copied_s)
         empty = empty_folders(files, self.roots) if files else {}
         reasons = {Path(path): why for path, why in (empty | problems).items()}
         unread = {path: why for path, why in reasons.items() if not path.is_symlink()}
@@ -147,7 +147,7 @@ class CorpusRetriever(Source):
             return not kept
 
         report = update(self.index, map(self._page, files), self._tried, is_gone=is_gone)
-        self.problems, self.left_out = problems | report.problems, left_out
+        self.problems, self.left_out = notes | problems | report.problems, left_out
         self.paths, self.read = [file.path for file in files], report.read
 
     def _page(self, file: File) -> Page:

@@ -127,7 +127,7 @@ def build_corpus(
     if PATH in tags:
         raise BadInput(f"the tag {PATH} cannot be used: it is what paths are filtered by")
     fields = fields_of(title, text)
-    files, problems, left_out = files_of(roots)
+    files, problems, left_out, notes = files_of(roots)
     if not files:
         names = "; ".join([", ".join(roots.values()), *problems.values()])
         raise BadInput(f"there is no file to read in {names}; nothing was changed")
@@ -154,7 +154,7 @@ def build_corpus(
             again = refresh()
             report.passages += again.passages
             report.problems |= again.problems
-    report.problems |= problems
+    report.problems |= notes | problems
     report.left_out = left_out
     return report
 
@@ -183,8 +183,11 @@ def _unread(
 ) -> dict[Path, tuple[str, str]]:
     """Map what names of pages that may still exist begin with to a path and why it was not read."""
     unread: dict[Path, tuple[str, str]] = {}
+    listed = {file.path for file in files}
     for path, reason in (empty_folders(files, roots) | {**problems}).items():
-        if Path(path).is_symlink():  # what it led to is gone, or no longer in the corpus
+        # What a link led to is gone, or no longer in the corpus. A listed page is not gone, and
+        # tells nothing about the pages below it.
+        if path in listed or Path(path).is_symlink():
             continue
         name = shown_path(path, roots, escape=True)
         unread[Path(start_of(name) if Path(path) in roots else name)] = path, reason
