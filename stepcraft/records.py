@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -207,11 +207,14 @@ def _read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
     rows = [*filter(any, csv.reader(first, delimiter=delimiter))] if most else []
     filled = [any(row[1:]) for row in rows]
     is_filled = 2 * sum(filled) >= len(filled)
-    # A bank names the account and the dates above the header, in lines of fewer cells. If the first
-    # line of about the usual number is data, the header itself is too short.
-    first_long = next((row for row in rows if len(row) >= most - 1), [])
+    # A bank names the account and the dates above the header, in several lines of fewer cells. If
+    # there is one such line, or the first line of about the usual number is data, the header itself
+    # is too short.
+    above = [*takewhile(lambda row: len(row) < most - 1, rows)]
+    first_long = rows[len(above)] if len(above) < len(rows) else []
     has_names = not any(cell.strip()[:1].isdigit() for cell in first_long)
-    least = most - 1 if most > 2 and share >= 0.5 and has_names else 0
+    is_below = most > 2 and share >= 0.5 and len(above) > 1 and has_names
+    least = most - 1 if is_below else 0
     header: list[str] = []
     names: list[str] = []
     for line, row, reason in _rows(path, delimiter):

@@ -90,6 +90,12 @@ SALES = "Item,Code,Price\nTea,A1,25\n"
             {"Item": "Tea", "Code": "A1", "Price": "25", "By": "Ana"},
         ),
         ("a,b\n1,2,3,\n4,5,6,\nc,d\n", [], {"a": "c", "b": "d"}),
+        (
+            "name,address\nAna,Main St,Paris,France\nBob,Low Rd,Rome,Italy\nEve,Home\n",
+            [],
+            {"name": "Eve", "address": "Home"},
+        ),
+        ("Name,Note\nAna,hot,,\nBob,cold,,\nEve,warm\n", [], {"Name": "Eve", "Note": "warm"}),
         (",text\n0,Hot\n", [], {"column 1": "0", "text": "Hot"}),
         ("title,\nTea,\nPot,old\nCup,\n", [], {"title": "Tea", "column 2": ""}),
         ("title\nTea\n", [], {"title": "Tea"}),
