@@ -1628,6 +1628,8 @@ Content-Type: text/html; charset=utf-8
             "\ufeff<?xml version='1.0'?><article><title>Tea</title><sec><title>Green</title>"
             "<p>Two.</p></sec></article>",
         ),
+        ("Saved", "<html><head><title>Tea</title></head><h1>Green</h1>Two."),
+        ("page.asp", "<!DOCTYPE html><title>Tea</title><h1>Green</h1>Two."),
         ("Inbox", "From - Mon Jan  1 00:00:00 2024\nSubject: Green\n\nTwo.\n"),
     ],
 )
@@ -1637,6 +1639,13 @@ def test_what_a_file_holds_is_known_without_its_suffix(
     *_, found = read(tmp_path, name, data)
     assert found.title.rpartition(" › ")[2] == "Green"
     assert found.text.endswith("Two.")
+
+
+@pytest.mark.parametrize("name", ["index.php", "page.jsp", "base.j2", "a.md"])
+def test_the_source_of_a_page_is_no_page(tmp_path: Path, name: str) -> None:
+    text = "<html>\n<?php if ($hot > 90) { ?>\n<p>Pour.</p>\n<?php } ?>\n</html>"
+    (found,) = read(tmp_path, name, text)
+    assert (found.title, found.text, found.place) == (name, text, ":1")
 
 
 def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:

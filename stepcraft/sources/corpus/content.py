@@ -91,7 +91,7 @@ _MOST_FIELDS = 20_000
 PAGE = ".webpage.md"
 """The suffix of the copies of web pages, whose passages have no line numbers."""
 _MARKED_UP = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*<(?:(?P<html>(?:!DOCTYPE[ ])?html[\s>])|!DOCTYPE[ ]|\?xml)",
+    rb"(?:\xef\xbb\xbf)?\s*<(?:(?P<html>(?P<doctype>!DOCTYPE[ ])?html[\s>])|!DOCTYPE[ ]|\?xml)",
     re.IGNORECASE,
 )
 """The beginning of HTML or XML, possibly after a byte-order mark."""
@@ -153,7 +153,9 @@ def read_content(path: Path) -> Content:
 
 def _parser_for(data: bytes, suffix: str) -> str:
     """Return the parser that the content of a text file calls for, or ""."""
-    if begins := _MARKED_UP.match(data):
+    begins = _MARKED_UP.match(data)
+    # The source of a program can begin with the bare tag.
+    if begins and (begins["doctype"] or not begins["html"] or suffix in {"", *_SAVED_PAGES}):
         return _PARSERS[".html" if begins["html"] else ".xml"]
     if suffix in _SAVED_PAGES and b"MIME-Version:" in data[:_MOST_FIELDS]:
         return _PARSERS[".mhtml"]
