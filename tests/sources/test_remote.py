@@ -1,6 +1,7 @@
 """Corpora of files kept elsewhere: in storages that fsspec reads, and on websites with a sitemap."""
 
 import gzip
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,42 @@ def test_what_a_killed_process_has_copied_goes_once_it_is_gone(
     bucket.rm("/docs/kitchen/soup.txt")
     corpus.refresh()
     assert (found(corpus, "potatoes"), found(corpus, "green")) == ([], ["bucket://docs/tea.md:4"])
+
+
+def test_partial_copies_of_killed_processes_go_after_a_day(bucket: Bucket, tmp_path: Path) -> None:
+    corpus = opened()
+    [manifest] = tmp_path.rglob("copies/*.json")
+    folder = manifest.with_suffix("")
+    parts = [folder / f".{age}.7.part" for age in ("old", "new")]
+    parts += [folder.with_suffix(f".{age}.part") for age in ("old", "new")]
+    for part in parts:
+        part.write_text("Peel")
+    for old in parts[::2]:
+        os.utime(old, (time.time() - 90_000,) * 2)
+    corpus.refresh()
+    assert [part.exists() for part in parts] == [False, True] * 2
+
+
+def test_two_containers_with_the_same_process_id_share_no_partial_copy(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    opened()
+    [manifest] = tmp_path.rglob("copies/*.json")
+    names: list[set[Path]] = []
+    for _ in range(2):
+        manifest.unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            written: set[Path] = set()
+
+            def get_file(_: Bucket, path: str, to: Path, seen: set[Path] = written) -> None:
+                seen.add(to)
+                to.write_bytes(bucket.cat_file(path))
+
+            patch.setattr(Bucket, "get_file", get_file)
+            opened()
+        names.append(written)
+    assert [len(each) for each in names] == [2, 2]
+    assert not names[0] & names[1]
 
 
 def test_a_server_looks_at_a_storage_every_few_minutes(bucket: Bucket) -> None:

@@ -5,7 +5,6 @@ sitemap (`https://host/sitemap.xml`) stands for its pages, which are fetched fro
 """
 
 import json
-import os
 import re
 import time
 import zlib
@@ -19,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urlsplit
+from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 from stepcraft.concurrency import shared_lock
@@ -50,6 +50,8 @@ _SITEMAP_OPTIONS: Mapping[str, Any] = {
     "total_s": 30,
 }
 _MOST_SITEMAPS = 100
+_PART_S = 24 * 60 * 60
+"""The age in seconds at which a partial copy is no longer one that a process is writing."""
 _AT_ONCE = 8
 _STATES = re.compile(
     r"size|sha\d*|hex|blob_id"
@@ -146,12 +148,14 @@ def _update(url: str, folder: Path, left_out: Callable[[str], str]) -> Copied:
         why = f"it cannot be listed, so earlier copies are searched: {_why(error)}"
         return Copied({str(folder): why}, {})
     manifest = folder.with_suffix(".json")
-    suffix = f".{os.getpid()}.part"  # another process may copy the same files
+    suffix = f".{uuid4().hex}.part"  # another process or container may copy the same files
     copied: dict[str, str] = {}
     with suppress(OSError, ValueError):
         copied = json.loads(manifest.read_text("utf-8"))
     copied = {name: mark for name, mark in copied.items() if name in files}
     _delete_others(folder, {folder / name for name in files})
+    for part in folder.parent.glob(f"{folder.name}.*.part"):
+        _delete_part(part)
 
     def copy(name: str) -> None:
         target = folder / name
@@ -193,9 +197,17 @@ def _delete_others(folder: Path, kept: Collection[Path]) -> None:
     Files that another process is copying are left alone.
     """
     for path in [*folder.rglob("*")]:
-        is_part = path.name.startswith(".") and path.suffix == ".part"
-        if path not in kept and not is_part and path.is_file():
+        if path.name.startswith(".") and path.suffix == ".part":
+            _delete_part(path)
+        elif path not in kept and path.is_file():
             path.unlink(missing_ok=True)
+
+
+def _delete_part(path: Path) -> None:
+    """Delete a partial copy of a killed process."""
+    with suppress(FileNotFoundError):  # its process has just finished it
+        if time.time() - path.stat().st_mtime > _PART_S:
+            path.unlink()
 
 
 def _stored(url: str) -> Iterator[tuple[str, _File]]:
