@@ -205,11 +205,14 @@ def test_a_run_searches_what_was_read_if_changes_cannot_be_read(
     [listed] = tmp_path.rglob("copies/*.json")
     listed.unlink()
     listed.mkdir()  # so that it cannot be written
+    corpus._looked = float("-inf")  # long ago
     assert opened_source("corpus:bucket://docs", age_s=0) is corpus
     [tea] = corpus.invoke("green tea")
     assert tea.metadata["source"] == "bucket://docs/tea.md:4"
     assert "its changes cannot be read, so what was read before" in tea.metadata[NOTES][0]
     listed.rmdir()
+    assert opened_source("corpus:bucket://docs", age_s=3600) is corpus
+    assert NOTES in corpus.invoke("green tea")[0].metadata
     assert opened_source("corpus:bucket://docs", age_s=0) is corpus
     assert NOTES not in corpus.invoke("green tea")[0].metadata
 

@@ -85,8 +85,8 @@ class CorpusRetriever(Source):
         A folder beside others keeps its files if it is empty, since it may not be mounted.
 
         Args:
-            after_s: Do nothing if the files were examined in the last `after_s` seconds. Unless it
-                is 0, remote files are examined at most every five minutes.
+            after_s: Do nothing if the files were examined in the last `after_s` seconds, even if
+                that failed. Unless it is 0, remote files are examined at most every five minutes.
 
         Raises:
             BadInput: A path of the corpus no longer exists, or nothing can be read.
@@ -96,11 +96,16 @@ class CorpusRetriever(Source):
             if time.monotonic() - self._looked < after_s:
                 return
             roots_of(self.roots)
-            # A search does not wait for another process that is reading the same files.
-            with self.index.filling(wait=not after_s) as is_ours:
-                if is_ours:
-                    self._update(copied_s=_COPIED_S if after_s else 0)
-            if not self.index.count():
+            try:
+                # A search does not wait for another process that is reading the same files.
+                with self.index.filling(wait=not after_s) as is_ours:
+                    if is_ours:
+                        self._update(copied_s=_COPIED_S if after_s else 0)
+            finally:
+                is_empty = not self.index.count()
+                if not is_empty:  # after a failure, too, searches do not wait for one each
+                    self._looked = time.monotonic()
+            if is_empty:
                 names = ", ".join(self.roots.values())
                 left_out = [
                     f"{shown_path(path, self.roots)} was left out: {why}"
@@ -108,7 +113,6 @@ class CorpusRetriever(Source):
                 ]
                 parts = [f"{names} holds no text to search", *self.notes, *left_out]
                 raise BadInput("; ".join(parts))
-            self._looked = time.monotonic()
 
     def close(self) -> None:
         """Close the index, which is also closed when it is garbage-collected."""
