@@ -365,6 +365,19 @@ def test_sitemaps_may_be_long_or_compressed(
         assert found(opened(f"{server.url}/posts.xml.gz"), "rye") == [f"{server.url}/rye"]
 
 
+def test_a_sitemap_may_be_as_long_as_the_protocol_allows(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PagesServer({}) as server:
+        monkeypatch.setenv("STEPCRAFT_ALLOW_HOSTS", server.host)
+        body = sitemap(f"<loc>{server.url}/tea</loc>").body.ljust(52_428_800)
+        server.routes |= {
+            "/sitemap.xml.gz": Served(gzip.compress(body, 1), type="application/gzip"),
+            "/tea": page("Green tea is steeped for two minutes here."),
+        }
+        assert found(opened(f"{server.url}/sitemap.xml.gz"), "tea") == [f"{server.url}/tea"]
+
+
 def test_a_sitemap_without_pages_of_its_site_is_named_and_deletes_nothing(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ _SITEMAP_OPTIONS: Mapping[str, Any] = {
         "application/x-gzip",
         "application/octet-stream",
     ),
-    "most_bytes": 50_000_000,  # as the protocol of sitemaps allows
+    "most_bytes": 50 << 20,  # as the protocol of sitemaps allows
     "total_s": 30,
 }
 _MOST_SITEMAPS = 100
