@@ -29,7 +29,13 @@ _REFUSED = (
     "number"
 )
 _CONNECT_S = 5
-_OPTIONS: Any = {"autocommit": True, "connect_timeout": _CONNECT_S}
+_OPTIONS: Any = {
+    "autocommit": True,
+    "connect_timeout": _CONNECT_S,
+    # Firewalls drop connections that are idle for a few minutes, as while texts are embedded.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+}
 _PAGE = 1000
 
 _EXISTING = """

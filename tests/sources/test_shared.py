@@ -33,6 +33,7 @@ from stepcraft.retrieval.opening import opened_source
 from stepcraft.sources import SharedCorpus, build_corpus
 from stepcraft.sources.shared import weaviate
 from stepcraft.sources.shared.passages import SharedPassages
+from stepcraft.sources.shared.postgres import PostgresPassages
 from stepcraft.text import words
 from tests.servers.pages_server import PagesServer, Served, html
 from tests.servers.weaviate_server import WeaviateServer, collection_of
@@ -790,6 +791,14 @@ def test_a_builder_stores_and_deletes_for_longer_than_the_database_lets_a_statem
         other.execute(f"ALTER DATABASE {other.info.dbname} SET statement_timeout = 300".encode())
     report = build_corpus([folder], f"{database}/docs", embeddings="none")
     assert (report.read, report.removed, report.problems) == (1, 1, {})
+
+
+def test_the_connection_with_the_lock_is_kept_alive_while_texts_are_embedded(
+    new_database: Callable[[], str], folder: Path
+):
+    index = PostgresPassages(f"{new_database()}/docs", embeddings="none", create=True)
+    with closing(index), index.building():
+        assert index._lock.info.get_parameters()["keepalives_idle"] == "30"
 
 
 def test_a_builder_that_has_lost_its_lock_stores_no_more(
