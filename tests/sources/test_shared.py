@@ -782,13 +782,13 @@ def test_a_builder_stores_and_deletes_for_longer_than_the_database_lets_a_statem
     with psycopg.connect(database, autocommit=True) as other:
         other.execute(
             "CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql"
-            " AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END'"
+            " AS 'BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END'"
         )
         other.execute(
             "CREATE TRIGGER pause AFTER INSERT OR DELETE ON stepcraft_docs"
             " FOR EACH STATEMENT EXECUTE FUNCTION pause()"
         )
-        other.execute(f"ALTER DATABASE {other.info.dbname} SET statement_timeout = 300".encode())
+        other.execute(f"ALTER DATABASE {other.info.dbname} SET statement_timeout = 1000".encode())
     report = build_corpus([folder], f"{database}/docs", embeddings="none")
     assert (report.read, report.removed, report.problems) == (1, 1, {})
 
@@ -809,7 +809,7 @@ def test_a_builder_that_has_lost_its_lock_stores_no_more(
     def lose(report: Any, _: int) -> None:
         with psycopg.connect(database, autocommit=True) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database ="
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database ON database ="
                 " pg_database.oid WHERE locktype = 'advisory' AND datname = current_database()"
             )
 
