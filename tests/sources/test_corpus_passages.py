@@ -25,6 +25,7 @@ from stepcraft.sources import isolated
 from stepcraft.sources.corpus.content import read_content
 from stepcraft.sources.corpus.passages import CHARACTERS, MAX_FENCE, Passage, fields_of, passages
 from stepcraft.sources.parse import Parsed, book, mail, office
+from stepcraft.sources.parse import data as data_parser
 from stepcraft.sources.parse import pdf as pdf_parser
 from stepcraft.text.clean import clean
 
@@ -1646,6 +1647,13 @@ def test_the_source_of_a_page_is_no_page(tmp_path: Path, name: str) -> None:
     text = "<html>\n<?php if ($hot > 90) { ?>\n<p>Pour.</p>\n<?php } ?>\n</html>"
     (found,) = read(tmp_path, name, text)
     assert (found.title, found.text, found.place) == (name, text, ":1")
+
+
+def test_many_json_lines_are_read_as_they_are() -> None:
+    line = '{"tea": "Gr\\u00fcn", "minutes": 2}\n'
+    assert "Grün" in data_parser.json(line.encode() * 2)[1][0]
+    many = line * (10_000_000 // len(line) + 1)
+    assert data_parser.json(many.encode()) == ("", [many], "")
 
 
 def test_mail_is_decoded_and_its_attachments_are_named(tmp_path: Path) -> None:

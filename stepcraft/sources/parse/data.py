@@ -30,6 +30,11 @@ _LIMITS = (
 _MARKS = ("nullable", "readOnly", "writeOnly", "deprecated")
 _MAX_INDENT = 100
 """The indentation up to which nested values have lines of their own; deeper ones remain JSON."""
+_MAX_LINES = 10_000_000
+"""The number of characters of JSON Lines up to which their values are read.
+
+More can need more time or memory than a parser has, and are read as text.
+"""
 _MARKUP = re.compile(r" {0,3}(?:#{1,6}\s|`{3}|~{3})")
 """What opens a heading or a fence at the beginning of a line."""
 _HEADING = re.compile(r"^(?: {0,3}#{1,4}(?=\s)|(?= {0,3}(?:=+|-+)[ \t]*$))", re.MULTILINE)
@@ -67,11 +72,17 @@ def json(data: bytes) -> Parsed:
 
 
 def _value(text: str) -> object:
-    """Return the value of JSON, or a list with the value of each line of JSON Lines."""
+    """Return the value of JSON, or a list with the value of each line of JSON Lines.
+
+    Raises:
+        ValueError: It is neither, or too many lines.
+    """
     load = partial(json_.loads, parse_float=str)  # as it is written
     try:
         return load(text)
     except ValueError:
+        if len(text) > _MAX_LINES:
+            raise
         return [load(line) for line in text.split("\n") if line.strip()]
 
 
