@@ -192,7 +192,7 @@ def _likeliest(data: bytes) -> str:
     if len(sample) > _SAMPLE:  # cut after a whole line, and so after a whole character
         sample = sample[:_SAMPLE].rpartition(b"\n")[0] or sample[:_SAMPLE]
     candidates = [*from_bytes(sample, cp_isolation=_LIKELY)]
-    # With some lengths of a text, a right encoding looks chaotic, but its language is found.
+    # At some text lengths, the right encoding looks chaotic, but the language is recognised.
     fits = [each.coherence - each.chaos for each in candidates]
     best = [
         name

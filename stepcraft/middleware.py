@@ -105,8 +105,8 @@ class MemoryState(AgentState[Any]):
     stepcraft_shown: NotRequired[Annotated[list[str], PrivateStateAttr]]
     """The ids of the procedures shown to this agent."""
     shown_procedures: NotRequired[Annotated[list[str], OmitFromInput, _joined]]
-    """These ids and those that subagents return, all of which `record_outcome` credits with the
-    outcome of the run.
+    """The ids of the procedures shown to this agent and its subagents. `record_outcome` credits all
+    of them with the outcome of the run.
     """
     stepcraft_learned: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """The `save_procedure` arguments for a procedure that was learned or repaired, or {} if there

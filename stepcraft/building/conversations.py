@@ -57,7 +57,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
     """
     sessions: dict[str, Conversation] = {}
     unknown: list[str] = []
-    named = ""  # the session that a record of its own has named
+    named = ""  # the session whose metadata was read last
     for record in records(Path(path)):
         place = f"{path}:{record.line}"
         values = {"messages": record.items} if record.items else record.values
@@ -80,7 +80,7 @@ def conversations(path: str, failed: list[Failed]) -> Iterator[Conversation]:
         failed.append(Failed(path, note))
     for session in sessions.values():
         messages = session.state["messages"]
-        if all(each.get("isSidechain") for each in messages):  # of a sub-agent alone
+        if all(each.get("isSidechain") for each in messages):  # the log of a subagent
             messages[:] = [{**each, "isSidechain": False} for each in messages]
         yield session._replace(note=note)
 

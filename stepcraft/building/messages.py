@@ -33,7 +33,7 @@ _LABEL = re.compile(
 )
 """The beginning of a part of such text."""
 _FINISH = ("finish", "final answer")
-"""Actions that give the answer."""
+"""The actions whose argument is the answer."""
 _CONTENTS = ("parts", "content", "value", "text")
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "action", "queries", "code")
@@ -58,7 +58,7 @@ _SILENT = {
     *("agent_state_changed", "condensation", "condensation_request"),
     *("pause", "resume", "start", "stop"),
 }
-"""The events of OpenHands that are no work of the agent."""
+"""Events of OpenHands in which the agent does nothing."""
 _TEXTS = ("text", "input_text", "output_text")
 _BINARY = re.compile(r"\"(?:data:[\w/.+-]+;base64,)?[A-Za-z0-9+/_-]{200,}={0,2}\"")
 """A string in JSON that holds an image or the like."""
@@ -290,7 +290,7 @@ def _shown(block: object) -> str:
 
 
 def _text(block: object) -> str:
-    """Return the text of a block, or the JSON of what has no kind."""
+    """Return the text of a block, or the JSON of a block without a kind."""
     if block is None:
         return ""
     if isinstance(block, Mapping):

@@ -44,9 +44,9 @@ _SECRET_NAME = re.compile(
 )
 """Matches the names of arguments whose values are secret, whatever the values look like."""
 _SCHEME = re.compile(r"^(?:basic|bearer|token)\s+", re.IGNORECASE)
-"""What stands before a secret in a header."""
+"""The scheme before a secret in a header."""
 _BEFORE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
-"""What a secret follows: no letter, unless that belongs to an escape, as in JSON or a URL."""
+"""Matches before a secret: no letter, unless it belongs to an escape, as in JSON or a URL."""
 _PAIR = re.compile(
     r"""(?<!\\)(?P<mark>\\*+["'])(?P<name>[\w.-]{1,60})(?P=mark)\s*:\s*(?P<quote>\\*+["'])"""
     r"(?P<value>(?:(?!(?<!\\)(?P=quote)).)+)(?=(?P=quote))"
@@ -56,7 +56,7 @@ _CONTEXT = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|command-|local-command|system-reminder)"
     r"|# AGENTS\.md instructions)"
 )
-"""Matches what coding agents add in the name of the user."""
+"""Matches messages that coding agents insert as if they came from the user."""
 _SPEAKERS = {"human": "The user said:", "ai": "The agent said:"}
 
 
@@ -257,7 +257,7 @@ def _entries(messages: Sequence[BaseMessage]) -> Iterator[tuple[str, str, int]]:
     system = [each.text for each in messages if each.type == "system"]
     tools = dict.fromkeys(f"- `{call['name']}`" for each in messages for call in _calls(each))
     yield "# At hand", "\n".join([*system, *tools]), 1_500
-    # What follows the answer may be thanks, but no more work.
+    # The answer may be followed by thanks, but not by more work.
     worked = [each for each in messages if each.type not in ("human", "system")]
     answer = worked[-1] if worked and worked[-1].type == "ai" and not _calls(worked[-1]) else None
     numbers = count(1)

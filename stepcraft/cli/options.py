@@ -216,7 +216,7 @@ def work_arguments(options: WorkOptions) -> dict[str, Any]:
 
 
 def check_changeable(memory: "ProcedureMemory") -> None:
-    """Check that a memory takes changes, before a user or a model works on one.
+    """Check that a memory can be changed, before a user or a model prepares a change.
 
     Raises:
         BadInput: It can only be searched.

@@ -240,7 +240,7 @@ class _Step:
                     f"the model of {self.node.name} replies with {kind}, not with a message; pass "
                     "it without an output parser behind it"
                 )
-            if self.unread and self.unread.update is None:  # nothing of the first reply is used
+            if self.unread and self.unread.update is None:  # the first reply is discarded
                 for warning in ending_warnings(self.node.name, self.replies[0]):
                     self.warnings.remove(warning)
             self.replies.append(reply)

@@ -67,7 +67,7 @@ _ORDER_IF = (
     (re.compile(r"order|index|idx|no|num|step", re.IGNORECASE), _NUMBERED),
     (re.compile(r"type|kind", re.IGNORECASE), _KIND),
 )
-"""Fields that belong to `_ORDER` if their value has this form: "no" can also be an answer."""
+"""Fields that belong to `_ORDER` if their value has this form: "no" may also be an answer."""
 _AT_ONCE = 1_000
 """The number of procedures that are looked up in a memory at once."""
 _MAX_AROUND = 1_000

@@ -193,7 +193,7 @@ class PostgresMemory(StoreMemory):
             store = PostgresStore(self._pool, index=index)
             super().__init__(store, namespace)
             self.name = url
-            if not exists:  # whoever has a store migrates it
+            if not exists:  # an existing one is migrated by its owner
                 with self._plain_failures():
                     store.setup()
             if create and not self._has_tables:

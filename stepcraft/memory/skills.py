@@ -314,8 +314,8 @@ def _is_edited(path: Path, procedure: Procedure) -> bool:
     except BadInput:
         return True
     _, front, said, stored = skill
-    is_said = same_text(said, procedure) or _was_imported(skill, procedure)
-    if stored is None or not (same_text(said, stored) or is_said):
+    is_known = same_text(said, procedure) or _was_imported(skill, procedure)
+    if stored is None or not (same_text(said, stored) or is_known):
         return True
     own = [_front_of(each, path.parent.name) for each in (stored, procedure)]
     return not (

@@ -33,7 +33,7 @@ _MODEL_NAMES = (
     "endpoint_name",
 )
 """Attributes in which LangChain's embedding models store the name of their model. Those that the
-caller set come before those with a default, which Azure's models have but do not use.
+caller has set are tried first: Azure's models have defaults that they do not use.
 """
 
 _BATCH = 256

@@ -234,7 +234,7 @@ class Passages:
 
 
 def _place(passage: Evidence) -> tuple[str, str, str]:
-    """Return the key of a passage whatever its text is."""
+    """Return the key of a passage, ignoring its text."""
     return passage["id"], passage["title"], passage["source"]
 
 

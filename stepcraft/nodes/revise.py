@@ -283,7 +283,7 @@ def _decided(checks: Sequence[Check], state: Any) -> tuple[list[Check], list[str
 
 
 def _queries_of(statement: str, part: Part, state: Any) -> list[str]:
-    """Return the queries that looked up a statement; one that cites passages may have none."""
+    """Return the queries that looked up a statement; if it cites passages, there may be none."""
     words = part_query(statement)
     queries = [each for each in part["queries"] if words in each]
     are_by_statement = state["passages_seen"] and not state["model_queries"]

@@ -273,7 +273,7 @@ def _checked(change: Change, parts: Sequence[str], between: str) -> Edit | str:
 
 
 def _opened(edit: Edit, parts: Sequence[str]) -> str:
-    """Return the damage done by an unpaired mark in new words; code has none but what ends it."""
+    """Return the damage done by an unpaired mark in new words; in code, only its end counts."""
     old, new = edit.change["old"], edit.change["new"]
     is_code = edit.kind == "replace" and in_code(parts[edit.part - 1], edit.start, edit.stop)
     return "" if is_code and not _ENDS_CODE.search(new) else opened(old, new)

@@ -28,7 +28,7 @@ _WRAPPED = re.compile(
 _MARKERS = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+(?:\[[ xX]\][ \t]+)?)+")
 """The markers of list items, headings and quotations at the beginning of a line."""
 _WITHOUT_ORDINAL = re.compile(_MARKERS.pattern.replace("[.)]", "[)]"))
-"""Such markers except "5. ", which is an ordinal in a line that has no number itself."""
+"""The same markers except "5. ", an ordinal where the line itself has no number."""
 _STOPPED = re.compile(rf"(?:\d|\w{{4}}|(?![.!?\u2026]))[{STOPS}{SPACELESS_STOPS}]\Z")
 """A full stop that does not belong to an abbreviation such as "etc."."""
 _FOLLOWED = re.compile(rf"[{SPACELESS_STOPS}] ?\S|[{STOPS}] [{CAPITALS}]")
@@ -44,7 +44,7 @@ _AROUND = re.compile(
 """Emphasis, brackets, curly quotes or a link around words, which a line break represents."""
 _BELOW = re.compile(r"\n?([ \t]+)(\S.*)")
 _OPERATOR = re.compile(r"\s*[/%@<>=&|^!*]{1,2}\s")
-"""A sign that begins a line of code, as a minus does that looks like a marker."""
+"""An operator at the start of a line of code; a minus there looks like a list marker."""
 _PROSE_FENCE = re.compile(
     r"[ \t>]*(?:`{3,}|~{3,})\s*(?:(?:text|txt|md|markdown)\b.*)?", re.IGNORECASE
 )

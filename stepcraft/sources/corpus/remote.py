@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]+::)*[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SITEMAP = re.compile(r"https?://[^?#]+\.xml(?:\.gz)?(?:[?#].*)?", re.IGNORECASE)
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f%?\\:*\"<>|]")
-"""Characters that a file's name cannot have everywhere, or that stand for others in a URL."""
+"""Characters that some systems forbid in file names, or that have a meaning in URLs."""
 _GZIP = b"\x1f\x8b"
 _SITEMAP_OPTIONS: Mapping[str, Any] = {
     "types": (
@@ -51,7 +51,7 @@ _SITEMAP_OPTIONS: Mapping[str, Any] = {
 }
 _MOST_SITEMAPS = 100
 _PART_S = 24 * 60 * 60
-"""The age in seconds at which a partial copy is no longer one that a process is writing."""
+"""The age in seconds after which no process is still writing a partial copy."""
 _AT_ONCE = 8
 _STATES = re.compile(
     r"size|sha\d*|hex|blob_id"
@@ -204,7 +204,7 @@ def _delete_others(folder: Path, kept: Collection[Path]) -> None:
 
 
 def _delete_part(path: Path) -> None:
-    """Delete a partial copy of a killed process."""
+    """Delete a partial copy that a killed process has left."""
     with suppress(FileNotFoundError):  # its process has just finished it
         if time.time() - path.stat().st_mtime > _PART_S:
             path.unlink()

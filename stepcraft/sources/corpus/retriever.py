@@ -103,7 +103,7 @@ class CorpusRetriever(Source):
                         self._update(copied_s=_COPIED_S if after_s else 0)
             finally:
                 is_empty = not self.index.count()
-                if not is_empty:  # after a failure, too, searches do not wait for one each
+                if not is_empty:  # so that not every search retries after a failure
                     self._looked = time.monotonic()
             if is_empty:
                 names = ", ".join(self.roots.values())

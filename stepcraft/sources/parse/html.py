@@ -90,7 +90,7 @@ _LETTERS = {
     "lower-roman": "i",
     "upper-roman": "I",
 }
-"""The types of lists that styles stand for."""
+"""The list types that CSS styles correspond to."""
 _ROMAN = dict(
     zip(
         ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),

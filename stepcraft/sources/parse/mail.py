@@ -32,7 +32,7 @@ class _Message(NamedTuple):
     subject: str = ""
     text: str = ""
     attached: Sequence[str] = ()
-    """The names of what is attached."""
+    """The names of the attachments."""
     notes: Sequence[str] = ()
 
 

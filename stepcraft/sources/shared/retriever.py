@@ -181,7 +181,7 @@ def _opened(url: str, **options: Any) -> SharedPassages:  # noqa: ANN401 - those
 def _unread(
     files: Iterable[File], problems: Mapping[str, str], roots: Roots
 ) -> dict[Path, tuple[str, str]]:
-    """Map what names of pages that may still exist begin with to a path and why it was not read."""
+    """Map the start of the names of pages that may still exist to a path and the reason."""
     unread: dict[Path, tuple[str, str]] = {}
     listed = {file.path for file in files}
     for path, reason in (empty_folders(files, roots) | {**problems}).items():
